@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +22,15 @@ from exporters import (
     multi_swe_bench,
     nemo_gym,
     prime_verifiers,
-    skyrl,
-    slime,
     swe_smith,
     swebench,
-    verl,
 )
 from exporters.bundle_records import LoadChain, add_records
 from exporters.bundle_writer import BundleWriter, write_bundle
 from exporters.export_format import ExportFormat, exclude_other_oracles
 from exporters.image_layout import add_images
 from exporters.item import ExportItem
+from exporters.trainer_rows import write_trainer_rows
 from exporters.tree import TreeArchives
 from exporters.verifier_files import explain_missing_environment
 from taskdb.records import Bundle
@@ -51,9 +50,15 @@ FORMATS: Mapping[str, ExportFormat] = {
     "multi-swe-bench": ExportFormat(
         write=multi_swe_bench.write_multi_swe_bench, explain_exclusion=exclude_other_oracles
     ),
-    "verl": ExportFormat(write=verl.write_verl, explain_exclusion=explain_missing_environment),
-    "skyrl": ExportFormat(write=skyrl.write_skyrl, explain_exclusion=explain_missing_environment),
-    "slime": ExportFormat(write=slime.write_slime, explain_exclusion=explain_missing_environment),
+    "verl": ExportFormat(
+        write=partial(write_trainer_rows, format_name="verl"), explain_exclusion=explain_missing_environment
+    ),
+    "skyrl": ExportFormat(
+        write=partial(write_trainer_rows, format_name="skyrl"), explain_exclusion=explain_missing_environment
+    ),
+    "slime": ExportFormat(
+        write=partial(write_trainer_rows, format_name="slime"), explain_exclusion=explain_missing_environment
+    ),
     "nemo-gym": ExportFormat(write=nemo_gym.write_nemo_gym, explain_exclusion=explain_missing_environment),
     "verifiers": ExportFormat(write=prime_verifiers.write_verifiers, explain_exclusion=explain_missing_environment),
     "inspect": ExportFormat(write=inspect_package.write_inspect, explain_exclusion=explain_missing_environment),

@@ -10,6 +10,7 @@ import tomli_w
 
 from exporters import rows
 from exporters.bundle_writer import write_file
+from training_data.row_files import write_json_lines
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -41,7 +42,7 @@ def write_inspect(items: Iterable[ExportItem], folder: Path, services: Services)
     """Write the package and a folder per task."""
     package = folder / PACKAGE
     found = rows.iterate_training_rows(items, folder, services)
-    rows.write_json_lines(package / "tasks.jsonl", (row | {"prompt": rows.build_prompt(row)} for row in found))
+    write_json_lines(package / "tasks.jsonl", (row | {"prompt": rows.build_prompt(row)} for row in found))
     write_file(folder / "pyproject.toml", tomli_w.dumps(PROJECT))
     write_file(package / "__init__.py", INIT)
     rows.write_shipped_file("inspect_tasks.py", package / "tasks.py")

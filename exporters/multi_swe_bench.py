@@ -16,6 +16,7 @@ from exporters.image_states import ONE_CONTAINER, add_image_state
 from exporters.swebench import NOOP_PATCH, escape_test_ids
 from exporters.task_folder import write_task_folder
 from taskdb.records import FailureKind
+from training_data.row_files import JsonLines
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -42,10 +43,10 @@ def write_multi_swe_bench(items: Iterable[ExportItem], folder: Path, services: S
     """
     used: set[tuple[str, int]] = set()
     with (
-        rows.JsonLines(folder / "tasks.jsonl") as tasks,
-        rows.JsonLines(folder / "graders.jsonl") as graders,
-        rows.JsonLines(folder / "patches.gold.jsonl") as gold,
-        rows.JsonLines(folder / "patches.noop.jsonl") as noop,
+        JsonLines(folder / "tasks.jsonl", portable=True) as tasks,
+        JsonLines(folder / "graders.jsonl", portable=True) as graders,
+        JsonLines(folder / "patches.gold.jsonl", portable=True) as gold,
+        JsonLines(folder / "patches.noop.jsonl", portable=True) as noop,
     ):
         for item in items:
             number = choose_number(item.task, used)

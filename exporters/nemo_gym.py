@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,20 @@ import yaml
 
 from exporters import rows
 from exporters.bundle_writer import write_file
+from exporters.trainer_rows import NEMO_GYM_AGENT, TASKS, make_episode
+from training_data.episodes import NEMO_GYM
+from training_data.formats import FORMATS
+from training_data.row_files import write_json_lines
+from training_data.sources import Row
+from training_data.writer import RowWriter
 
 if TYPE_CHECKING:
     from backends.services import Services
     from exporters.item import ExportItem
 
 SERVER = "mergemill"
-AGENT = "mergemill_simple_agent"
 SERVER_FOLDER = f"resources_servers/{SERVER}"
+SPLIT_NAMES = {"train": "train", "test": "validation"}
 EXAMPLES = 5
 """Rows of `example.jsonl`, which NeMo-Gym requires of every server."""
 
@@ -25,28 +31,18 @@ EXAMPLES = 5
 def write_nemo_gym(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
     """Write the resources server, its rows by split and a folder per task."""
     server = folder / SERVER_FOLDER
-    examples: list[dict[str, Any]] = []
-    with rows.SplitJsonLines(server / "data", names={"train": "train", "test": "validation"}) as files:
+    examples: list[Row] = []
+    row_format = FORMATS[NEMO_GYM]
+    with RowWriter(server / "data", row_format, TASKS, names=SPLIT_NAMES, splits=(), portable=True) as writer:
         for task_row in rows.iterate_training_rows(items, folder, services):
-            row = build_nemo_gym_row(task_row)
-            files.add(task_row["split"], row)
-            if len(examples) < EXAMPLES:
-                examples.append(row)
-        present = files.list_names()
-    rows.write_json_lines(server / "data" / "example.jsonl", examples)
-    write_file(server / "configs" / f"{SERVER}.yaml", yaml.safe_dump(build_server_config(present), sort_keys=False))
+            written = writer.add(make_episode(task_row), split=task_row["split"])
+            examples += written[: EXAMPLES - len(examples)]
+        data_sets = [name for split, name in SPLIT_NAMES.items() if split in writer.splits]
+    write_json_lines(server / "data" / "example.jsonl", examples)
+    write_file(server / "configs" / f"{SERVER}.yaml", yaml.safe_dump(build_server_config(data_sets), sort_keys=False))
     write_file(server / "requirements.txt", "-e nemo-gym[dev] @ ../../\n")
     rows.write_shipped_file("nemo_gym_app.py", server / "app.py")
     rows.write_reward_module(server)
-
-
-def build_nemo_gym_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as NeMo-Gym's agents read it; its server receives `verifier_metadata`."""
-    return {
-        "responses_create_params": {"input": rows.build_messages(row)},
-        "agent_ref": {"type": "responses_api_agents", "name": AGENT},
-        "verifier_metadata": dict(row),
-    }
 
 
 def build_server_config(data_sets: Sequence[str]) -> dict[str, Any]:
@@ -67,7 +63,7 @@ def build_server_config(data_sets: Sequence[str]) -> dict[str, Any]:
                 }
             }
         },
-        AGENT: {
+        NEMO_GYM_AGENT: {
             "responses_api_agents": {
                 "simple_agent": {
                     "entrypoint": "app.py",

@@ -10,6 +10,7 @@ import tomli_w
 
 from exporters import rows
 from exporters.bundle_writer import write_file
+from training_data.row_files import write_json_lines
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -40,7 +41,7 @@ __all__ = ["MergemillTaskset", "load_environment"]
 def write_verifiers(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
     """Write the package and a folder per task."""
     package = folder / PACKAGE
-    rows.write_json_lines(
+    write_json_lines(
         package / "tasks.jsonl",
         (row | {"prompt": rows.build_prompt(row)} for row in rows.iterate_training_rows(items, folder, services)),
     )

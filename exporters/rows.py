@@ -10,11 +10,10 @@ import base64
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -140,68 +139,6 @@ def _make_valid(value: Any) -> Any:
     return replace_surrogates(value) if isinstance(value, str) else value
 
 
-class JsonLines:
-    """Context manager that writes one JSON object per line; the file is there even without rows.
-
-    The lines are ASCII, as some readers split at all of Python's line ends.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.count = 0
-        """Number of rows written so far."""
-
-    def __enter__(self) -> Self:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._path.open("w", encoding="ascii", newline="\n")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-        self._path.chmod(0o644)
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Add a row."""
-        self._file.write(json.dumps(row, ensure_ascii=True, sort_keys=True) + "\n")
-        self.count += 1
-
-
-def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write all rows to one file; they are not held in memory."""
-    with JsonLines(path) as file:
-        for row in rows:
-            file.add(row)
-
-
-class SplitJsonLines:
-    """Context manager that writes rows to `train.jsonl` and `test.jsonl` of a folder; a split without rows has no file.
-
-    `names` holds other names of the files: split -> stem.
-    """
-
-    def __init__(self, folder: Path, *, names: Mapping[str, str] | None = None) -> None:
-        self._folder, self._names = folder, names or {}
-        self._stack = ExitStack()
-        self._files: dict[str, JsonLines] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def add(self, split: str, row: Mapping[str, Any]) -> None:
-        """Add a row to the file of its split."""
-        if split not in self._files:
-            path = self._folder / f"{self._names.get(split, split)}.jsonl"
-            self._files[split] = self._stack.enter_context(JsonLines(path))
-        self._files[split].add(row)
-
-    def list_names(self) -> list[str]:
-        """Return the stems of the files that have rows, `train` first."""
-        return [self._names.get(split, split) for split in ("train", "test") if split in self._files]
-
-
 @cache
 def read_shipped_file(name: str) -> bytes:
     """Return the content of a file of `exporters/shipped`."""
@@ -255,12 +192,6 @@ def iterate_training_rows(items: Iterable[ExportItem], folder: Path, services: S
 
 TRAINING_TYPES: Mapping[str, pa.DataType] = {**TASK_TYPES, **FACT_TYPES}
 """Columns of `build_training_row` and their types in parquet."""
-
-MESSAGES_TYPE = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
-"""Type of a prompt in parquet: OpenAI messages."""
-
-DATA_SOURCE = "mergemill"
-"""Name of the source of all rows, by which trainers choose a reward function."""
 
 
 def build_messages(row: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -20,6 +20,7 @@ from exporters.bundle_writer import NOT_UTF8_NOTE, write_file
 from exporters.image_states import ONE_CONTAINER, add_image_state
 from exporters.swebench import NOOP_PATCH, escape_test_ids
 from exporters.task_folder import write_task_folder
+from training_data.row_files import JsonLines
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -41,9 +42,9 @@ def write_swe_smith(items: Iterable[ExportItem], folder: Path, services: Service
         InputError: none of the tasks can be written in this format.
     """
     with (
-        rows.JsonLines(folder / "tasks.jsonl") as tasks,
-        rows.JsonLines(folder / "predictions.noop.jsonl") as noop,
-        rows.JsonLines(folder / "predictions.gold.jsonl") as gold,
+        JsonLines(folder / "tasks.jsonl", portable=True) as tasks,
+        JsonLines(folder / "predictions.noop.jsonl", portable=True) as noop,
+        JsonLines(folder / "predictions.gold.jsonl", portable=True) as gold,
     ):
         for row, item in _iterate_rows(items, services):
             tasks.add(row)

@@ -30,6 +30,7 @@ from exporters.image_states import ONE_CONTAINER, add_image_state
 from exporters.item import ExportItem
 from exporters.task_folder import write_task_folder
 from training_data.parquet import ParquetShards
+from training_data.row_files import JsonLines
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -124,9 +125,9 @@ def write_swebench(items: Iterable[ExportItem], folder: Path, services: Services
         InputError: none of the tasks can be written in this format.
     """
     with (
-        rows.JsonLines(folder / "tasks.jsonl") as tasks,
-        rows.JsonLines(folder / "predictions.gold.jsonl") as gold,
-        rows.JsonLines(folder / "predictions.noop.jsonl") as noop,
+        JsonLines(folder / "tasks.jsonl", portable=True) as tasks,
+        JsonLines(folder / "predictions.gold.jsonl", portable=True) as gold,
+        JsonLines(folder / "predictions.noop.jsonl", portable=True) as noop,
         ParquetShards(folder / "tasks", SCHEMA) as table,
     ):
         for item in items:

@@ -21,11 +21,27 @@ SHARD_BYTES = 512 * 1024 * 1024
 class ParquetShards:
     """Context manager that writes rows to `STEM.parquet`, or to `STEM-00000-of-0000N.parquet` when `numbered`.
 
-    A shard that is not numbered has no size limit. Without rows a numbered set has no file, and a single file has none.
+    A shard that is not numbered has no size limit. Files have their names once all rows are written.
+
+    Args:
+        stem: path of the files without number and suffix.
+        schema: columns of the rows.
+        numbered: whether a file of SHARD_BYTES is followed by another.
+        group_rows: rows in a row group at most.
+        keep_empty: whether there is a file when there are no rows.
     """
 
-    def __init__(self, stem: Path, schema: pa.Schema, *, numbered: bool = False) -> None:
+    def __init__(
+        self,
+        stem: Path,
+        schema: pa.Schema,
+        *,
+        numbered: bool = False,
+        group_rows: int = GROUP_ROWS,
+        keep_empty: bool = False,
+    ) -> None:
         self._stem, self._schema, self._numbered = stem, schema, numbered
+        self._group_rows, self._keep_empty = group_rows, keep_empty
         self._paths: list[Path] = []
         self._writer: pq.ParquetWriter | None = None
         self._rows: list[Mapping[str, Any]] = []
@@ -41,10 +57,12 @@ class ParquetShards:
     ) -> None:
         if kind is None:
             self._write_group()
+            if self._keep_empty and not self._paths:
+                self._open()
         self._close()
-        if kind is None and self._numbered:
+        if kind is None:
             for number, path in enumerate(self._paths):
-                path.rename(path.with_name(f"{self._stem.name}-{number:05d}-of-{len(self._paths):05d}.parquet"))
+                path.replace(self._stem.with_name(self._name_shard(number)))
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a row."""
@@ -52,19 +70,26 @@ class ParquetShards:
         self._rows.append(row)
         self.count += 1
         self._group_bytes += size
-        if self._group_bytes >= GROUP_BYTES or len(self._rows) >= GROUP_ROWS:
+        if self._group_bytes >= GROUP_BYTES or len(self._rows) >= self._group_rows:
             self._write_group()
+
+    def _name_shard(self, number: int) -> str:
+        part = f"-{number:05d}-of-{len(self._paths):05d}" if self._numbered else ""
+        return f"{self._stem.name}{part}.parquet"
+
+    def _open(self) -> pq.ParquetWriter:
+        """Return the open shard, or open the next one, which has a temporary name."""
+        if self._writer is None:
+            path = self._stem.with_name(f".{self._stem.name}.{len(self._paths)}.parquet.part")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", store_schema=True)
+            self._paths.append(path)
+        return self._writer
 
     def _write_group(self) -> None:
         if not self._rows:
             return
-        if self._writer is None:
-            name = f"{self._stem.name}.{len(self._paths)}" if self._numbered else self._stem.name
-            path = self._stem.with_name(f"{name}.parquet")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", store_schema=True)
-            self._paths.append(path)
-        self._writer.write_table(build_table(self._rows, self._schema))
+        self._open().write_table(build_table(self._rows, self._schema))
         self._shard_bytes += self._group_bytes
         self._rows, self._group_bytes = [], 0
         if self._numbered and self._shard_bytes >= SHARD_BYTES:

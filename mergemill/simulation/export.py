@@ -12,7 +12,6 @@ from core.errors import InputError, UsageError, make_write_error
 from mergemill.simulation.records import load_trajectories
 from simulators.domains.pack import DomainPack
 from simulators.exports.card import DatasetFacts
-from simulators.exports.formats import RowFormat
 from simulators.exports.writer import FormatReport, write_exports
 from simulators.options import resolve_options
 from simulators.post_processing.steps import STEPS
@@ -24,6 +23,7 @@ from taskdb.queries.simulations import (
     load_conversations,
 )
 from taskdb.records.simulations import PREFILTER, SimulatedConversation
+from training_data.formats import ConversationFormat
 
 if TYPE_CHECKING:
     from core.config import Settings
@@ -34,7 +34,11 @@ SHARED = ("domain", "pack_version", "profile")
 
 
 def export_conversations(
-    store: Store, settings: Settings, filters: ConversationFilters, out: Path, formats: Sequence[RowFormat]
+    store: Store,
+    settings: Settings,
+    filters: ConversationFilters,
+    out: Path,
+    formats: Sequence[ConversationFormat],
 ) -> tuple[DatasetFacts, dict[str, FormatReport]]:
     """Write the conversations of some filters to a new or empty folder; return what is in it, and format -> report.
 

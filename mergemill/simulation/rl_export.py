@@ -21,19 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from core.errors import InputError, make_write_error
 from mergemill import __version__
 from mergemill.simulation.measurement import require_measured_simulator
 from simulators.domains.pack import DomainPack, load_pack
 from simulators.environment.options import resolve_options
 from simulators.environment.rows import (
-    VERL_SCHEMA,
+    EPISODES,
     build_simia_row,
-    build_verl_row,
     find_first_message,
+    make_episode,
     render_rows,
 )
 from simulators.seeds.reading import read_seeds
@@ -41,7 +38,10 @@ from simulators.seeds.seed import Seed
 from simulators.trajectory import ENVIRONMENT
 from taskdb.store import Store
 from training_data.card import Card, Section, render_card, render_table
+from training_data.episodes import VERL
+from training_data.formats import FORMATS
 from training_data.row_files import replace_file
+from training_data.writer import RowWriter
 
 if TYPE_CHECKING:
     from core.config import Settings
@@ -132,8 +132,9 @@ def _write(
         for seed in seeds
     ]
     replace_file(request.out / ROWS_NAME, render_rows(rows))
-    prompts = [build_verl_row(seed, pack, number, simulator=request.simulator) for number, seed in enumerate(seeds)]
-    pq.write_table(pa.Table.from_pylist(prompts, VERL_SCHEMA), request.out / VERL_NAME, compression="zstd")
+    with RowWriter(request.out, FORMATS[VERL], EPISODES, names={"train": VERL}) as writer:
+        for seed in seeds:
+            writer.add(make_episode(seed, pack, simulator=request.simulator))
     card = _build_card(request, pack, seeds, measured)
     replace_file(request.out / CARD_NAME, render_card(card))
     names = (ROWS_NAME, VERL_NAME, CARD_NAME)

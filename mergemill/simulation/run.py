@@ -31,7 +31,7 @@ from mergemill.execution.services import make_model
 from mergemill.simulation.records import SimulationRecorder
 from simulators.domains.pack import load_pack
 from simulators.exports.card import DatasetFacts
-from simulators.exports.formats import FORMATS, RowFormat
+from simulators.exports.formats import FORMATS
 from simulators.exports.writer import FormatReport, write_exports
 from simulators.jobs import SimulationJob, plan_jobs
 from simulators.options import SimulationOptions, apply_profile, resolve_options
@@ -47,6 +47,7 @@ from simulators.simulation import JobAnswer, Simulator
 from simulators.trajectory import ENVIRONMENT, SimulatedTrajectory, make_trajectory
 from taskdb.artifacts import open_artifacts, require_writable_store
 from taskdb.store import Store
+from training_data.formats import ConversationFormat
 from training_data.row_files import open_lines, replace_file
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
     return {**summary, "unread": len(collection.problems)}, code
 
 
-def choose_formats(names: Sequence[str]) -> tuple[RowFormat, ...]:
+def choose_formats(names: Sequence[str]) -> tuple[ConversationFormat, ...]:
     """Return the formats of these names.
 
     Raises:
@@ -160,7 +161,7 @@ class SimulationRun:
     settings: Settings
     simulator: Simulator
     reporter: Reporter
-    formats: tuple[RowFormat, ...]
+    formats: tuple[ConversationFormat, ...]
     store: Store
 
     def run(self, seeds: Sequence[Seed], context: StepContext) -> tuple[dict[str, Any], int]:

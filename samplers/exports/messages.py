@@ -1,35 +1,12 @@
-"""Rows in OpenAI's message form: contents and arguments are strings, tools are a JSON string, an answer comes last."""
+"""Recorded messages in the form that rows have: contents and arguments are strings."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from samplers.exports.conversations import Message, TrainedConversation
-from samplers.exports.facts import ExportedTrajectory, build_identity, build_metadata
+from samplers.exports.conversations import Message
 from samplers.trajectories.requests import get_text
 
 NO_TEXT = "[{}]"
 """Replaces a part of a content that is no text, such as an image, by its type."""
-
-
-def build_row(item: ExportedTrajectory, conversation: TrainedConversation) -> dict[str, Any]:
-    """Return a row. Where not every answer in it is trained, messages of the assistant have `weight`, 0 or 1."""
-    pairs = zip(conversation.messages, conversation.exchanges, strict=True)
-    messages = []
-    for message, exchange in pairs:
-        made = flatten_message(message)
-        if not conversation.is_whole and made["role"] == "assistant":
-            made["weight"] = int(exchange is not None)
-        messages.append(made)
-    exchanges = [one for one in conversation.exchanges if one is not None]
-    return {
-        **build_identity(item),
-        "messages": messages,
-        "tools": json.dumps(list(conversation.tools), ensure_ascii=False) if conversation.tools else "",
-        "resolved": item.rollout.resolved,
-        "metadata": build_metadata(item, exchanges),
-    }
 
 
 def flatten_message(message: Message) -> Message:

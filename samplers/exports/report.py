@@ -36,6 +36,12 @@ class TrainingReport:
         """Histograms of the lengths of rows in tokens, and of trajectories in requests."""
         return {"tokens": count_lengths(self.tokens), "requests": count_lengths(self.requests)}
 
+    def add_row(self, n_tokens: int, n_answers: int) -> None:
+        """Count a row."""
+        self.rows += 1
+        self.answers += n_answers
+        self.tokens.append(n_tokens)
+
     def add_trajectory(self, item: ExportedTrajectory) -> None:
         """Count a trajectory of which a row is written."""
         self.trajectories.append(

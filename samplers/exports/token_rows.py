@@ -3,40 +3,53 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from functools import partial
 
 import pyarrow as pa
 
 from samplers.exports.facts import ExportedTrajectory, build_identity, build_metadata
 from samplers.trajectories.layouts import NO_REQUEST, TokenRow, make_request_rows, merge_requests
+from training_data.formats import SHARD, RowFormat
+from training_data.sources import Row, RowSource
 
 _IDENTITY = ("instance_id", "environment", "repo", "license", "language", "trajectory_id")
-SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in _IDENTITY),
-        ("resolved", pa.bool_()),
-        ("value", pa.float64()),
-        ("input_ids", pa.list_(pa.int64())),
-        ("position_ids", pa.list_(pa.int64())),
-        ("parents", pa.list_(pa.int64())),
-        ("loss_mask", pa.list_(pa.int8())),
-        ("logprobs", pa.list_(pa.float32())),
-        ("exchanges", pa.list_(pa.int64())),
-        ("metadata", pa.string()),
-    ]
-)
+COLUMNS = {
+    **dict.fromkeys(_IDENTITY, pa.string()),
+    "resolved": pa.bool_(),
+    "value": pa.float64(),
+    "input_ids": pa.list_(pa.int64()),
+    "position_ids": pa.list_(pa.int64()),
+    "parents": pa.list_(pa.int64()),
+    "loss_mask": pa.list_(pa.int8()),
+    "logprobs": pa.list_(pa.float32()),
+    "exchanges": pa.list_(pa.int64()),
+    "metadata": pa.string(),
+}
+TOKENS = RowSource(name="mergemill", columns=COLUMNS)
+GROUP_ROWS = 100
+"""Rows of a row group; they are long."""
 
 
-def build_rows(item: ExportedTrajectory, *, per_request: bool) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a trajectory with token ids; `logprobs` is null where the upstream gave none."""
+def make_format(*, per_request: bool) -> RowFormat[ExportedTrajectory]:
+    """Return the format of rows of tokens, which no other source has."""
+    return RowFormat(
+        name="tokens",
+        build=partial(build_rows, per_request=per_request),
+        make_schema=lambda source: pa.schema(list(source.columns.items())),
+        stem=SHARD,
+        group_rows=GROUP_ROWS,
+    )
+
+
+def build_rows(item: ExportedTrajectory, number: int, *, per_request: bool) -> list[Row]:
+    """Return the rows of a trajectory with token ids; `logprobs` is null where the upstream gave none."""
+    del number
     rows = make_request_rows(item.content) if per_request else iter([merge_requests(item.content)])
-    for row in rows:
-        yield _build_row(item, row)
+    return [_build_row(item, row) for row in rows]
 
 
-def _build_row(item: ExportedTrajectory, row: TokenRow) -> dict[str, Any]:
-    exchanges = sorted({int(one) for one in row.exchanges if one != NO_REQUEST})
+def _build_row(item: ExportedTrajectory, row: TokenRow) -> Row:
+    exchanges = sorted({int(exchange) for exchange in row.exchanges if exchange != NO_REQUEST})
     return {
         **build_identity(item),
         "resolved": item.rollout.resolved,

@@ -5,36 +5,35 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from core.errors import InputError, make_write_error
 from core.version import read_version
-from samplers.exports import atif, messages, sharegpt, token_rows
+from samplers.exports import atif, token_rows
 from samplers.exports.card import build_card
 from samplers.exports.conversations import TrainedConversation, make_conversations, replace_system
 from samplers.exports.facts import ExportedTrajectory
 from samplers.exports.options import KEEP, TrainingFormat, TrainingOptions
+from samplers.exports.recorded import CONVERSATIONS, RecordedConversation
 from samplers.exports.report import TrainingReport
+from samplers.exports.token_rows import TOKENS
 from training_data.card import render_card
+from training_data.formats import FORMATS
 from training_data.row_files import hash_files
-from training_data.sharegpt import is_alternating
+from training_data.sources import LeftOutError, Row
+from training_data.writer import RowWriter
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_KIND = "mergemill-training-data"
 SCHEMA = 1
 WITHOUT_TOKENS = "the upstream gave no token ids"
-NO_MASKS = "ShareGPT has no masks, and not every answer in it is trained"
-NOT_ALTERNATING = "turns of user and model do not alternate"
-GROUP_ROWS = 100
-"""Rows of a row group of parquet."""
+Write = Callable[[Any], Sequence[Row]]
+"""Writes an item of a format and returns its rows."""
 
 
 def write_training_data(
@@ -59,11 +58,7 @@ def write_training_data(
         with _open_writer(out, options) as write:
             for item in items:
                 n_before = report.rows
-                for row, length, n_answers in _make_rows(item, options, report.left_out):
-                    write(row)
-                    report.rows += 1
-                    report.answers += n_answers
-                    report.tokens.append(length)
+                _write_trajectory(item, options, write, report)
                 if report.rows > n_before:
                     report.add_trajectory(item)
         (out / "README.md").write_text(render_card(build_card(report, options)))
@@ -73,33 +68,25 @@ def write_training_data(
     return report
 
 
-def _make_rows(
-    item: ExportedTrajectory, options: TrainingOptions, left_out: Counter[str]
-) -> Iterator[tuple[dict[str, Any], int, int]]:
-    """Yield the rows of a trajectory, each with its length in tokens and the number of answers it trains."""
+def _write_trajectory(item: ExportedTrajectory, options: TrainingOptions, write: Write, report: TrainingReport) -> None:
+    """Write the rows of a trajectory and count them, with their lengths and the answers that they train."""
     if options.format is TrainingFormat.PARQUET:
         if not item.content.has_token_ids:
-            left_out[WITHOUT_TOKENS] += 1
+            report.left_out[WITHOUT_TOKENS] += 1
             return
-        for row in token_rows.build_rows(item, per_request=options.per_request):
-            yield row, len(row["input_ids"]), len(set(row["exchanges"][row["loss_mask"] > 0].tolist()))
+        for row in write(item):
+            report.add_row(len(row["input_ids"]), len(set(row["exchanges"][row["loss_mask"] > 0].tolist())))
         return
     for conversation in make_conversations(item.content, per_request=options.per_request):
         length = _measure_tokens(item, conversation)
         if options.system != KEEP:
             conversation = replace_system(conversation, options.system_text)  # noqa: PLW2901 - the same one
-        if options.format is TrainingFormat.ATIF:
-            yield atif.build_document(item, conversation), length, conversation.n_trained
-        elif options.format is TrainingFormat.MESSAGES:
-            yield messages.build_row(item, conversation), length, conversation.n_trained
-        elif not (conversation.is_whole or options.per_request):
-            left_out[NO_MASKS] += 1
+        try:
+            write(RecordedConversation(item=item, conversation=conversation, per_request=options.per_request))
+        except LeftOutError as error:
+            report.left_out[str(error)] += 1
         else:
-            row = sharegpt.build_row(item, conversation, hermes=options.hermes)
-            if is_alternating(row["conversations"]):
-                yield row, length, conversation.n_trained
-            else:
-                left_out[NOT_ALTERNATING] += 1
+            report.add_row(length, conversation.n_trained)
 
 
 def _measure_tokens(item: ExportedTrajectory, conversation: TrainedConversation) -> int:
@@ -109,43 +96,25 @@ def _measure_tokens(item: ExportedTrajectory, conversation: TrainedConversation)
 
 
 @contextmanager
-def _open_writer(out: Path, options: TrainingOptions) -> Iterator[Any]:
-    """Open the files of a format, and yield a function that writes a row."""
-    with ExitStack() as stack:
-        if options.format is TrainingFormat.PARQUET:
-            path = out / "data" / "train-00000-of-00001.parquet"
-            path.parent.mkdir()
-            writer = stack.enter_context(pq.ParquetWriter(path, token_rows.SCHEMA, compression="zstd"))
-            waiting: list[dict[str, Any]] = []
-            stack.callback(lambda: _write_group(writer, waiting))
-            yield lambda row: _collect(writer, waiting, row)
-        elif options.format is TrainingFormat.ATIF:
-            (out / "trajectories").mkdir()
-            yield lambda row: _write_document(out / "trajectories", row)
-        else:
-            if options.format is TrainingFormat.SHAREGPT:
-                info = sharegpt.make_dataset_info(hermes=options.hermes)
-                (out / "dataset_info.json").write_text(json.dumps(info, indent=1) + "\n")
-            lines = stack.enter_context((out / "train.jsonl").open("w", encoding="utf-8", errors="replace"))
-            yield lambda row: lines.write(json.dumps(row, ensure_ascii=False) + "\n")
+def _open_writer(out: Path, options: TrainingOptions) -> Iterator[Write]:
+    """Open the files of a format, and yield a function that writes an item and returns its rows."""
+    if options.format is TrainingFormat.ATIF:
+        (out / "trajectories").mkdir()
+        yield lambda recorded: [_write_document(out / "trajectories", recorded)]
+    elif options.format is TrainingFormat.PARQUET:
+        with RowWriter(out, token_rows.make_format(per_request=options.per_request), TOKENS) as writer:
+            yield writer.add
+    else:
+        name = f"{options.format.value}-hermes" if options.hermes else options.format.value
+        with RowWriter(out, FORMATS[name], CONVERSATIONS) as writer:
+            yield writer.add
 
 
-def _collect(writer: pq.ParquetWriter, waiting: list[dict[str, Any]], row: dict[str, Any]) -> None:
-    waiting.append(row)
-    if len(waiting) >= GROUP_ROWS:
-        _write_group(writer, waiting)
-
-
-def _write_group(writer: pq.ParquetWriter, waiting: list[dict[str, Any]]) -> None:
-    if waiting:
-        columns = [pa.array([row[name] for row in waiting], token_rows.SCHEMA.field(name).type) for name in waiting[0]]
-        writer.write_table(pa.Table.from_arrays(columns, names=list(waiting[0])).select(token_rows.SCHEMA.names))
-    waiting.clear()
-
-
-def _write_document(folder: Path, document: dict[str, Any]) -> None:
+def _write_document(folder: Path, recorded: RecordedConversation) -> Row:
+    document = atif.build_document(recorded.item, recorded.conversation)
     text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     (folder / f"{document['trajectory_id']}.json").write_text(text, encoding="utf-8", errors="replace")
+    return document
 
 
 def _write_manifest(out: Path, options: TrainingOptions, report: TrainingReport) -> str:
@@ -160,7 +129,7 @@ def _write_manifest(out: Path, options: TrainingOptions, report: TrainingReport)
         "rows": report.rows,
         "answers": report.answers,
         "left_out": dict(report.left_out),
-        "lengths": {name: [asdict(one) for one in bins] for name, bins in report.lengths.items()},
+        "lengths": {name: [asdict(length_bin) for length_bin in bins] for name, bins in report.lengths.items()},
         "trajectories": report.trajectories,
     }
     content = json.dumps(manifest, indent=1, sort_keys=True) + "\n"

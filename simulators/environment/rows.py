@@ -7,7 +7,6 @@ prompts that name the agent loop `mergemill_simulated`.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pyarrow as pa
 
@@ -19,33 +18,18 @@ from simulators.post_processing.calls import render_hermes
 from simulators.post_processing.system_prompt import render_system
 from simulators.seeds.seed import Seed
 from simulators.trajectory import ENVIRONMENT
+from training_data.episodes import VERL, TrainingEpisode
+from training_data.sources import Row, RowSource
 
 DATA_SOURCE = "mergemill-simulated"
 AGENT_LOOP = "mergemill_simulated"
 """Name of the loop of `mergemill_client.simulated.verl`."""
-VERL_SCHEMA = pa.schema(
-    [
-        ("data_source", pa.string()),
-        ("prompt", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
-        ("ability", pa.string()),
-        ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
-        (
-            "extra_info",
-            pa.struct(
-                [
-                    ("index", pa.int64()),
-                    *(
-                        (name, pa.string())
-                        for name in ("task", "name", "environment", "domain", "license", "simulator")
-                    ),
-                ]
-            ),
-        ),
-        ("agent_name", pa.string()),
-    ]
+EPISODES = RowSource(
+    name=DATA_SOURCE,
+    ability="tools",
+    players={VERL: AGENT_LOOP},
+    columns={name: pa.string() for name in ("task", "name", "environment", "domain", "license", "simulator")},
 )
-
-Row = dict[str, Any]
 
 
 def build_system(seed: Seed, pack: DomainPack, profile: str, target: str) -> str:
@@ -77,18 +61,16 @@ def build_simia_row(seed: Seed, pack: DomainPack, *, profile: str, target: str, 
     }
 
 
-def build_verl_row(seed: Seed, pack: DomainPack, index: int, *, simulator: str) -> Row:
-    """Return a row of verl's parquet file. The loop begins the episode itself; the prompt is for filters by length."""
-    return {
-        "data_source": DATA_SOURCE,
-        "prompt": [
+def make_episode(seed: Seed, pack: DomainPack, *, simulator: str) -> TrainingEpisode:
+    """Return the episode of a seed. verl's loop begins it itself; the prompt is for filters by length."""
+    return TrainingEpisode(
+        source=EPISODES,
+        prompt=[
             {"role": "system", "content": pack.policy},
             {"role": "user", "content": find_first_message(seed)},
         ],
-        "ability": "tools",
-        "reward_model": {"style": "rule", "ground_truth": ""},
-        "extra_info": {
-            "index": index,
+        ground_truth="",
+        facts={
             "task": seed.id,
             "name": seed.name,
             "environment": ENVIRONMENT,
@@ -96,8 +78,7 @@ def build_verl_row(seed: Seed, pack: DomainPack, index: int, *, simulator: str) 
             "license": seed.license,
             "simulator": simulator,
         },
-        "agent_name": AGENT_LOOP,
-    }
+    )
 
 
 def render_rows(rows: list[Row]) -> str:

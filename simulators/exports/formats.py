@@ -1,31 +1,25 @@
-"""Formats of rows. `FORMATS` lists them; each makes the row of a trajectory, or the reason why it can hold none."""
+"""Simulated conversations, as rows of supervised training have them, and the formats of these rows."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import pyarrow as pa
 
 from simulators.conversation import DialogueTurn, TurnRole
 from simulators.domains.pack import DomainPack
+from simulators.exports.format_names import FORMAT_NAMES
 from simulators.options import SimulationOptions
 from simulators.post_processing.calls import render_hermes
 from simulators.post_processing.system_prompt import LLAMA, render_system
 from simulators.trajectory import SimulatedTrajectory
-from training_data.sharegpt import (
-    CALL,
-    HUMAN,
-    MODEL,
-    OBSERVATION,
-    is_alternating,
-    make_dataset_info,
-    render_calls,
-    render_thought,
-)
+from training_data import formats
+from training_data.formats import ConversationFormat
+from training_data.sharegpt import CALL, HUMAN, MODEL, OBSERVATION, Turn, render_calls, render_thought
+from training_data.sources import Message, Row, RowSource
 
-NOT_ALTERNATING = "turns of user and model do not alternate"
-"""Rows that LLaMA-Factory would drop without a message."""
 SHAREGPT_SPEAKERS: Mapping[TurnRole, str] = {
     TurnRole.HUMAN: HUMAN,
     TurnRole.ASSISTANT: MODEL,
@@ -38,98 +32,100 @@ HERMES_SPEAKERS: Mapping[TurnRole, str] = {
     TurnRole.FUNCTION_CALL: MODEL,
     TurnRole.OBSERVATION: HUMAN,
 }
-DATASET_NAME = "simulated"
-Row = dict[str, Any]
+CONVERSATIONS = RowSource(
+    name="simulated",
+    columns={
+        "id": pa.string(),
+        "environment": pa.string(),
+        "domain": pa.string(),
+        "license": pa.string(),
+        "based_on_sample": pa.string(),
+        "sample_turns": pa.int32(),
+        "generated_turns": pa.int32(),
+    },
+)
+FORMATS: tuple[ConversationFormat, ...] = tuple(formats.FORMATS[name] for name in FORMAT_NAMES)
 
 
 @dataclass(frozen=True)
-class RowFormat:
-    """A format: its name, which is also that of its folder, and what makes its rows.
+class SimulatedDialogue:
+    """A simulated trajectory in its domain: a `training_data.conversations.TrainingConversation`."""
 
-    `build` raises LeftOutError where the format cannot hold a trajectory.
-    """
+    trajectory: SimulatedTrajectory
+    pack: DomainPack
+    options: SimulationOptions
 
-    name: str
-    build: Callable[[SimulatedTrajectory, DomainPack, SimulationOptions], Row]
-    dataset_info: Mapping[str, Any] | None = None
-    """Content of LLaMA-Factory's `dataset_info.json`."""
-    is_table: bool = False
-    """Whether its rows are written as parquet; else as JSON lines."""
+    @property
+    def identity(self) -> Row:
+        """Columns that every row begins with."""
+        trajectory = self.trajectory
+        return {
+            "id": trajectory.id,
+            "environment": trajectory.environment,
+            "domain": trajectory.domain,
+            "license": trajectory.license,
+            "based_on_sample": trajectory.parent,
+            "sample_turns": trajectory.seed["turns"],
+            "generated_turns": trajectory.n_generated,
+        }
 
+    @property
+    def origin(self) -> Row:
+        """The provenance of a row, as `metadata`. All keys are always there."""
+        trajectory = self.trajectory
+        metadata = {
+            "simulator": trajectory.simulator,
+            "profile": trajectory.profile,
+            "prompt": trajectory.prompt,
+            "pack_version": trajectory.pack_version,
+            "sample": trajectory.sample,
+            "scenario": trajectory.scenario,
+            "failure": trajectory.failure,
+            "answer": trajectory.answer,
+            "seed_name": trajectory.seed["name"],
+            "seed_file": trajectory.seed["file"],
+            "seed_line": trajectory.seed["line"],
+            "seed_format": trajectory.seed["format"],
+            "seed_tools": list(trajectory.seed["tools"]),
+            "tools_called": trajectory.tool_names,
+            "repairs": json.dumps([dict(repair) for repair in trajectory.repairs], ensure_ascii=False),
+        }
+        return {"metadata": metadata}
 
-class LeftOutError(Exception):
-    """A format cannot hold a trajectory; the text is the reason."""
+    @property
+    def messages(self) -> Sequence[Message]:
+        """OpenAI's messages. Those of the assistant have `weight` 1, and are what is trained."""
+        return [{"role": "system", "content": self.pack.policy}, *_list_messages(self.trajectory.turns)]
 
+    @property
+    def tools(self) -> Sequence[Message]:
+        """Tools of the pack in OpenAI's form."""
+        return [{"type": "function", "function": dict(tool)} for tool in self.pack.tools.values()]
 
-def build_identity(one: SimulatedTrajectory) -> Row:
-    """Return the columns that every row begins with."""
-    return {
-        "id": one.id,
-        "environment": one.environment,
-        "domain": one.domain,
-        "license": one.license,
-        "based_on_sample": one.parent,
-        "sample_turns": one.seed["turns"],
-        "generated_turns": one.n_generated,
-    }
+    @property
+    def system(self) -> str:
+        """The policy of the pack."""
+        return self.pack.policy
 
+    @property
+    def turns(self) -> Sequence[Turn]:
+        """Turns with calls as turns of their own."""
+        return [(SHAREGPT_SPEAKERS[turn.role], render_call_turn(turn)) for turn in self.trajectory.turns]
 
-def build_metadata(one: SimulatedTrajectory) -> Row:
-    """Return the provenance of a row. All keys are always there."""
-    return {
-        "simulator": one.simulator,
-        "profile": one.profile,
-        "prompt": one.prompt,
-        "pack_version": one.pack_version,
-        "sample": one.sample,
-        "scenario": one.scenario,
-        "failure": one.failure,
-        "answer": one.answer,
-        "seed_name": one.seed["name"],
-        "seed_file": one.seed["file"],
-        "seed_line": one.seed["line"],
-        "seed_format": one.seed["format"],
-        "seed_tools": list(one.seed["tools"]),
-        "tools_called": one.tool_names,
-        "repairs": json.dumps([dict(repair) for repair in one.repairs], ensure_ascii=False),
-    }
+    @property
+    def functions(self) -> Sequence[Message]:
+        """Tools of the pack."""
+        return list(self.pack.tools.values())
 
+    @property
+    def hermes_system(self) -> str:
+        """The policy with tools, as the chat template of the target has them."""
+        return render_system(self.pack, self.options.target)
 
-def build_sharegpt(one: SimulatedTrajectory, pack: DomainPack, options: SimulationOptions) -> Row:
-    """Return a ShareGPT row with calls as turns of their own, and tools in a column."""
-    del options
-    turns = [{"from": SHAREGPT_SPEAKERS[turn.role], "value": render_call_turn(turn)} for turn in one.turns]
-    return {
-        **build_identity(one),
-        "conversations": require_alternation(turns),
-        "system": pack.policy,
-        "tools": json.dumps(list(pack.tools.values()), ensure_ascii=False),
-        "metadata": build_metadata(one),
-    }
-
-
-def build_hermes(one: SimulatedTrajectory, pack: DomainPack, options: SimulationOptions) -> Row:
-    """Return a ShareGPT row with calls in the model's text, results as the user's, and tools in the system prompt."""
-    turns = [{"from": HERMES_SPEAKERS[turn.role], "value": render_hermes_turn(turn, options)} for turn in one.turns]
-    return {
-        **build_identity(one),
-        "conversations": require_alternation(turns),
-        "system": render_system(pack, options.target),
-        "metadata": build_metadata(one),
-    }
-
-
-def build_messages(one: SimulatedTrajectory, pack: DomainPack, options: SimulationOptions) -> Row:
-    """Return a row in OpenAI's message form. Messages of the assistant have `weight` 1, and are what is trained."""
-    del options
-    return {
-        **build_identity(one),
-        "messages": [{"role": "system", "content": pack.policy}, *_list_messages(one.turns)],
-        "tools": json.dumps(
-            [{"type": "function", "function": dict(tool)} for tool in pack.tools.values()], ensure_ascii=False
-        ),
-        "metadata": build_metadata(one),
-    }
+    @property
+    def hermes_turns(self) -> Sequence[Turn]:
+        """Turns with calls in the model's text, and results as the user's."""
+        return [(HERMES_SPEAKERS[turn.role], render_hermes_turn(turn, self.options)) for turn in self.trajectory.turns]
 
 
 def _list_messages(turns: tuple[DialogueTurn, ...]) -> list[Row]:
@@ -161,14 +157,6 @@ def _list_messages(turns: tuple[DialogueTurn, ...]) -> list[Row]:
     return messages
 
 
-def build_table_row(one: SimulatedTrajectory, pack: DomainPack, options: SimulationOptions) -> Row:
-    """Return a row of the parquet file: the messages and the provenance as JSON, so that columns have one type."""
-    row = build_messages(one, pack, options)
-    row["messages"] = json.dumps(row["messages"], ensure_ascii=False)
-    row["metadata"] = json.dumps(row["metadata"], ensure_ascii=False)
-    return row
-
-
 def render_call_turn(turn: DialogueTurn) -> str:
     """Return the value of a turn in structured ShareGPT, in the form that LLaMA-Factory reads.
 
@@ -184,22 +172,3 @@ def render_hermes_turn(turn: DialogueTurn, options: SimulationOptions) -> str:
     if turn.calls:
         return render_hermes(turn, released=options.released_rules, llama=options.target == LLAMA)
     return render_thought(turn.reasoning) + turn.text
-
-
-def require_alternation(turns: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Return turns that alternate between user and model, begin with the user's and end with the model's.
-
-    Raises:
-        LeftOutError: they do not.
-    """
-    if not is_alternating(turns):
-        raise LeftOutError(NOT_ALTERNATING)
-    return turns
-
-
-FORMATS: tuple[RowFormat, ...] = (
-    RowFormat("sharegpt", build_sharegpt, make_dataset_info(DATASET_NAME, has_tools=True)),
-    RowFormat("sharegpt-hermes", build_hermes, make_dataset_info(DATASET_NAME, has_tools=False)),
-    RowFormat("messages", build_messages),
-    RowFormat("parquet", build_table_row, is_table=True),
-)

@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from core.errors import make_write_error
 from simulators.domains.pack import DomainPack
 from simulators.exports.card import DatasetFacts, build_card
-from simulators.exports.formats import LeftOutError, Row, RowFormat
+from simulators.exports.formats import CONVERSATIONS, SimulatedDialogue
 from simulators.options import SimulationOptions
 from simulators.trajectory import SimulatedTrajectory
 from training_data.card import render_card
-from training_data.row_files import open_lines, replace_file
-
-ROWS_NAME = "train.jsonl"
-TABLE_NAME = "data/train-00000-of-00001.parquet"
-GROUP_ROWS = 1000
-"""Rows of a row group of parquet."""
-TABLE_SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("environment", pa.string()),
-        ("domain", pa.string()),
-        ("license", pa.string()),
-        ("based_on_sample", pa.string()),
-        ("sample_turns", pa.int32()),
-        ("generated_turns", pa.int32()),
-        ("messages", pa.string()),
-        ("tools", pa.string()),
-        ("metadata", pa.string()),
-    ]
-)
+from training_data.formats import ConversationFormat
+from training_data.row_files import replace_file
+from training_data.sources import LeftOutError
+from training_data.writer import RowWriter
 
 
 @dataclass
@@ -53,7 +32,7 @@ class FormatReport:
 def write_exports(
     trajectories: Iterable[SimulatedTrajectory],
     out: Path,
-    formats: Iterable[RowFormat],
+    formats: Iterable[ConversationFormat],
     *,
     pack: DomainPack,
     options: SimulationOptions,
@@ -66,56 +45,28 @@ def write_exports(
         Transient: the disk is full.
     """
     chosen = list(formats)
-    reports = {one.name: FormatReport() for one in chosen}
+    reports = {row_format.name: FormatReport() for row_format in chosen}
     try:
         with ExitStack() as stack:
-            writers = [(one, stack.enter_context(_open_rows(out / one.name, one))) for one in chosen]
+            writers = {
+                row_format.name: stack.enter_context(RowWriter(out / row_format.name, row_format, CONVERSATIONS))
+                for row_format in chosen
+            }
             for trajectory in trajectories:
                 facts.add(trajectory)
-                for row_format, write in writers:
-                    report = reports[row_format.name]
+                for name, writer in writers.items():
                     try:
-                        write(row_format.build(trajectory, pack, options))
+                        writer.add(SimulatedDialogue(trajectory, pack, options))
                     except LeftOutError as error:
-                        report.left_out[str(error)] += 1
-                    else:
-                        report.rows += 1
-        for one in chosen:
-            report = reports[one.name]
-            data_files = TABLE_NAME if one.is_table else ROWS_NAME
+                        reports[name].left_out[str(error)] += 1
+        for row_format in chosen:
+            report = reports[row_format.name]
+            report.rows = writers[row_format.name].count
+            data_files = row_format.name_file("train")
             card = build_card(facts, rows=report.rows, data_files=data_files, left_out=report.left_out)
-            replace_file(out / one.name / "README.md", render_card(card))
-            if one.dataset_info is not None:
-                replace_file(out / one.name / "dataset_info.json", json.dumps(one.dataset_info, indent=1) + "\n")
+            replace_file(out / row_format.name / "README.md", render_card(card))
         card = build_card(facts, rows=facts.trajectories, data_files="", left_out=Counter())
         replace_file(out / "README.md", render_card(card))
     except OSError as error:
         raise make_write_error(f"cannot write to {out}", error, advice="free some space, then run it again") from error
     return reports
-
-
-@contextmanager
-def _open_rows(folder: Path, row_format: RowFormat) -> Iterator[Any]:
-    if not row_format.is_table:
-        with open_lines(folder / ROWS_NAME) as write:
-            yield write
-        return
-    path = folder / TABLE_NAME
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    waiting: list[Row] = []
-    with pq.ParquetWriter(temporary, TABLE_SCHEMA, compression="zstd") as writer:
-
-        def collect(row: Row) -> None:
-            waiting.append(row)
-            if len(waiting) >= GROUP_ROWS:
-                flush()
-
-        def flush() -> None:
-            if waiting:
-                writer.write_table(pa.Table.from_pylist(waiting, TABLE_SCHEMA))
-                waiting.clear()
-
-        yield collect
-        flush()
-    temporary.replace(path)

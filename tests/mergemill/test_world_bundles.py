@@ -12,7 +12,6 @@ import pytest
 
 from core.config import Settings
 from core.errors import InputError
-from mergemill.cli.worlds.export import FORMAT_NAMES
 from mergemill.worlds.bundles.rollouts import read_rollouts
 from mergemill.worlds.bundles.sources import find_sources
 from mergemill.worlds.records import make_scenario_record, make_world_record
@@ -39,10 +38,12 @@ from tests.worlds.programs import SOLUTION as STORE_SOLUTION
 from tests.worlds.programs import TASK as STORE_TASK
 from tests.worlds.programs import make_world as make_store
 from training_data.card import render_card
+from training_data.conversations import build_alpaca_rows
 from worlds.bundles.card import build_card
 from worlds.bundles.envscaler_reader import read_environments
+from worlds.bundles.format_names import SUMMARIES
 from worlds.bundles.formats import FORMATS, BundleCounts
-from worlds.bundles.training_rows import build_alpaca_rows
+from worlds.bundles.training_rows import SolvedScenario
 from worlds.definitions import Call
 from worlds.examples.loading import load_example_scenarios, load_example_world
 from worlds.gates.solutions import run_calls
@@ -107,7 +108,7 @@ def read_verdicts(done: CommandResult) -> dict[str, str | None]:
 
 
 def test_the_formats_of_the_help_are_those_there_are() -> None:
-    assert tuple(FORMATS) == FORMAT_NAMES
+    assert tuple(FORMATS) == tuple(SUMMARIES)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,9 @@ def test_rollouts_that_earned_1_become_conversations() -> None:
     [world] = [one for one in bundle_examples() if one.name == "library_loans"]
     scenario = replace(world.scenarios[0], rollouts=(found,))
     bundled = replace(world, scenarios=(scenario,))
-    rows = [row for one in scenario.conversations for row in build_alpaca_rows(bundled, scenario, one)]
+    rows = [
+        row for one in scenario.conversations for row in build_alpaca_rows(SolvedScenario(bundled, scenario, one), 0)
+    ]
     assert len({row["id"] for row in rows}) == len(rows)
     assert rows[-2]["output"].startswith("I pay.\n<tool_call>\n{")
     assert rows[-1]["instruction"].count("<tool_response>") == 2

@@ -7,17 +7,21 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from training_data.parquet import ParquetShards
-from training_data.row_files import open_lines, replace_file
-from training_data.sharegpt import make_dataset_info
-from worlds.bundles import envscaler, harbor, rollout_rows, training_rows
-from worlds.bundles.material import BundledScenario, BundledWorld, Row, WorldConversation
-from worlds.bundles.training_rows import UnwritableScenarioError
+from training_data.formats import CONVERSATIONS as CONVERSATION_FORMATS
+from training_data.formats import FORMATS as ROW_FORMATS
+from training_data.row_files import replace_file
+from training_data.sources import LeftOutError
+from training_data.writer import RowWriter
+from worlds.bundles import envscaler, harbor
+from worlds.bundles.format_names import SUMMARIES
+from worlds.bundles.material import BundledScenario, BundledWorld, WorldConversation
+from worlds.bundles.rollout_rows import EPISODES, make_episode
+from worlds.bundles.training_rows import CONVERSATIONS, SolvedScenario
 
-ROWS_NAME = "train.jsonl"
 UNSOLVED = "no solution is known"
 NO_FOLDER = "its name cannot be that of a folder"
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
@@ -63,25 +67,6 @@ def write_envscaler(worlds: Sequence[BundledWorld], folder: Path, counts: Bundle
     counts.scenarios = counts.rows = len(scenarios)
 
 
-def write_alpaca(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts) -> None:
-    """Write a row for each turn of the agent, and what LLaMA-Factory needs to train the last turn of each alone."""
-    _write_rows(worlds, folder, counts, training_rows.build_alpaca_rows)
-    replace_file(folder / "dataset_info.json", _dump(training_rows.ALPACA_INFO))
-    replace_file(folder / "llamafactory.yaml", training_rows.ALPACA_TRAINING)
-
-
-def write_sharegpt(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts) -> None:
-    """Write a row for each conversation, with tools, and LLaMA-Factory's `dataset_info.json`."""
-    _write_rows(worlds, folder, counts, lambda *items: [training_rows.build_sharegpt_row(*items)])
-    info = make_dataset_info(training_rows.DATASET_NAME, has_tools=True)
-    replace_file(folder / "dataset_info.json", _dump(info))
-
-
-def write_messages(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts) -> None:
-    """Write a row of OpenAI's messages for each conversation."""
-    _write_rows(worlds, folder, counts, lambda *items: [training_rows.build_messages_row(*items)])
-
-
 def write_harbor(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts) -> None:
     """Write a folder for each scenario."""
     for world, scenario, found in _iterate_solved(worlds, counts):
@@ -96,67 +81,40 @@ def write_harbor(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCou
         counts.rows += 1
 
 
-def write_verl(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts) -> None:
-    """Write `train.parquet` for verl's RLHFDataset."""
-    with ParquetShards(folder / "train", rollout_rows.VERL_SCHEMA) as rows:
-        for world, scenario, _ in _iterate_solved(worlds, counts):
-            rows.add(rollout_rows.build_verl_row(world, scenario, rows.count))
-    counts.rows = rows.count
-
-
-def write_ragen(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts) -> None:
-    """Write a row for each scenario."""
-    _write_episodes(worlds, folder, counts, rollout_rows.build_ragen_row)
-
-
-def write_nemo_gym(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts) -> None:
-    """Write a row for each scenario."""
-    _write_episodes(worlds, folder, counts, rollout_rows.build_nemo_gym_row)
-
-
-FORMATS: Mapping[str, BundleFormat] = {
-    one.name: one
-    for one in (
-        BundleFormat("envscaler", "EnvScaler's environments, scenarios and trajectories", write_envscaler),
-        BundleFormat("alpaca", "LLaMA-Factory, a row for each turn", write_alpaca, ROWS_NAME),
-        BundleFormat("sharegpt", "LLaMA-Factory, a row for each conversation, with tools", write_sharegpt, ROWS_NAME),
-        BundleFormat("messages", "OpenAI's messages", write_messages, ROWS_NAME),
-        BundleFormat("harbor", "Harbor tasks with an MCP server", write_harbor),
-        BundleFormat("verl", "rows of verl", write_verl, "train.parquet"),
-        BundleFormat("ragen", "rows for an environment of RAGEN", write_ragen, ROWS_NAME),
-        BundleFormat("nemo-gym", "rows of NeMo-Gym", write_nemo_gym, ROWS_NAME),
-    )
-}
-
-
-def _write_rows(
-    worlds: Sequence[BundledWorld],
-    folder: Path,
-    counts: BundleCounts,
-    build: Callable[[BundledWorld, BundledScenario, WorldConversation], list[Row]],
+def write_conversations(
+    worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts, *, format_name: str
 ) -> None:
-    with open_lines(folder / ROWS_NAME) as write:
+    """Write the rows of all conversations; a scenario is left out where the format cannot hold one of its own."""
+    with RowWriter(folder, ROW_FORMATS[format_name], CONVERSATIONS) as writer:
         for world, scenario, _ in _iterate_solved(worlds, counts):
             try:
-                rows = [row for found in scenario.conversations for row in build(world, scenario, found)]
-            except UnwritableScenarioError as error:
+                writer.add(*(SolvedScenario(world, scenario, one) for one in scenario.conversations))
+            except LeftOutError as error:
                 counts.leave_out(str(error))
-                continue
-            for row in rows:
-                write(row)
-                counts.rows += 1
+    counts.rows = writer.count
 
 
-def _write_episodes(
-    worlds: Sequence[BundledWorld],
-    folder: Path,
-    counts: BundleCounts,
-    build: Callable[[BundledWorld, BundledScenario, int], Row],
-) -> None:
-    with open_lines(folder / ROWS_NAME) as write:
+def write_episodes(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts, *, format_name: str) -> None:
+    """Write a row for each scenario."""
+    with RowWriter(folder, ROW_FORMATS[format_name], EPISODES) as writer:
         for world, scenario, _ in _iterate_solved(worlds, counts):
-            write(build(world, scenario, counts.rows))
-            counts.rows += 1
+            writer.add(make_episode(world, scenario))
+    counts.rows = writer.count
+
+
+OWN_FORMATS: Mapping[str, WriteBundle] = {"envscaler": write_envscaler, "harbor": write_harbor}
+"""Formats that hold more than rows."""
+
+
+def _make_format(name: str, summary: str) -> BundleFormat:
+    if name in OWN_FORMATS:
+        return BundleFormat(name, summary, OWN_FORMATS[name])
+    row_format = ROW_FORMATS[name]
+    write = write_conversations if row_format in CONVERSATION_FORMATS else write_episodes
+    return BundleFormat(name, summary, partial(write, format_name=name), row_format.name_file("train"))
+
+
+FORMATS: Mapping[str, BundleFormat] = {name: _make_format(name, summary) for name, summary in SUMMARIES.items()}
 
 
 def _iterate_solved(

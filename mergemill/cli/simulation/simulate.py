@@ -26,11 +26,11 @@ from mergemill.cli.options import (
     with_settings,
 )
 from mergemill.cli.simulation.simulated import export_command, list_command, show_command
+from simulators.exports.format_names import FORMAT_NAMES
 from taskdb.queries.selection import TaskFilters
 from taskdb.records.simulator_measurements import SubmissionKind
 
 PROFILES = ("default", "simia")
-FORMATS = ("sharegpt", "sharegpt-hermes", "messages", "parquet")
 
 app = typer.Typer(help=COMMANDS["simulate"].summary, add_completion=False)
 
@@ -82,7 +82,7 @@ def sft(
             "--format",
             metavar="FORMAT[,FORMAT]",
             show_default=False,
-            help=f"Write rows as {', '.join(FORMATS)}. Default: all.",
+            help=f"Write rows as {', '.join(FORMAT_NAMES)}. Default: all.",
         ),
     ] = None,
     seeds_license: LicenseOption = "",
@@ -105,7 +105,7 @@ def sft(
         profile=profile,
         per_seed=per_seed,
         total=total,
-        formats=tuple(split_words(format_name)) or FORMATS,
+        formats=tuple(split_words(format_name)) or FORMAT_NAMES,
         seeds_license=seeds_license,
     )
     reporter = Reporter(message=output.print_message, event=output.print_json if as_json else ignore_event)

@@ -11,8 +11,7 @@ from core.config import Settings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.options import WORLD_SETTINGS, JsonOption, complete_words, split_words, with_settings
-
-FORMAT_NAMES = ("envscaler", "alpaca", "sharegpt", "messages", "harbor", "verl", "ragen", "nemo-gym")
+from worlds.bundles.format_names import SUMMARIES
 
 app = typer.Typer(add_completion=False)
 
@@ -34,8 +33,8 @@ def export_command(
         typer.Option(
             "--format",
             metavar="FORMAT[,FORMAT]",
-            autocompletion=complete_words(FORMAT_NAMES),
-            help=f"Format of the bundle: {' or '.join(FORMAT_NAMES)}. Several are written to DIR/FORMAT.",
+            autocompletion=complete_words(SUMMARIES),
+            help=f"Format of the bundle: {' or '.join(SUMMARIES)}. Several are written to DIR/FORMAT.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Write the bundle to this folder.")],

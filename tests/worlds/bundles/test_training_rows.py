@@ -12,8 +12,10 @@ import yaml
 
 from tests.llama_factory import read_as_llama_factory
 from tests.worlds.bundles.making import bundle_examples, write_examples
+from training_data.conversations import build_alpaca_rows, build_sharegpt_rows
+from training_data.sources import LeftOutError
 from worlds.bundles.material import BundledScenario, BundledWorld, WorldConversation
-from worlds.bundles.training_rows import UnwritableScenarioError, build_alpaca_rows, build_sharegpt_row
+from worlds.bundles.training_rows import SolvedScenario
 
 N_SCENARIOS = 6
 
@@ -56,7 +58,7 @@ def test_alpaca_rows_hold_what_came_before_without_thoughts() -> None:
         {**message, "reasoning_content": f"Thought {at}."} if message["role"] == "assistant" else message
         for at, message in enumerate(found.messages)
     )
-    rows = build_alpaca_rows(world, scenario, replace(found, messages=thinking))
+    rows = build_alpaca_rows(SolvedScenario(world, scenario, replace(found, messages=thinking)), 0)
     assert [row["turn"] for row in rows] == list(range(len(found.calls) + 1))
     assert rows[0]["instruction"] == scenario.definition.task
     assert rows[0]["output"].startswith("<think>\nThought 2.\n</think>\n\n<tool_call>\n{")
@@ -117,8 +119,8 @@ def test_every_row_and_the_card_are_marked_as_synthetic(name: str, tmp_path: Pat
 
 def test_a_conversation_that_does_not_alternate_is_refused() -> None:
     world, scenario, found = first_case()
-    broken = replace(found, messages=found.messages[:-1])
-    with pytest.raises(UnwritableScenarioError, match="alternate"):
-        build_sharegpt_row(world, scenario, broken)
-    with pytest.raises(UnwritableScenarioError, match="alternate"):
-        build_alpaca_rows(world, scenario, broken)
+    broken = SolvedScenario(world, scenario, replace(found, messages=found.messages[:-1]))
+    with pytest.raises(LeftOutError, match="alternate"):
+        build_sharegpt_rows(broken, 0)
+    with pytest.raises(LeftOutError, match="alternate"):
+        build_alpaca_rows(broken, 0)
