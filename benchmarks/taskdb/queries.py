@@ -23,9 +23,10 @@ from taskdb.queries import pages as page_queries
 from taskdb.queries import tasks as queries
 from taskdb.queries import yields
 from taskdb.queries.histograms import EDGES, count_bins
-from taskdb.queries.selection import Range, TaskFilters
+from taskdb.queries.selection import TaskFilters
 from taskdb.records import Task
 from taskdb.records.chains import Scope
+from taskdb.schema.task_columns import Range
 from taskdb.store import Store
 
 LIMIT = 20

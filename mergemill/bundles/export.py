@@ -23,9 +23,10 @@ from mergemill.execution.services import make_services
 from taskdb.queries import tasks as queries
 from taskdb.queries.images import load_image_copies
 from taskdb.queries.record_chains import load_chains
-from taskdb.queries.selection import Range, TaskFilters
+from taskdb.queries.selection import TaskFilters
 from taskdb.records import Record, Task
 from taskdb.records.images import ImageCopy
+from taskdb.schema.task_columns import Range
 from taskdb.store import Store
 
 BATCH = 200

@@ -1,9 +1,9 @@
 """Columns of the view `tasks` and filters over them, each declared once.
 
 Made from these declarations: the listing and its view, indices of numeric filters, options of the command line, query
-parameters, the filters and columns of the client (`scripts/columns` writes them into its distribution), the table of
-the view in docs/query.md and in the reference, the facts in exported rows, and the task table in Parquet. CONTRIBUTING
-explains how a column is added.
+parameters, the filters and columns of the client (`scripts/task-columns` writes them into its distribution), the table
+of the view in docs/query.md and in the reference, the facts in exported rows, and the task table in Parquet.
+CONTRIBUTING explains how a column is added.
 """
 
 from collections.abc import Callable, Mapping, Sequence
