@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import pytest
 
 from backends.git import GitRepository
 from backends.services import Services
-from mergemill.pipeline.kinds import derive
-from taskdb.records import Rejection, Task, Verification
-from tests.containers import make_lineage, make_services
+from taskdb.records import Task
 from tests.helpers import TinyRepo
-from tests.verifiers.shop import HIDDEN, PYPROJECT, SHOP, SHOP_RIGHT, TESTS, make_shop
+from tests.verifiers.shop import HIDDEN, PYPROJECT, SHOP, SHOP_RIGHT, TESTS, open_shop_task
 from verifiers.grade import grade
-from verifiers.verify import verify
 
 pytestmark = pytest.mark.docker
 
@@ -204,17 +200,14 @@ class GradedTask:
 
 @pytest.fixture(scope="module")
 def graded_task(tmp_path_factory: pytest.TempPathFactory) -> GradedTask:
-    folder: Path = tmp_path_factory.mktemp("graded_task")
-    services = make_services(folder, repeats=1, test_timeout=20)
-    repo = TinyRepo(folder / "repo")
-    base, merge = make_shop(repo)
-    lineage = make_lineage(repo, services, base, merge)
-    verification = verify(lineage, services)
-    assert isinstance(verification, Verification), verification
-    made = derive(lineage.with_record(verification), services)
-    assert not isinstance(made, Rejection)
-    (task,) = made
-    return GradedTask(services, repo, base, add_evaluations(task, services))
+    made = open_shop_task(tmp_path_factory, test_timeout=20)
+    return GradedTask(made.services, made.repo, made.base, made.task)
+
+
+@pytest.fixture(scope="module")
+def guarded_task(graded_task: GradedTask) -> GradedTask:
+    """The task with so many evaluations that no exploit is paid by chance."""
+    return replace(graded_task, task=add_evaluations(graded_task.task, graded_task.services))
 
 
 def add_evaluations(task: Task, services: Services) -> Task:
@@ -225,8 +218,8 @@ def add_evaluations(task: Task, services: Services) -> Task:
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_an_exploit_earns_nothing(name: str, graded_task: GradedTask) -> None:
-    score = grade(graded_task.task, graded_task.services, graded_task.patch(name, CHEATS[name]))
+def test_an_exploit_earns_nothing(name: str, guarded_task: GradedTask) -> None:
+    score = grade(guarded_task.task, guarded_task.services, guarded_task.patch(name, CHEATS[name]))
     assert score.value == 0.0, score
     assert name in UNSURE or bool(score.tampering) == (name in DETECTED), score
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backends.git import list_patch_paths
 from backends.services import Services
-from mergemill.pipeline.kinds import derive
-from taskdb.records import Rejection, Task, Verification
-from tests.containers import make_lineage, make_services
-from tests.helpers import TinyRepo
-from tests.verifiers.shop import SHOP, make_shop
-from verifiers import inspect, verify
+from taskdb.records import Task
+from tests.verifiers.shop import SHOP, open_shop_task
+from verifiers import inspect
 from verifiers.inspection import Inspection, read_target
 from verifiers.probes import PROBES, make_patch
 
@@ -34,16 +30,8 @@ class InspectedTask:
 
 @pytest.fixture(scope="module")
 def inspected_task(tmp_path_factory: pytest.TempPathFactory) -> InspectedTask:
-    folder: Path = tmp_path_factory.mktemp("inspection")
-    services = make_services(folder, repeats=1, test_timeout=20)
-    repo = TinyRepo(folder / "repo")
-    lineage = make_lineage(repo, services, *make_shop(repo))
-    verification = verify(lineage, services)
-    assert isinstance(verification, Verification), verification
-    made = derive(lineage.with_record(verification), services)
-    assert not isinstance(made, Rejection)
-    (task,) = made
-    return InspectedTask(services, task)
+    made = open_shop_task(tmp_path_factory, test_timeout=20)
+    return InspectedTask(made.services, made.task)
 
 
 @pytest.mark.docker
