@@ -4,35 +4,51 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
 
 from backends.services import Services
-from mergemill.pipeline.kinds import derive
-from taskdb.records import Rejection, Task, Verification
-from tests.containers import LABEL, make_lineage, make_services
-from tests.helpers import TinyRepo
-from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, TESTS
+from taskdb.records import Task
+from tests.containers import LABEL
+from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, open_shop_task
 from verifiers.audit import audit_image
-from verifiers.verify import verify
+from verifiers.probes import make_patch
 
 pytestmark = pytest.mark.docker
 
 FIX = SHOP_RIGHT.replace("    return sum(prices)", "    return sum(prices, start=0)  # from the first one on")
-LEAKS = {
-    "gold-in-a-dangling-object": "cd /testbed && git hash-object -w /run/gold.py && git gc -q --prune=never",
-    "a-later-commit": "cd /testbed && cp /run/gold.py shop/ && git add . && git commit -qm x && "
-    "git reset -q --hard HEAD~",
-    "a-stash": "cd /testbed && echo x >> shop/__init__.py && git stash -q",
-    "a-tag": "cd /testbed && git tag v2",
-    "a-remote": "cd /testbed && git remote add origin https://example.org/x.git",
-    "hidden-tests-in-tmp": "cp /run/test.py /tmp/test_later.py",
-    "a-script-with-the-patch": "base64 /run/test.patch > /opt/eval.sh",
-    "a-packed-copy": "mkdir /w && cp /run/test.py /w/ && tar -czf /opt/later.tar.gz -C /w . && rm -r /w",
-    "a-later-release": "mkdir /opt/venv/lib/python3.11/site-packages/greet-9.0.dist-info && "
-    "echo x > /opt/venv/lib/python3.11/site-packages/greet-9.0.dist-info/METADATA",
-}
+LEAKS: Sequence[Mapping[str, tuple[str, str]]] = (
+    {
+        "gold-in-a-dangling-object": (
+            "cd /testbed && git hash-object -w /run/gold.py && git gc -q --prune=never",
+            "testbed/.git",
+        ),
+        "a-tag": ("cd /testbed && git tag v2", "testbed/.git/refs/tags/v2"),
+        "a-remote": ("cd /testbed && git remote add origin https://example.org/x.git", "testbed/.git/config"),
+    },
+    {
+        "a-later-commit": (
+            "cd /testbed && cp /run/gold.py shop/ && git add . && git commit -qm x && git reset -q --hard HEAD~",
+            "testbed/.git",
+        ),
+    },
+    {"a-stash": ("cd /testbed && echo x >> shop/__init__.py && git stash -q", "testbed/.git/refs/stash")},
+    {
+        "hidden-tests-in-tmp": ("cp /run/test.py /tmp/test_later.py", "tmp/test_later.py"),
+        "a-script-with-the-patch": ("base64 /run/test.patch > /opt/eval.sh", "opt/eval.sh"),
+        "a-packed-copy": (
+            "mkdir /w && cp /run/test.py /w/ && tar -czf /opt/later.tar.gz -C /w . && rm -r /w",
+            "opt/later.tar.gz!./test.py",
+        ),
+        "a-later-release": (
+            "cd /opt/venv/lib/python3.11/site-packages/ && install -D /dev/null greet-9.0.dist-info/METADATA",
+            "greet-9.0",
+        ),
+    },
+)
+"""For each image: name of a leak -> the command that makes it, and the path at which it is found."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +59,10 @@ class AuditedTask:
 
 @pytest.fixture(scope="module")
 def audited_task(tmp_path_factory: pytest.TempPathFactory) -> AuditedTask:
-    folder = tmp_path_factory.mktemp("audit")
-    services = make_services(folder, repeats=1)
-    repo = TinyRepo(folder / "repo")
-    base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/test_shop.py": TESTS})
-    merge = repo.commit("Fix", {"shop/__init__.py": FIX, "tests/test_shop.py": HIDDEN})
-    lineage = make_lineage(repo, services, base, merge)
-    verification = verify(lineage, services)
-    assert isinstance(verification, Verification), verification
-    made = derive(lineage.with_record(verification), services)
-    assert not isinstance(made, Rejection)
-    (task,) = made
-    return AuditedTask(services, task)
+    made = open_shop_task(tmp_path_factory)
+    patch = make_patch({"shop/__init__.py": FIX.encode()}, {"shop/__init__.py": SHOP.encode()})
+    task = made.task.model_copy(update={"gold_patch": made.services.artifacts.put(patch)})
+    return AuditedTask(made.services, task)
 
 
 def test_a_clean_image_is_clean(audited_task: AuditedTask) -> None:
@@ -69,9 +77,10 @@ def test_every_leak_is_found_though_a_later_layer_hides_it(audited_task: Audited
         "/run/test.patch": services.artifacts.get(audited_task.task.test_patch),
     }
     config = "git config --global user.email a@example.org; git config --global user.name a; "
-    for name, command in LEAKS.items():
-        leaky = f"mergemill-test/leak:{name}"
-        script = f"set -e; {config} {command}; rm -f ~/.gitconfig"
+    for number, leaks in enumerate(LEAKS):
+        leaky = f"mergemill-test/leak:{number}"
+        commands = "".join(f"({command})\n" for command, _ in leaks.values())
+        script = f"set -e; {config}\n{commands}rm -f ~/.gitconfig"
         ran, made = services.images.build(
             image,
             ["/bin/bash", "-c", script],
@@ -86,7 +95,9 @@ def test_every_leak_is_found_though_a_later_layer_hides_it(audited_task: Audited
             found = audit_image(audited_task.task.model_copy(update={"image": leaky}), services)
         finally:
             services.images.remove(leaky)
-        assert found, f"{name} was not found"
+        paths = {finding.path for finding in found}
+        for name, (_, path) in leaks.items():
+            assert path in paths, f"{name} was not found: {found}"
 
 
 def test_a_file_that_a_later_layer_removes_is_still_found(audited_task: AuditedTask) -> None:
