@@ -11,22 +11,17 @@ import json
 import string
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
 from exporters.item import ExportItem
 from exporters.swebench import build_row
 from exporters.verifier_files import PATCH_PATH, REWARD_PATH, build_verifier_files
-from mergemill.pipeline.kinds import derive
-from taskdb.records import Rejection, Verification
-from tests.containers import make_lineage, make_services
 from tests.exporters.verifying import run_verifier
-from tests.helpers import TinyRepo
-from tests.verifiers.shop import SHOP, SHOP_RIGHT, make_shop
+from tests.verifiers.shop import SHOP, SHOP_RIGHT, open_shop_task
 from tests.verifiers.test_grade import GradedTask
 from verifiers.rewards import MAX_SUBMISSION_BYTES, grade
-from verifiers.verify import verify
 
 pytestmark = pytest.mark.docker
 
@@ -205,17 +200,20 @@ PATCHES: Mapping[str, tuple[str, float | None]] = {
 
 @pytest.fixture(scope="module")
 def graded_task(tmp_path_factory: pytest.TempPathFactory) -> GradedTask:
-    folder: Path = tmp_path_factory.mktemp("graded_task")
-    services = make_services(folder, repeats=1, test_timeout=30)
-    repo = TinyRepo(folder / "repo")
-    base, merge = make_shop(repo)
-    lineage = make_lineage(repo, services, base, merge)
-    verification = verify(lineage, services)
-    assert isinstance(verification, Verification), verification
-    made = derive(lineage.with_record(verification), services)
-    assert not isinstance(made, Rejection)
-    (task,) = made
-    return GradedTask(services, repo, base, task)
+    made = open_shop_task(tmp_path_factory, test_timeout=30)
+    return GradedTask(made.services, made.repo, made.base, made.task)
+
+
+FLOODS = ("all-processes", "surviving-processes")
+"""Submissions whose processes keep the processors busy until the time of their container is over."""
+FLOODED_SECONDS = 15
+
+
+def limit_container(graded_task: GradedTask, **limits: float) -> GradedTask:
+    """Return the task with other limits for its containers."""
+    services = graded_task.services
+    settings = services.settings.model_copy(update=limits)
+    return replace(graded_task, services=replace(services, settings=settings))
 
 
 def grade_twice(graded_task: GradedTask, patch: bytes) -> tuple[float | None, float | None, str]:
@@ -227,14 +225,16 @@ def grade_twice(graded_task: GradedTask, patch: bytes) -> tuple[float | None, fl
 
 @pytest.mark.parametrize("name", RUNNING)
 def test_a_test_process_earns_0_whatever_it_does(name: str, graded_task: GradedTask) -> None:
-    graded, exported, why = grade_twice(graded_task, graded_task.patch(name, RUNNING[name]))
+    limited = limit_container(graded_task, test_timeout=FLOODED_SECONDS) if name in FLOODS else graded_task
+    graded, exported, why = grade_twice(limited, graded_task.patch(name, RUNNING[name]))
     assert (graded, exported) == (0, 0), why
 
 
 @pytest.mark.parametrize("name", LATER)
 def test_one_run_does_not_change_the_next(name: str, graded_task: GradedTask) -> None:
-    graded, exported, why = grade_twice(graded_task, graded_task.patch(name, LATER[name]))
-    if name == "surviving-processes":  # they may keep the script from starting its own
+    limited = limit_container(graded_task, test_timeout=FLOODED_SECONDS) if name in FLOODS else graded_task
+    graded, exported, why = grade_twice(limited, graded_task.patch(name, LATER[name]))
+    if name in FLOODS:  # surviving processes may keep the script from starting its own
         assert {graded, exported} <= {0, 1}, why
     else:
         assert (graded, exported) == (1, 1), why
@@ -309,10 +309,12 @@ def test_a_script_uses_nothing_of_the_repository_but_its_commit(name: str, grade
     assert "owned" not in lines, result.output
 
 
-@pytest.mark.parametrize(("mebibytes", "value"), [(1, 1), (700, 0)])
-def test_a_small_patch_of_a_large_file_is_graded(mebibytes: int, value: float, graded_task: GradedTask) -> None:
+@pytest.mark.parametrize(("mebibytes", "memory_mb", "value"), [(1, 512, 1), (350, 256, 0)])
+def test_a_small_patch_of_a_large_file_is_graded(
+    mebibytes: int, memory_mb: int, value: float, graded_task: GradedTask
+) -> None:
     patch = graded_task.patch("zeros", {PACKAGE: SHOP_RIGHT}) + make_zeros(mebibytes * 2**20)
-    graded, exported, why = grade_twice(graded_task, patch)
+    graded, exported, why = grade_twice(limit_container(graded_task, memory_mb=memory_mb), patch)
     assert (graded, exported) == (value, value), why
 
 
