@@ -10,15 +10,11 @@ import pytest
 from backends.services import Services
 from exporters.records_bundle import write_records_bundle
 from mergemill.pipeline import certification
-from mergemill.pipeline.kinds import derive
-from taskdb.records import Certificate, Rejection, Task, Verification
+from taskdb.records import Certificate, Rejection, Task
 from taskdb.records.lineage import Lineage
-from tests.containers import make_lineage, make_services
-from tests.helpers import TinyRepo
-from tests.verifiers.shop import SHOP, SHOP_RIGHT, make_shop
+from tests.verifiers.shop import SHOP, SHOP_RIGHT, open_shop_task
 from verifiers.certify import Reason, certify
 from verifiers.probes import make_patch
-from verifiers.verify import verify
 
 pytestmark = pytest.mark.docker
 
@@ -55,19 +51,12 @@ class CertifiedTask:
 
 @pytest.fixture(scope="module")
 def certified_task(tmp_path_factory: pytest.TempPathFactory) -> CertifiedTask:
-    folder = tmp_path_factory.mktemp("certified_task")
-    services = make_services(folder, repeats=1, test_timeout=20)
-    repo = TinyRepo(folder / "repo")
-    lineage = make_lineage(repo, services, *make_shop(repo))
-    verification = verify(lineage, services)
-    assert isinstance(verification, Verification), verification
-    made = derive(lineage.with_record(verification), services)
-    assert not isinstance(made, Rejection)
-    return CertifiedTask(services, lineage.with_record(verification), made[0])
+    made = open_shop_task(tmp_path_factory, test_timeout=20)
+    return CertifiedTask(made.services, made.lineage, made.task)
 
 
 def test_the_gold_patch_earns_1_in_three_fresh_gradings(certified_task: CertifiedTask) -> None:
-    found = certified_task.certify(gold_patch=certified_task.put_gold(SHOP_RIGHT))
+    found = certified_task.certify()
     assert isinstance(found, Certificate), found
     assert (found.gold, found.noop) == ((1.0, 1.0, 1.0), 0.0)
     assert found.conditions == (
