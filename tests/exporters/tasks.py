@@ -69,9 +69,15 @@ PLAN = BuildPlan(
 
 
 def make_task(
-    services: Services, folder: Path, *, image: str = "mergemill/env:words", name: str = "ada__words-1"
+    services: Services,
+    folder: Path,
+    *,
+    image: str = "mergemill/env:words",
+    name: str = "ada__words-1",
+    evaluations: int = 6,
 ) -> Task:
     """Return a bugfix task of a new repository in `folder` / `name`."""
+    controls = CONTROLS | {"evaluations": evaluations}
     repo = TinyRepo(folder / name)
     base = repo.commit("Begin", BASE)
     gold = _patch(repo, {"words.py": WORDS_RIGHT})
@@ -103,9 +109,9 @@ def make_task(
         gold_patch=put(gold),
         test_patch=put(test),
         control_patch=None,
-        blind_controls=put(json.dumps(CONTROLS).encode()),
-        control_bound=compute_bound(CONTROLS),
-        evaluations=6,
+        blind_controls=put(json.dumps(controls).encode()),
+        control_bound=compute_bound(controls),
+        evaluations=evaluations,
         FAIL_TO_PASS=tuple((one, FailureKind.ASSERTION) for one in FAIL_TO_PASS),
         PASS_TO_PASS=PASS_TO_PASS,
         controls=FAIL_TO_PASS,
@@ -117,9 +123,13 @@ def make_task(
     )
 
 
-def make_task_with_image(services: Services, folder: Path, name: str = "ada__words-1") -> Task:
-    """Return the same task with an image in the engine."""
-    return make_task(services, folder, image=make_environment_image(services, BASE), name=name)
+def make_task_with_image(services: Services, folder: Path, *, evaluations: int = 6) -> Task:
+    """Return the same task with an image in the engine.
+
+    Two evaluations are enough for submissions that do not forge results. A forged one may pass so few by chance.
+    """
+    image = make_environment_image(services, BASE)
+    return make_task(services, folder, image=image, evaluations=evaluations)
 
 
 def make_certificate(task: Task) -> Certificate:

@@ -76,14 +76,14 @@ def _lines(status: str, tests: tuple[str, ...]) -> str:
 @pytest.mark.docker
 def test_the_gold_solution_passes_all_listed_tests(tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    code, lines, output = _grade(services, make_task_with_image(services, tmp_path), WORDS_RIGHT)
+    code, lines, output = _grade(services, make_task_with_image(services, tmp_path, evaluations=2), WORDS_RIGHT)
     assert (code, lines) == (0, _lines("PASSED", FAIL_TO_PASS + PASS_TO_PASS)), output
 
 
 @pytest.mark.docker
 def test_an_empty_submission_fails_the_fail_to_pass_tests(tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    code, lines, output = _grade(services, make_task_with_image(services, tmp_path), None)
+    code, lines, output = _grade(services, make_task_with_image(services, tmp_path, evaluations=2), None)
     assert (code, lines) == (1, _lines("FAILED", FAIL_TO_PASS) + _lines("PASSED", PASS_TO_PASS)), output
 
 

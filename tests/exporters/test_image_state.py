@@ -95,7 +95,7 @@ def certify_image(task: Task, services: Services) -> Task:
 def grade_after(tmp_path_factory: pytest.TempPathFactory) -> GradeAfter:
     folder = tmp_path_factory.mktemp("image-state")
     services = make_services(folder)
-    task = certify_image(make_task_with_image(services, folder), services)
+    task = certify_image(make_task_with_image(services, folder, evaluations=2), services)
     state = read_image_state(task, services)
     grader_files = build_grader_files(task, services, image_state=state)
     files = {f"/grader/{name}": content for name, content in grader_files.items()}

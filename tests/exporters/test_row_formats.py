@@ -224,7 +224,7 @@ def test_multi_swe_bench_rows_have_results_that_agree_with_their_lists(tmp_path:
 @pytest.mark.docker
 def test_the_command_for_multi_swe_bench_applies_a_patch_of_another_form(tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    task = make_task_with_image(services, tmp_path)
+    task = make_task_with_image(services, tmp_path, evaluations=2)
     [row] = read_lines(export("multi-swe-bench", [task], tmp_path / "out") / "graders.jsonl")
     program = ast.parse((Path(exporters.__file__).parent / "shipped" / "multi_swe_bench_eval.py").read_text())
     [unpack] = [node.value for node in program.body if isinstance(node, ast.Assign) and node.targets[0].id == "UNPACK"]

@@ -310,7 +310,7 @@ def test_a_failed_evaluation_gives_no_reward(tmp_path: Path) -> None:
 
 @pytest.mark.docker
 def test_the_reward_module_gives_gold_1_and_empty_0_and_nothing_without_a_verdict(tmp_path: Path) -> None:
-    out = export("slime", [make_task_with_image(make_services(tmp_path), tmp_path)], tmp_path / "out")
+    out = export("slime", [make_task_with_image(make_services(tmp_path), tmp_path, evaluations=2)], tmp_path / "out")
     module = load_reward_module(out)
     [line] = read_lines(out / "test.jsonl")
     row = line["metadata"]
@@ -326,7 +326,7 @@ def test_the_reward_module_gives_gold_1_and_empty_0_and_nothing_without_a_verdic
 
 @pytest.mark.docker
 def test_the_reward_function_of_each_trainer_grades_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = make_task_with_image(make_services(tmp_path), tmp_path)
+    task = make_task_with_image(make_services(tmp_path), tmp_path, evaluations=2)
     out = export("verl", [task], tmp_path / "out")
     [row] = pq.read_table(out / "test.parquet").to_pylist()
     spec = importlib.util.spec_from_file_location("custom_module", out / "mergemill_verl.py")
