@@ -16,9 +16,8 @@ from backends.git import GitRepository
 from backends.services import Services
 from builders.bases import ensure_base
 from derivers.performance import derive_performance
-from derivers.test_writing import derive_test_writing
 from exporters.verifier_archive import pack_verifier
-from taskdb.records import Kind, Task, Verification
+from taskdb.records import Kind, Score, Task, Verification
 from taskdb.records.oracles import Defect, ReviewOracle
 from taskdb.records.tags import ChangeKind
 from tests import records
@@ -26,7 +25,7 @@ from tests.containers import make_lineage, make_services
 from tests.exporters.tasks import WORDS, WORDS_RIGHT, make_task_with_image
 from tests.exporters.verifying import run_verifier
 from tests.helpers import TinyRepo
-from tests.verifiers.rewards.test_writing import CHUNKS, CHUNKS_RIGHT, ONE, OWN, TESTS
+from tests.verifiers.rewards.test_writing import CHUNKS_RIGHT, GOLD_PARTS, ONE, OWN, open_writing_exam
 from tests.verifiers.slow_rows import FAST, MORE_TESTS, SLOW, WRONG, make_module_patch
 from verifiers.rewards import grade
 from verifiers.verify import verify
@@ -78,7 +77,7 @@ for path in ("/logs/verifier/reward.json", "/logs/verifier/reward.txt", "/tests/
 @pytest.mark.docker
 def test_a_submission_to_a_bug_fix_can_neither_write_a_reward_nor_stay_unscored(tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    task = make_task_with_image(services, tmp_path)
+    task = make_task_with_image(services, tmp_path, evaluations=2)
     submissions = {
         "gold": services.artifacts.get(task.gold_patch),
         "empty": b"",
@@ -98,7 +97,7 @@ def test_a_submission_to_a_bug_fix_can_neither_write_a_reward_nor_stay_unscored(
 @pytest.mark.docker
 def test_the_form_of_a_patch_decides_nothing_and_repairs_are_printed(tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    task = make_task_with_image(services, tmp_path)
+    task = make_task_with_image(services, tmp_path, evaluations=2)
     gold = services.artifacts.get(task.gold_patch)
     forms = {
         "": gold,
@@ -140,17 +139,8 @@ class WritingTask:
 
 @pytest.fixture(scope="module")
 def writing_task(tmp_path_factory: pytest.TempPathFactory) -> WritingTask:
-    folder: Path = tmp_path_factory.mktemp("writing")
-    services = make_services(folder, repeats=1, test_timeout=600)
-    repo = TinyRepo(folder / "repo")
-    base = repo.commit("Start", {"pieces/__init__.py": CHUNKS, "tests/test_pieces.py": TESTS, "checks/x.txt": "x"})
-    merge = repo.commit("Keep the rest", {"pieces/__init__.py": CHUNKS_RIGHT, "tests/test_pieces.py": OWN})
-    lineage = make_lineage(repo, services, base, merge)
-    verification = verify(lineage, services)
-    assert isinstance(verification, Verification), verification
-    made = derive_test_writing(lineage.with_record(verification), services)
-    assert isinstance(made, list), made
-    return WritingTask(services, repo, base, made[0])
+    exam = open_writing_exam(tmp_path_factory, test_timeout=600)
+    return WritingTask(exam.services, exam.repo, exam.base, exam.task)
 
 
 SOURCE = "import pathlib, pieces\nTEXT = pathlib.Path(pieces.__file__).read_text()\n\n\ndef test_it():\n    "
@@ -168,6 +158,7 @@ SUBMITTED: dict[str, dict[str, str] | None] = {
 }
 
 
+GOLD_SCORE = Score(task="", value=1.0, resolved=True, f2p_rate=1.0, p2p_rate=1.0, parts=GOLD_PARTS)
 SLOW_SUBMISSIONS = ("some", "found by the framework", "text of the fault")
 """Submissions that run on every mutant, as the gold tests do."""
 
@@ -179,7 +170,8 @@ SLOW_SUBMISSIONS = ("some", "found by the framework", "text of the fault")
 def test_submitted_tests_get_the_same_score_in_one_container(name: str, writing_task: WritingTask) -> None:
     files = SUBMITTED[name]
     patch = writing_task.make_patch(files) if files else b""
-    expected = grade(writing_task.task, writing_task.services, patch)
+    # Grading the change's own tests, on every mutant, is a test of its own, with the same parts.
+    expected = GOLD_SCORE if name == "gold" else grade(writing_task.task, writing_task.services, patch)
     reward, output = run_verifier(writing_task.task, writing_task.services, patch)
     assert reward is not None, output
     found = {part: value for part, value in reward.items() if part not in ("reward", "tampering")}

@@ -15,6 +15,7 @@ from taskdb.records import Task, Verification
 from taskdb.records.oracles import TestWritingOracle
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
+from tests.shared_folders import copy_shared_folder
 from verifiers.rewards import writing
 from verifiers.verify import verify
 
@@ -77,6 +78,15 @@ CHEATS: dict[str, dict[str, str | None]] = {
     "without-the-old-tests": {"tests/test_pieces.py": ONE},
 }
 TAMPERING = {"with-source", "with-conftest", "stray-file", "without-the-old-tests"}
+GOLD_PARTS = {
+    "detects": 1.0,
+    "holds": 1.0,
+    "false_alarms": 0.0,
+    "faults_missed": 0.0,
+    "mutants_killed": 1.0,
+    "covered": 1.0,
+}
+"""Parts of the score of the change's own tests."""
 HONEST: dict[str, dict[str, str | None]] = {
     "beside-the-old-ones": {"tests/test_pieces.py": TESTS + ONE.partition("\n\n")[2]},
     "found-by-the-framework-alone": {"checks/test_rest.py": ONE, "checks/__init__.py": None},
@@ -102,8 +112,20 @@ class WritingExam:
 
 @pytest.fixture(scope="module")
 def exam(tmp_path_factory: pytest.TempPathFactory) -> WritingExam:
-    folder: Path = tmp_path_factory.mktemp("exam")
-    services = make_services(folder, repeats=1, test_timeout=60)
+    return open_writing_exam(tmp_path_factory, test_timeout=60)
+
+
+def open_writing_exam(factory: pytest.TempPathFactory, **settings: object) -> WritingExam:
+    """Return the exam, with a repository and artifacts of its own; it is made once in a test run."""
+    folder = copy_shared_folder(factory, "writing-exam", _make_writing_task)
+    task = Task.model_validate_json((folder / "task.json").read_text())
+    services = make_services(folder, repeats=1, **settings)
+    return WritingExam(services, TinyRepo(folder / "repo"), task.base_commit, task)
+
+
+def _make_writing_task(folder: Path) -> None:
+    """Write the exam's repository, artifacts and task."""
+    services = make_services(folder, repeats=1)
     repo = TinyRepo(folder / "repo")
     base = repo.commit("Start", {"pieces/__init__.py": CHUNKS, "tests/test_pieces.py": TESTS, "checks/x.txt": "x"})
     merge = repo.commit("Keep the rest", {"pieces/__init__.py": CHUNKS_RIGHT, "tests/test_pieces.py": OWN})
@@ -112,7 +134,7 @@ def exam(tmp_path_factory: pytest.TempPathFactory) -> WritingExam:
     assert isinstance(verification, Verification), verification
     made = derive_test_writing(lineage.with_record(verification), services)
     assert isinstance(made, list), made
-    return WritingExam(services, repo, base, made[0])
+    (folder / "task.json").write_text(made[0].model_dump_json())
 
 
 def test_the_oracle_has_mutants_variants_and_lines(exam: WritingExam) -> None:
@@ -132,14 +154,8 @@ def test_the_changes_own_tests_earn_1(exam: WritingExam) -> None:
     score = writing.grade(exam.task, exam.services, writing.load_gold_tests(exam.task, exam.services))
     assert score.value == 1.0, score
     assert score.resolved
-    assert score.parts == {
-        "detects": 1.0,
-        "holds": 1.0,
-        "false_alarms": 0.0,
-        "faults_missed": 0.0,
-        "mutants_killed": 1.0,
-        "covered": 1.0,
-    }
+    assert score.parts == GOLD_PARTS
+    assert not score.tampering
 
 
 def test_an_empty_submission_earns_0(exam: WritingExam) -> None:
