@@ -62,6 +62,7 @@ def test_the_plan_of_an_example_is_its_snapshot(
 def test_the_change_of_an_example_is_verified_as_expected(example: LanguageExample, tmp_path: Path) -> None:
     services = make_services(
         tmp_path,
+        repeats=2,  # the second pair of runs names the test files
         test_timeout=900,
         whole_suite_seconds=900,  # on a busy machine, too, the lists contain all files
         memory_mb=3000,

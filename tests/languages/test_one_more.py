@@ -69,7 +69,7 @@ def test_files_of_a_new_language_are_classified_everywhere() -> None:
 def test_a_change_in_a_new_language_is_built_and_verified(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "repo")
     base, merge = repo.commit("Start", BEFORE), repo.commit("Greet without a name", AFTER)
-    services = make_services(tmp_path)
+    services = make_services(tmp_path, repeats=2)
     patches = [
         services.artifacts.put(
             GitRepository(repo.path).run_git("diff-tree", "-p", "--full-index", base, merge, "--", path)
