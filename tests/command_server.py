@@ -25,7 +25,15 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "TMPDIR")
 """Beginnings of variables that a Python or its C library reads before the command runs: a fork comes too late."""
-USUAL_MODULES = ("docker", "mergemill.pipeline.kinds", "mergemill.pipeline.runs")
+USUAL_MODULES = (
+    "docker",
+    "mergemill.agents.sampling.run",
+    "mergemill.grading.grading",
+    "mergemill.pipeline.kinds",
+    "mergemill.pipeline.runs",
+    "sqlalchemy.dialects.sqlite",
+    "taskdb.schema.mapping",
+)
 """Modules that commands import when they run."""
 WITH_THREADS = ("mergemill.cli.bundles.export",)
 """Modules that start threads, which forks lose."""
@@ -86,11 +94,16 @@ def start_command_server() -> CommandServer:
 def serve(requests: socket.socket) -> None:
     """Fork a process for each request until the tests have ended."""
     from mergemill.cli.commands import COMMANDS  # noqa: PLC0415 - the tests' side needs none of it
+    from taskdb.store import Store  # noqa: PLC0415
+    from tests.new_databases import copy_new_databases  # noqa: PLC0415
 
     commands = [f"mergemill.cli.{entry.module}" for entry in COMMANDS.values()]
     for module in (*commands, *USUAL_MODULES):
         if module not in WITH_THREADS:
             importlib.import_module(module)
+    copy_new_databases()
+    with tempfile.TemporaryDirectory() as folder:
+        Store.open(f"sqlite:///{folder}/new.db").engine.dispose()  # it is migrated, those of the commands are copies
     assert threading.active_count() == len(list(Path("/proc/self/task").iterdir())) == 1, "forks lose threads"
     gc.collect()
     gc.freeze()

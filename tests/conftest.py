@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kubernetes_cluster import KubernetesCluster, open_cluster, require_kubernetes
+from tests.new_databases import copy_new_databases
 from tests.registry import LocalRegistry
 from tests.s3_server import S3Server
 
@@ -14,6 +15,11 @@ from tests.s3_server import S3Server
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--update` writes snapshots instead of comparing them."""
     parser.addoption("--update", action="store_true", help="write snapshots (plan.json of examples) again")
+
+
+def pytest_configure() -> None:
+    """Spare the tests the migrations of new databases."""
+    copy_new_databases()
 
 
 @pytest.fixture(scope="session")
