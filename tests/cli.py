@@ -37,13 +37,15 @@ class CommandResult:
 def make_command_environment(**variables: str) -> dict[str, str]:
     """Return the environment for commands under test: the user's, without settings of mergemill.
 
-    Certificates take no exploits, which would double the time of all tests that run the pipeline.
+    Certificates take no exploits, which would double the time of all tests that run the pipeline, and verification
+    repeats no run, which takes a third of the rest. The run of test_end_to_end.py has both.
     """
     kept = {k: v for k, v in os.environ.items() if not k.startswith("MERGEMILL_")}
     return (
         kept
         | {
             "MERGEMILL_CERTIFY_EXPLOITS": "off",
+            "MERGEMILL_REPEATS": "1",
             "MERGEMILL_STRENGTH_RUNS": "5",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "COLUMNS": "200",

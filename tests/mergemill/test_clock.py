@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import make_command_environment, run_mergemill
-from tests.sample import make_sample
+from tests.certified import certified
+from tests.cli import make_command_environment
 from tests.taskdb.chains import make_url
 from tests.taskdb.content import read_records
 
+__all__ = ["certified"]
 ADVICE = "libfaketime is not installed: apt-get install -y libfaketime"
 JUMPS = ("+3d", "-2d", "+0", "-1h", "+1h")
 
@@ -28,14 +29,9 @@ def find_library() -> Path:
 
 @pytest.mark.docker
 @pytest.mark.timeout(300)
-def test_a_clock_that_jumps_changes_no_record(tmp_path: Path) -> None:
+def test_a_clock_that_jumps_changes_no_record(certified: Path, tmp_path: Path) -> None:
     library = find_library()
-    make_sample(tmp_path / "ada__greet")
-    calm, jumping = make_url(tmp_path / "calm"), make_url(tmp_path / "jumping")
-    for folder in ("calm", "jumping"):
-        (tmp_path / folder).mkdir()
-    done = run_mergemill("run", "git:ada__greet", "--db", calm, cwd=tmp_path)
-    assert done.exit_code == 0, done.stderr
+    calm, jumping = f"sqlite:///{certified}/mergemill.db", make_url(tmp_path)
 
     clock = tmp_path / "clock"
     clock.write_text("+0\n")
@@ -47,7 +43,7 @@ def test_a_clock_that_jumps_changes_no_record(tmp_path: Path) -> None:
     }
     jumps = itertools.cycle(JUMPS)
     with subprocess.Popen(
-        ["mergemill", "run", "git:ada__greet", "--db", jumping, "--store", "jumping/store"],
+        ["mergemill", "run", f"git:{certified}/ada__greet", "--db", jumping],
         cwd=tmp_path,
         env=make_command_environment(**variables),
         stdout=subprocess.DEVNULL,

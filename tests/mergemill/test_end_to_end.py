@@ -33,7 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the sample was run."""
     folder = tmp_path_factory.mktemp("whole")
     make_sample(folder / "ada__greet")
-    first = run_mergemill("run", "git:ada__greet", "--json", cwd=folder, MERGEMILL_CERTIFY_EXPLOITS="quick")
+    defaults = {"MERGEMILL_CERTIFY_EXPLOITS": "quick", "MERGEMILL_REPEATS": "3"}
+    first = run_mergemill("run", "git:ada__greet", "--json", cwd=folder, **defaults)
     assert first.exit_code == 0, first.stderr
     last = first.lines[-1]
     assert list(last) == SUMMARY

@@ -40,8 +40,8 @@ def test_tasks_are_exported_graded_and_audited_when_the_clone_is_gone(tmp_path: 
     elsewhere.mkdir()
     make_sample(home / "ada__greet")
     (home / "work").mkdir()
-    made = run_mergemill("run", "git:../ada__greet", "--json", cwd=home / "work")
-    assert made.lines[-1]["certified"] == 2, made.stderr
+    made = run_mergemill("run", "git:../ada__greet", "--limit", "1", "--json", cwd=home / "work")
+    assert made.lines[-1]["certified"] == 1, made.stderr
 
     def call(*arguments: str) -> CommandResult:
         return run_mergemill(*arguments, cwd=elsewhere, MERGEMILL_DB=f"sqlite:///{home}/work/mergemill.db")

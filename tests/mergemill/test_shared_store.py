@@ -159,8 +159,8 @@ def test_a_run_gives_the_records_that_it_gives_with_a_folder(s3_server: S3Server
     for name, artifacts in (("folder", "elsewhere/artifacts"), ("shared", url)):
         (tmp_path / name).mkdir()
         options = ["--db", f"{name}/mergemill.db", "--artifacts", artifacts]
-        done = run_mergemill("run", "git:ada__greet", *options, "--json", cwd=tmp_path, **variables)
-        assert (done.exit_code, done.lines[-1]["certified"]) == (0, 2), done.stderr
+        done = run_mergemill("run", "git:ada__greet", "--limit", "1", *options, "--json", cwd=tmp_path, **variables)
+        assert (done.exit_code, done.lines[-1]["certified"]) == (0, 1), done.stderr
     records = [list_records(tmp_path / name / "mergemill.db") for name in ("folder", "shared")]
     assert records[0] == records[1]
     assert set(records[0]) == set(RECORDS)
@@ -176,16 +176,16 @@ def test_a_run_gives_the_records_that_it_gives_with_a_folder(s3_server: S3Server
     assert (graded.exit_code, graded.json["value"]) == (0, 1.0), graded.stderr
     story = run_mergemill("why", "ada__greet-3", "--json", *other, cwd=tmp_path, **variables)
     assert story.json["tasks"], story.stderr
-    log = run_mergemill("why", "ada__greet-1", "--log", *other, cwd=tmp_path, **variables)
+    log = run_mergemill("why", "ada__greet-3", "--log", *other, cwd=tmp_path, **variables)
     folder = ["--db", "folder/mergemill.db", "--artifacts", "elsewhere/artifacts"]
-    assert log.stdout == run_mergemill("why", "ada__greet-1", "--log", *folder, cwd=tmp_path).stdout
+    assert log.stdout == run_mergemill("why", "ada__greet-3", "--log", *folder, cwd=tmp_path).stdout
     exports = []
     for out, options in (("of-shared", [*other[:2], *other[4:]]), ("of-folder", folder)):
         done = run_mergemill("export", "--format", "swebench", "--out", out, *options, cwd=tmp_path, **variables)
         assert done.exit_code == 0, done.stderr
         rows = map(json.loads, (tmp_path / out / "tasks.jsonl").read_text().splitlines())
         exports.append([{name: row[name] for name in ("instance_id", "patch", "test_patch")} for row in rows])
-    assert len(exports[0]) == 2
+    assert len(exports[0]) == 1
     assert exports[0] == exports[1]
 
 

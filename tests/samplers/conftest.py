@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.certified import certified
 from tests.cli import run_mergemill
-from tests.sample import make_sample
 
+__all__ = ["certified"]
 BUGFIX = "ada__greet-3.bugfix"
 OTHER_BUGFIX = "ada__greet-1.bugfix"
 WORDS = "Words are miscounted"
 """In the statement of BUGFIX alone."""
-
-
-@pytest.fixture(scope="session")
-def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with a database of two certified bug fixes, made once for all processes of a test run."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "certified"
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        whole = folder / "whole"
-        if not whole.is_file():
-            shutil.rmtree(folder, ignore_errors=True)
-            make_sample(folder / "ada__greet")
-            done = run_mergemill("run", "git:ada__greet", "--json", cwd=folder)
-            assert (done.exit_code, done.lines[-1]["certified"]) == (0, 2), done.stderr
-            whole.touch()
-    return folder
 
 
 @pytest.fixture
