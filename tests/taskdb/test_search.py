@@ -9,7 +9,7 @@ from taskdb.queries.tasks import TaskFilters
 from taskdb.records import Stage
 from taskdb.schema import search
 from taskdb.store import Store
-from tests.taskdb.chains import add_chain
+from tests.taskdb.chains import add_chain, make_url
 
 STATEMENTS = {
     1: "The parser drops snake_case names; see https://example.org/a/b.html and foo@bar.org",
@@ -20,12 +20,24 @@ STATEMENTS = {
 }
 
 
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """URL of a database of each kind with the statements, which the tests only read."""
+    is_sqlite = request.param == "sqlite"
+    url = (
+        make_url(tmp_path_factory.mktemp("search"))
+        if is_sqlite
+        else request.getfixturevalue("server").create_database()
+    )
+    with Store.open(url) as store:
+        for number, statement in STATEMENTS.items():
+            add_chain(store, number, problem_statement=statement, to=Stage.DERIVE if number == 4 else Stage.CERTIFY)
+    return str(url)
+
+
 @pytest.fixture
-def store(db: str) -> Store:
-    store = Store.open(db)
-    for number, statement in STATEMENTS.items():
-        add_chain(store, number, problem_statement=statement, to=Stage.DERIVE if number == 4 else Stage.CERTIFY)
-    return store
+def store(url: str) -> Store:
+    return Store.open(url)
 
 
 def find(store: Store, *words: str, **filters: str) -> list[int]:
