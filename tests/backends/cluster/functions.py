@@ -58,6 +58,16 @@ def work(record: int, *, seconds: float = 0.05) -> Iterator[Said]:
     yield say(record, "end")
 
 
+def work_with_others(record: int, folder: Path, workers: int) -> Iterator[Said]:
+    """Let no record end before so many workers have begun one: on a busy machine some start late."""
+    yield say(record, "begin")
+    (folder / f"worker-{os.getpid()}").touch()
+    end = time.monotonic() + 60
+    while len(list(folder.glob("worker-*"))) < workers and time.monotonic() < end:
+        time.sleep(0.05)
+    yield say(record, "end")
+
+
 def work_until_stopped(record: int, folder: Path) -> Iterator[Said]:
     """Leave a mark when the record ends, whether at its next result or before it."""
     try:

@@ -71,7 +71,8 @@ WHOLE = ["begin", "end"]
 def test_all_nodes_work_and_each_result_arrives_once_and_in_order(nodes: RayNodes, tmp_path: Path) -> None:
     keeper = CountingKeeper()
     with connect(nodes, tmp_path) as cluster:
-        results = list(cluster.map(functions.work, range(40), keeper))
+        together = partial(functions.work_with_others, folder=tmp_path, workers=4)
+        results = list(cluster.map(together, range(40), keeper))
         again = list(cluster.map(partial(functions.work, seconds=0.0), range(40, 60), keeper))
     assert group(results) == dict.fromkeys(range(40), WHOLE)
     assert group(again) == dict.fromkeys(range(40, 60), WHOLE)
