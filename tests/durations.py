@@ -116,9 +116,9 @@ class DurationRecorder:
             return
         rows = [*self.received, *self.list_rows()]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a") as file:
-            for row in rows:
-                file.write(json.dumps(row) + "\n")
+        content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        with self.path.open("ab", buffering=0) as file:  # one write: another run may append to the file, too
+            file.write(content)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
