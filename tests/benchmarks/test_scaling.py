@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,32 @@ def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
     return int(ended.value.code or 0)
 
 
+@pytest.fixture(scope="module")
+def measurements() -> dict[tuple[str, object], Any]:
+    """Function of the benchmark and its last argument -> what it measured."""
+    return {}
+
+
+@pytest.fixture
+def measure_once(measurements: dict[tuple[str, object], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each function measure in one of the tests and return the same in the others."""
+
+    def keep(name: str) -> None:
+        measure = getattr(scaling, name)
+
+        def measure_or_repeat(*arguments: Any) -> Any:
+            key = (name, arguments[-1])
+            if key not in measurements:
+                measurements[key] = measure(*arguments)
+            return measurements[key]
+
+        monkeypatch.setattr(scaling, name, measure_or_repeat)
+
+    for name in ("time_driver", "measure_busy", "measure_memory"):
+        keep(name)
+
+
+@pytest.mark.usefixtures("measure_once")
 def test_the_tables_are_written_into_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n" + format_mark("benchmarks.scaling") + END + "after\n")
@@ -37,6 +64,7 @@ def test_the_tables_are_written_into_a_page(tmp_path: Path, monkeypatch: pytest.
     assert text.endswith("after\n")
 
 
+@pytest.mark.usefixtures("measure_once")
 @pytest.mark.parametrize(
     ("goal", "value"), [("MOST_MILLISECONDS", 0.001), ("LEAST_BUSY", 1.0), ("MOST_MEMORY_RATIO", 0.1)]
 )
