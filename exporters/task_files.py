@@ -20,8 +20,13 @@ MIN_TIMEOUT_SECONDS = 300
 """Lower bound of the time limit."""
 CONTROLS_FILE = "controls.json"
 """Name of the file that holds a task's forms of sabotage."""
-BLIND_MODULE = "guest/controls/blind.py"
-"""Path of the module that draws evaluations, in the sources and in the grader's folder."""
+GUEST_MODULES = (
+    "guest/controls/blind.py",
+    "guest/reports/canaries.py",
+    "guest/reports/entries.py",
+    "guest/reports/junit.py",
+)
+"""Paths of the modules that the grader shares with `mergemill grade`, in the sources and in the grader's folder."""
 RECORD_FILE = "record.json"
 """Name of the file that holds a task's record."""
 
@@ -44,9 +49,9 @@ def read_container_file(name: str) -> bytes:
 
 
 @cache
-def read_blind_module() -> bytes:
-    """Return the content of the module that draws evaluations."""
-    return files("guest").joinpath("controls", "blind.py").read_bytes()
+def read_guest_modules() -> Mapping[str, bytes]:
+    """Return path -> content of GUEST_MODULES."""
+    return {path: files("guest").joinpath(*path.split("/")[1:]).read_bytes() for path in GUEST_MODULES}
 
 
 def encode_record(task: Task) -> bytes:
@@ -83,7 +88,7 @@ def build_grader_files(
         "grade.py": read_container_file("grade.py"),
         "apply_patch.py": load_patch_program(),
         "task.json": (json.dumps(data, indent=1) + "\n").encode(),
-        BLIND_MODULE: read_blind_module(),
+        **read_guest_modules(),
     }
     if image_state is not None:
         grader_files["image_state.json"] = image_state

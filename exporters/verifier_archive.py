@@ -9,7 +9,7 @@ from importlib.resources import files
 
 _MAIN = b"import sys\n\nfrom guest.verifier.main import main\n\nsys.exit(main())\n"
 _MODULES = {
-    "guest": ("scoring", "verifier"),
+    "guest": ("reports", "scoring", "verifier"),
     "guest.controls": ("blind.py",),
 }
 """Package -> its modules, and subpackages as a whole, that are packed; of its own `__init__.py` only the name."""

@@ -88,7 +88,8 @@ def build_verifier_files(item: ExportItem, services: Services) -> Mapping[str, b
         added, data = _build_writing_files(task, task.oracle, services)
     else:
         added, data = _build_performance_files(task.oracle, services)
-    del found["grade.py"], found[task_files.BLIND_MODULE]  # part of the archive
+    for path in ("grade.py", *task_files.GUEST_MODULES):  # parts of the archive
+        del found[path]
     deadline = compute_verifier_seconds(task) - 30
     data = json.loads(found["task.json"]) | data | _describe_paths(task) | {"deadline": deadline}
     return found | added | _build_archive_files(data)

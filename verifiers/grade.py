@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from backends.services import Services
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from evaluation.runner.run import EvaluationResult
 from guest.controls import blind
+from guest.reports.canaries import find_tampering
 from taskdb.records import RunVariant, Score, Task, TestId
 from verifiers.conditions import AS_VERIFIED, Conditions
 
@@ -120,7 +121,8 @@ class _Grading:
         """Compare the outcomes of a run with the expected ones."""
         self.runs.append(run)
         self.judgement.add(evaluation, run.report.list_results())
-        self.tampering += [fault for fault in _check_canaries(run) if fault not in self.tampering]
+        fault = find_tampering(run.result.canary_status, has_passes=run.record.counts.passed > 0)
+        self.tampering += [fault] if fault and fault not in self.tampering else []
 
     @property
     def is_decided(self) -> bool:
@@ -186,11 +188,3 @@ def describe_patch(result: EvaluationResult) -> str:
     named = [ascii(path)[1:-1] for path in result.restored_files[:MAX_RESTORED_FILES]]
     more = len(result.restored_files) - len(named)
     return f"{repairs}; put back or removed, as protected: {', '.join(named)}" + (f" and {more} more" if more else "")
-
-
-def _check_canaries(run: EvaluationRun) -> Iterable[str]:
-    """Report a canary with the wrong result, or one missing beside tests that passed."""
-    if run.result.canary_status == "wrong":
-        yield "canary: a test that cannot pass passed, or one that cannot fail failed"
-    elif run.result.canary_status == "missing" and run.record.counts.passed:
-        yield "canary: tests that were run are missing from the report"

@@ -12,20 +12,17 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from random import Random
 from types import MappingProxyType
 
 from backends.sandbox.base import ContainerPool
 from backends.sandbox.execution import ExecResult
 from evaluation.reports import coverage, junit
 from evaluation.reports.outcomes import EvaluationReport
-from evaluation.runner.canaries import (
-    describe_canaries,
-    find_canaries,
-    has_forged_canary,
-    read_required_statuses,
-)
 from guest.harness import HARNESS_FOLDER
+from guest.reports import canaries
+from guest.reports.entries import split_entries
+from guest.reports.junit import UnreadableReportError
+from guest.scoring.file_order import shuffle_files
 
 # Exit codes decide nothing, as tests end with any; root writes the files `error` and `unapplied`.
 _START_SCRIPT = """
@@ -148,7 +145,7 @@ def run_tests(
     inputs |= {"apply_patch.py": load_patch_program()} if patch else {}
     inputs |= {} if test_patch is None else {"test.patch": test_patch}
     inputs |= {f"tests/{path}": content for path, content in test_files.items()}
-    inputs |= {"files": "".join(f"{file}\n" for file in _shuffle_files(files, seed)).encode()} if files else {}
+    inputs |= {"files": "".join(f"{file}\n" for file in shuffle_files(files, seed)).encode()} if files else {}
     inputs |= coverage.load_collectors() if collect_lines else {}
     exec_result = pool.run(
         ["/bin/bash", "-c", _START_SCRIPT, "mergemill", run_dir, workdir],
@@ -163,18 +160,18 @@ def run_tests(
 def _parse_result(exec_result: ExecResult, script: str, known_files: Sequence[str]) -> EvaluationResult:
     """Return the result of a run from the files it left."""
     files = {path.rpartition("/")[2]: content for path, content in exec_result.files.items()}
-    required = read_required_statuses(files.get("canaries", b"").decode())
-    report = _parse_report(files, known_files)
-    canaries = find_canaries(report, required) if report else []
+    required = canaries.parse_canary_list(files.get("canaries", b""))
+    report = _parse_report(files, [*known_files, *required])
+    statuses = {test: outcome.status.value for test, outcome in report.outcomes.items()} if report else {}
     return EvaluationResult(
         exec_result=replace(exec_result, files={}),
         report=report.without_files(required) if report else None,
-        canary_status=describe_canaries(canaries, required),
+        canary_status=canaries.judge_canaries(statuses, required),
         test_seconds=_parse_test_seconds(files),
         script_sha256=hashlib.sha256(script.encode()).hexdigest(),
         log=exec_result.output,
         is_applied="unapplied" not in files,
-        has_forged_canary=has_forged_canary(canaries),
+        has_forged_canary=canaries.has_forged_canary(statuses, required),
         infrastructure_error=_read_line(files, "error"),
         tree_error=_read_line(files, "tree_error"),
         cpu_seconds=int(files.get("cpu", b"0")) / 1e9 or None,
@@ -198,21 +195,13 @@ def _read_line(files: Mapping[str, bytes], name: str) -> str | None:
     return files[name].decode(errors="replace").strip() if name in files else None
 
 
-def _shuffle_files(files: Sequence[str], seed: int) -> list[str]:
-    shuffled = list(files)
-    if seed:
-        shuffled.sort()
-        Random(seed).shuffle(shuffled)  # noqa: S311 - an order, not a secret
-    return shuffled
-
-
 def _parse_report(collected: Mapping[str, bytes], known_files: Sequence[str]) -> EvaluationReport | None:
     if "junit.xml" not in collected:
         return None
-    known = collected.get("known", b"").decode(errors="surrogateescape").split("\0")
+    known = split_entries(collected.get("known", b""))
     try:
-        return junit.parse_junit(collected["junit.xml"], {*known, *known_files} - {""})
-    except junit.UnreadableReportError:
+        return junit.parse_junit(collected["junit.xml"], {*known, *known_files})
+    except UnreadableReportError:
         return None
 
 

@@ -27,10 +27,8 @@ from guest.scoring.submitted_tests import (
     compare_reports,
     concatenate_patches,
 )
+from guest.scoring.test_patches import PATCH_FAILED_MESSAGE
 from taskdb.records import BuildPlan, TestId
-
-PATCH_FAILED_MESSAGE = "the test patch does not apply"
-"""Message of the evaluation script for a test patch that does not apply."""
 
 COVERAGE_SLOWDOWN = 10
 """Factor by which tests may be slower while coverage is collected."""

@@ -109,7 +109,7 @@ def parse_review(submission: bytes) -> tuple[ReviewFinding, ...]:
         data = json.loads(submission.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise UnreadableReviewError(f"the review is not valid JSON: {error}"[:200]) from error
-    errors = [error for error, _ in zip(_iterate_errors(data), range(MAX_REPORTED_ERRORS))]  # noqa: B905 - Python 3.9
+    errors = [error for error, _ in zip(_iterate_errors(data), range(MAX_REPORTED_ERRORS))]
     if errors:
         raise UnreadableReviewError(f"the review has another schema: {'; '.join(errors)}")
     if len(data["findings"]) > MAX_FINDINGS:

@@ -30,6 +30,8 @@ the index, and writes the files that it touches to RUN_DIR/read/raw and the patc
 RUN_DIR/read/patch."""
 PATCH_FAILED_EXIT = 96
 """Exit code of READ_SCRIPT for a patch that does not apply, or that git cannot write again."""
+PATCH_FAILED_MESSAGE = "the test patch does not apply"
+"""Message of the evaluation script where its test patch does not apply to the tree."""
 ABSENT_MODE = "000000"
 """Git's mode of an absent file."""
 REGULAR_MODES = ("100644", "100755")
@@ -109,6 +111,6 @@ class TestPathRules:
 def parse_raw_diff(raw: bytes) -> Iterator[TouchedFile]:
     """Yield the rows of `git diff --raw -z`: `:100644 000000 OLD NEW D` and the path."""
     words = raw.split(b"\0")[:-1]
-    for head, path in zip(words[::2], words[1::2]):  # noqa: B905 - Python 3.9
+    for head, path in zip(words[::2], words[1::2]):
         before, after = head.decode().lstrip(":").split()[:2]
         yield TouchedFile(path.decode(errors="surrogateescape"), before, after)

@@ -4,7 +4,7 @@
     python3 -I -S grade.py --lines FILE                     SWE-bench: `PASSED id` or `FAILED id`, one line per test
 
 Runs as root in a container of the task's image, on Python 3.6 or later, with the standard library only. The folder of
-this file also holds task.json, eval.sh, guest/controls/blind.py and, where the task has controls, controls.json.
+this file also holds task.json, eval.sh, modules of `guest` and, where the task has controls, controls.json.
 Exit code 0: resolved. 1: not resolved. 97: infrastructure failure, nothing was written.
 
 Where the folder has image_state.json and image_state.py, as in formats whose harness runs this in one container, a
@@ -20,11 +20,9 @@ tests are real and which are sabotaged; the real ones must pass, and the others 
 """
 
 import argparse
-import bisect
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import stat
@@ -33,13 +31,14 @@ import sys
 import tempfile
 import threading
 import time
-from xml.etree import ElementTree
 
 HERE = os.path.dirname(os.path.abspath(sys.argv[0]))  # of the program, which is this file or an archive with it
 if __name__ == "__main__":
     sys.path.insert(0, HERE)  # with -I, Python leaves it out
 
 from guest.controls import blind  # noqa: E402
+from guest.reports import canaries, junit  # noqa: E402
+from guest.reports.entries import split_entries  # noqa: E402
 
 HOME = "/home/mergemill"
 UID = 1000
@@ -52,12 +51,6 @@ HEAD_BYTES, TAIL_BYTES = 64 * 1024, 192 * 1024
 MAX_REPORT = 40 * 1024 * 1024
 MAX_PATCH = 64 * 1024 * 1024
 MAX_ENTRIES = 16 * 1024 * 1024  # bytes of a list that eval.sh wrote
-MAX_TESTS, MAX_ELEMENTS, MAX_DEPTH, MAX_TEXT = 500000, 5000000, 1000, 64 * 1024
-MAX_CLASSNAME, MAX_CLASSNAME_PARTS = 2000, 100
-ORDER = ("passed", "xfailed", "skipped", "failed", "error")
-CANARY_WORD = re.compile("[0-9a-f]{32}")
-ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]{6,16}\b")  # in Python's form of an object
-OLD_XPASS = "xfail-marked test passes unexpectedly"  # message of pytest < 4 for a non-strict xpass
 MAX_REASONS = 20  # against grading in a container that the output names
 MAX_RESTORED_FILES = 10  # protected files that the output names
 
@@ -98,7 +91,7 @@ class OutputBuffer:
         # type: () -> str
         """Return the kept output, with lines changed that a harness would take for markers or results."""
         text = (self.head + self.tail).decode("utf-8", "replace")
-        return "".join("| %s\n" % line.replace(">>>>> ", "---- ") for line in text.splitlines())
+        return "".join("| {}\n".format(line.replace(">>>>> ", "---- ")) for line in text.splitlines())
 
 
 def kill_tests():
@@ -138,7 +131,7 @@ def delete_leftovers(*folders):
     # type: (str) -> None
     """Delete files of the tests' user in folders, so that they take neither disk nor memory from what follows."""
     existing = [path for path in folders + SHARED if os.path.isdir(path)]
-    subprocess.call(["find"] + existing + ["-mindepth", "1", "-user", str(UID), "-delete"], stderr=subprocess.DEVNULL)
+    subprocess.call(["find", *existing, "-mindepth", "1", "-user", str(UID), "-delete"], stderr=subprocess.DEVNULL)
 
 
 def prefer_to_kill_tests():
@@ -264,7 +257,7 @@ def find_writable(folders):
     command += ["-type", "d", "!", "-user", user, "!", "-perm", "-001", "!", "(", "-group", user, "-perm", "-010", ")"]
     command += [")", "-prune", "-o", "(", "-type", "d", "-o", "-type", "f", ")"]  # so far, what is out of reach
     command += ["(", "-user", user, "-o", "-perm", "-002", "-o", "-group", user, "-perm", "-020", ")"]
-    found = subprocess.run(command + ["-prune", "-print0"], stdout=subprocess.PIPE, check=False).stdout
+    found = subprocess.run([*command, "-prune", "-print0"], stdout=subprocess.PIPE, check=False).stdout
     outermost = []  # type: list
     for path in sorted({*folders, *(os.fsdecode(name) for name in found.split(b"\0") if name)}):
         if not any(path.startswith(other + "/") for other in outermost):
@@ -306,238 +299,48 @@ def delete(path):
 # ---------------------------------------------------------------------------------------------- reading the report
 
 
-def parse_outcomes(content, known):
-    # type: (bytes, object) -> dict
-    """Return test id -> status of a JUnit report; {} for content that is no report."""
-    parsed = parse_report(content, known)
-    return parsed[0] if parsed else {}
-
-
-def parse_report(content, known):
-    # type: (bytes, object) -> object
-    """Return (test id -> status, files that could not be collected, test id -> reason); None for no JUnit report.
-
-    The canonical form (the root has mergemill="1") has ids verbatim, in the attributes `file` and `name`; in pytest's
-    form they are built as pytest prints them. `known`: paths of the files in the tree, to resolve dotted class names.
-    """
-    reader = CaseReader()
-    try:
-        parser = ElementTree.XMLParser(target=reader)  # noqa: S314 - document types are rejected, the size is capped
-        parser.feed(content)
-        parser.close()
-    except (ElementTree.ParseError, ValueError, LookupError):
-        return None
-    found, reasons = {}, {}  # type: dict, dict
-    uncollected = set()
-    cases = reader.iterate_canonical() if reader.is_canonical else reader.iterate_pytest(known)
-    for file, name, (status, reason) in cases:
-        test = file + "::" + name
-        if not name:
-            uncollected.add(file)
-        elif test not in found or ORDER.index(status) > ORDER.index(found[test]):
-            found[test], reasons[test] = status, reason
-    return found, sorted(uncollected), reasons
-
-
-class CaseReader:
-    """Target of an XML parser that keeps rows and no tree, so that memory is bounded by the size of what it keeps."""
-
-    def __init__(self):
-        # type: () -> None
-        self.cases = []  # type: list
-        self.is_canonical = False
-        self.depth = self.elements = self.case_depth = self.room = 0
-        self.case = None  # type: object
-        self.child = {}  # type: dict
-        self.text = []  # type: list
-
-    def doctype(self, *_):
-        # type: (object) -> None
-        """Reject document types, which declare entities."""
-        raise ValueError("the report declares a document type")
-
-    def start(self, tag, attributes):
-        # type: (str, dict) -> None
-        """Read the start of an element."""
-        self.depth += 1
-        self.elements += 1
-        if self.elements > MAX_ELEMENTS or self.depth > MAX_DEPTH or len(self.cases) > MAX_TESTS:
-            raise ValueError("the report is too large")
-        if self.depth == 1:
-            self.is_canonical = attributes.get("mergemill") == "1"
-        if self.case is None:
-            if tag == "testcase":
-                self.case = [attributes.get(name, "") for name in ("classname", "name", "file")] + ["passed", ""]
-                self.case_depth = self.depth
-        elif self.depth == self.case_depth + 1:
-            self.child, self.text, self.room = attributes, [], MAX_TEXT
-        else:
-            self.room = 0  # only text before the first inner element counts
-
-    def data(self, text):
-        # type: (str) -> None
-        """Read text."""
-        if self.room > 0:
-            self.text.append(text[: self.room])
-            self.room -= len(text)
-
-    def end(self, tag):
-        # type: (str) -> None
-        """Read the end of an element."""
-        if self.case is not None and self.depth == self.case_depth + 1:
-            self.read_status(tag)
-        elif self.case is not None and self.depth == self.case_depth:
-            self.cases.append(tuple(self.case))
-            self.case = None
-        self.depth -= 1
-
-    def read_status(self, tag):
-        # type: (str) -> None
-        """Read the status of a row, and the first line of the reason, from an element in it."""
-        text = self.child.get("message") or "".join(self.text)
-        message = next((line.strip() for line in text.splitlines() if line.strip()), "")
-        self.room = 0
-        if self.case[3] == "error":
-            return
-        if tag == "error":
-            self.case[3:] = "error", message
-        elif tag == "failure":
-            self.case[3:] = "failed", message
-        elif tag == "skipped" and self.case[3] == "passed" and message != OLD_XPASS:
-            self.case[3:] = "xfailed" if self.child.get("type") == "pytest.xfail" else "skipped", message
-
-    def iterate_canonical(self):
-        # type: () -> object
-        """Yield (file, rest of the id, (status, reason)) of every row; no rest for an uncollected file."""
-        for _, name, file, status, message in self.cases:
-            yield file, name, (status, message)
-
-    def iterate_pytest(self, known):
-        # type: (object) -> object
-        """Yield what `iterate_canonical` yields, for reports of pytest and the unittest harness."""
-        resolver, names, counts = PathResolver(known), {}, {}  # type: PathResolver, dict, dict
-        for classname, name, file, status, message in self.cases:
-            collection = message.startswith(("collection failure", "collection skipped"))
-            if collection or (not classname and status == "error"):
-                yield (
-                    resolver.resolve(".".join(part for part in (classname, name) if part), file)[0],
-                    "",
-                    (status, message),
-                )
-                continue
-            path, classes = resolver.resolve(classname, file)
-            if (classname, file, name) not in names:
-                names[classname, file, name] = find_unique_name(counts, path, "::".join(classes + [name]))
-            yield path, names[classname, file, name], (status, message)
-
-
-def find_unique_name(counts, path, name):
-    # type: (dict, str, str) -> str
-    """Return the name without addresses of objects, and numbered if `counts` has the id of another test."""
-    free = stable = ADDRESS.sub("0x\u2026", name)
-    while path + "::" + free in counts:
-        counts[path + "::" + stable] += 1
-        free = "%s #%d" % (stable, counts[path + "::" + stable])
-    counts[path + "::" + free] = 1
-    return free
-
-
-def to_dotted(path):
-    # type: (str) -> str
-    """Return `tests.test_a` for `tests/test_a.py`."""
-    return (path[:-3] if path.endswith(".py") else path).replace("/", ".")
-
-
-class PathResolver:
-    """Map from a report's `classname` to the file of the tree and the classes in it."""
-
-    def __init__(self, known):
-        # type: (object) -> None
-        self.known = frozenset(known)
-        self.by_dots = {to_dotted(path): path for path in sorted(self.known)}
-        self.reversed = sorted(name[::-1] for name in self.by_dots)
-        self.cache = {}  # type: dict
-
-    def resolve(self, classname, file):
-        # type: (str, str) -> tuple
-        """Return (path, classes) of `tests.test_a.TestX.Inner`."""
-        if (classname, file) not in self.cache:
-            self.cache[classname, file] = self.find(classname.split("."), file)
-        return self.cache[classname, file]
-
-    def find(self, parts, file):
-        # type: (list, str) -> tuple
-        """Return what `resolve` returns."""
-        if sum(map(len, parts)) > MAX_CLASSNAME or len(parts) > MAX_CLASSNAME_PARTS:
-            return file, parts
-        prefixes = [(".".join(parts[:n]), parts[n:]) for n in range(len(parts), 0, -1)]
-        for name, classes in prefixes:
-            if name in self.by_dots:
-                return file if file in self.known and name == to_dotted(file) else self.by_dots[name], classes
-        stem = to_dotted(file).rpartition(".")[2]
-        behind = parts[len(parts) - parts[::-1].index(stem) :] if stem in parts else []
-        if file in self.known:
-            return file, behind
-        for name, classes in prefixes:  # the root is a subfolder of the tree: the only file with this ending
-            backwards = ("." + name)[::-1]
-            at = bisect.bisect_left(self.reversed, backwards)
-            ends = [dots for dots in self.reversed[at : at + 2] if dots.startswith(backwards)]
-            if len(ends) == 1:
-                return self.by_dots[ends[0][::-1]], classes
-        return (file, behind) if file else ("/".join(parts), [])
-
-
 def read_entries(report, name):
     # type: (str, str) -> list
     """Return the entries of a file that eval.sh wrote, separated by lines or NULs; [] when it is absent."""
+    return split_entries(read_bytes(report, name, MAX_ENTRIES) or b"")
+
+
+def read_bytes(report, name, limit):
+    # type: (str, str, int) -> object
+    """Return the first bytes of a file in the report folder; None when it is absent."""
     try:
         with open(os.path.join(report, name), "rb") as file:
-            text = os.fsdecode(file.read(MAX_ENTRIES))
-    except OSError:
-        return []
-    return [entry for entry in text.split("\0" if "\0" in text else "\n") if entry]
-
-
-def read_outcomes(report):
-    # type: (str) -> dict
-    """Return test id -> (status, first line of the reason) of the run whose report folder is `report`."""
-    parsed = read_full_report(report)
-    return {test: (status, parsed[2].get(test, "")) for test, status in parsed[0].items()} if parsed else {}
-
-
-def read_full_report(report):
-    # type: (str) -> object
-    """Return what `parse_report` returns for the run whose report folder is `report`."""
-    try:
-        with open(os.path.join(report, "junit.xml"), "rb") as file:
-            content = file.read(MAX_REPORT)
+            return file.read(limit)
     except OSError:
         return None
-    canary_files = [line.partition(" ")[2] for line in read_entries(report, "canaries")]
-    return parse_report(content, read_entries(report, "known") + canary_files)
 
 
-def has_forged_canary(report, found):
+def read_report(report):
+    # type: (str) -> object
+    """Return the `JUnitReport` of the run whose report folder is `report`; None if it left none that can be read."""
+    content = read_bytes(report, "junit.xml", MAX_REPORT)
+    if content is None:
+        return None
+    try:
+        return junit.parse_report(content, read_entries(report, "known") + list(read_canaries(report)))
+    except junit.UnreadableReportError:
+        return None
+
+
+def read_canaries(report):
+    # type: (str) -> dict
+    """Return file -> required status of the canaries that eval.sh added."""
+    return canaries.parse_canary_list(read_bytes(report, "canaries", MAX_ENTRIES) or b"")
+
+
+def has_forged_canary(report, statuses):
     # type: (str, dict) -> bool
-    """Return whether a canary has an impossible status, or is missing although other tests are reported."""
-    for line in read_entries(report, "canaries"):
-        required, _, file = line.partition(" ")
-        if found and list_canary_statuses(found, file) != (["passed"] if required == "pass" else ["failed"]):
-            return True
-    return False
-
-
-def list_canary_statuses(found, file):
-    # type: (dict, str) -> list
-    """Return the statuses of the canary in a file.
-
-    Its name has the 32 digits of the file's name. Plug-ins may report more for the file, such as the check of a linter,
-    which passes whatever the canary does; only where no name has the digits does all that is reported count.
-    """
-    tests = {test: status for test, status in found.items() if test.startswith(file + "::")}
-    word = CANARY_WORD.search(file.rpartition("/")[2])
-    named = [status for test, status in tests.items() if word and word.group() in test.partition("::")[2]]
-    return named or list(tests.values())
+    """Return whether the results of canaries were changed. `statuses`: test id -> status of the run."""
+    required = read_canaries(report)
+    has_passes = any(
+        status == "passed" and test.partition("::")[0] not in required for test, status in statuses.items()
+    )
+    return canaries.find_tampering(canaries.judge_canaries(statuses, required), has_passes=has_passes) is not None
 
 
 # ------------------------------------------------------------------------------------------------------- grading
@@ -554,7 +357,7 @@ def apply_patch(patch, tree, record=None):
     command = [sys.executable, "-I", "-S", "-B", os.path.join(HERE, "apply_patch.py")]
     command += ["--record", str(record)] if record else []
     env = dict(os.environ, GIT_DIR=os.path.join(tree, ".git"), GIT_WORK_TREE=tree, **CLEAN_GIT)
-    return subprocess.call(command + [patch], cwd=tree, env=env) == 0
+    return subprocess.call([*command, patch], cwd=tree, env=env) == 0
 
 
 def print_restored_files(report, record):
@@ -564,9 +367,9 @@ def print_restored_files(report, record):
     if os.path.isdir(record):
         names.intersection_update(read_entries(record, "touched"))
     shown = [ascii(name)[1:-1] for name in sorted(names)[:MAX_RESTORED_FILES]]
-    more = " and %d more" % (len(names) - len(shown)) if len(names) > len(shown) else ""
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     if names:
-        print("put back or removed, as protected: %s%s" % (", ".join(shown), more))
+        print("put back or removed, as protected: {}{}".format(", ".join(shown), more))
 
 
 def draw_evaluations():
@@ -592,12 +395,13 @@ def grade_submission(task, work):
     for number, evaluation in enumerate(evaluations):
         if state is not None and number > 0:
             state.restore()
-        report = os.path.join(work, "run-%d" % number)
+        report = os.path.join(work, f"run-{number}")
         output = run_script(report, task["seconds"], test_files=evaluation.files)
         if number == 0:
             print(output.to_text() + output.tree_error)
             print_restored_files(report, os.path.join(work, PATCH_RECORD))
-        found = read_outcomes(report)
+        parsed = read_report(report)
+        found = {test: (outcome.status, outcome.message) for test, outcome in parsed.outcomes.items()} if parsed else {}
         judgement.add(evaluation, found)
         if has_forged_canary(report, {test: status for test, (status, _) in found.items()}):
             return {test: test not in judgement.wrong for test in listed}, ["canaries"]
@@ -640,7 +444,9 @@ def write_lines(path, task, passed, tampering):
     for test in passed:  # ids with equal lines pass together or not at all
         line = task["escaped_ids"].get(test, test)
         passed_lines[line] = passed_lines.get(line, True) and passed[test] and not tampering
-    write_file(path, "".join("%s %s\n" % ("PASSED" if passed_lines[line] else "FAILED", line) for line in passed_lines))
+    write_file(
+        path, "".join(f"{'PASSED' if has_passed else 'FAILED'} {line}\n" for line, has_passed in passed_lines.items())
+    )
     return all(passed_lines.values())
 
 
@@ -681,7 +487,7 @@ def list_reasons_to_refuse():
         kill_tests()
         return list_problems(state)
     except (OSError, subprocess.SubprocessError) as error:
-        return ["it cannot be read: %s" % error]
+        return [f"it cannot be read: {error}"]
 
 
 def set_deadline(seconds):
@@ -732,13 +538,13 @@ def main(words):
         if reasons:
             print("the submission earns 0, as this container is not as its image made it")
             for reason in reasons[:MAX_REASONS]:
-                print("refused: %s" % ascii(reason)[1:-1])
+                print(f"refused: {ascii(reason)[1:-1]}")
             return 1
     try:
         work = prepare(task)
         write_result(failed)  # until there is a better one
     except (InfrastructureFailure, OSError) as error:
-        print("MERGEMILL_INFRASTRUCTURE_ERROR: %s" % error)
+        print(f"MERGEMILL_INFRASTRUCTURE_ERROR: {error}")
         return INFRASTRUCTURE_EXIT
     try:
         set_deadline(task.get("deadline", 0))
@@ -747,17 +553,17 @@ def main(words):
         resolved = write_result(passed, tampering, applied)
     except InfrastructureFailure as error:
         os.remove(options.lines or options.reward)
-        print("MERGEMILL_INFRASTRUCTURE_ERROR: %s" % error)
+        print(f"MERGEMILL_INFRASTRUCTURE_ERROR: {error}")
         return INFRASTRUCTURE_EXIT
     except (OSError, subprocess.SubprocessError, MemoryError) as error:
-        print("the submission earns 0, as its evaluation ended early: %s" % error)
+        print(f"the submission earns 0, as its evaluation ended early: {error}")
         return 1
     finally:
         set_deadline(0)
         kill_tests()
         shutil.rmtree(work, ignore_errors=True)
     for kind in tampering:
-        print("tampering: %s" % kind)
+        print(f"tampering: {kind}")
     return 0 if resolved else 1
 
 

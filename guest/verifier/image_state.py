@@ -237,14 +237,14 @@ def list_changes(state):
     kept = {path for path in others if os.path.dirname(path) in OPEN_FOLDERS and path not in state["open"]}
     others = [path for path in others if path not in kept and not lies_in(path, kept)]
     if missing["folder"] or missing["file"]:  # then some of the others are changed, not added
-        changed = ["%s is not as the image has it" % find_newest(path) for path in others]
-        return changed or ["%d entries of the image are missing" % (len(missing["folder"]) + len(missing["file"]))]
+        changed = [f"{find_newest(path)} is not as the image has it" for path in others]
+        return changed or [f"{len(missing['folder']) + len(missing['file'])} entries of the image are missing"]
     folders = kept.union(foreign["folder"])
     others = [path for path in others if not lies_in(path, folders)]
     loose = [path for path in others if os.path.basename(os.path.dirname(path)) in LOOSE_FOLDERS]
     for path in loose + [path for path in foreign["cache"] if not lies_in(path, folders)]:
         delete(path)
-    return ["%s was added to what the image has" % path for path in others if path not in loose]
+    return [f"{path} was added to what the image has" for path in others if path not in loose]
 
 
 def split_digests(text):
@@ -333,7 +333,7 @@ def list_variables(state):
     found = [name for name in os.environ if LOADER_VARIABLES.match(name) and name not in state["env"]]
     os.environ.clear()
     os.environ.update(state["env"], HOME="/root")
-    return ["the variable %s is set" % name for name in sorted(found)]
+    return [f"the variable {name} is set" for name in sorted(found)]
 
 
 # -------------------------------------------------------------------------------------------------------- processes
@@ -349,7 +349,7 @@ def list_processes():
         pid = processes[pid]["parent"]
     first = processes.get(1, {}).get("start", 0)
     return [
-        "process %d (%s) is running" % (pid, process["name"])
+        f"process {pid} ({process['name']}) is running"
         for pid, process in sorted(processes.items())
         if pid not in own
         and process["state"] not in "ZX"
@@ -368,7 +368,7 @@ def read_process(pid):
     # type: (int) -> object
     """Return name, state, parent and start (in ticks) of a process; None when it has ended."""
     try:
-        with open("/proc/%d/stat" % pid, "rb") as file:
+        with open(f"/proc/{pid}/stat", "rb") as file:
             head, _, tail = os.fsdecode(file.read()).rpartition(")")
     except OSError:
         return None
@@ -380,8 +380,8 @@ def is_passive(pid):
     # type: (int) -> bool
     """Return whether a process runs a program that only waits or copies, with no code but that of the system."""
     try:
-        program = os.readlink("/proc/%d/exe" % pid)
-        with open("/proc/%d/maps" % pid, "rb") as file:
+        program = os.readlink(f"/proc/{pid}/exe")
+        with open(f"/proc/{pid}/maps", "rb") as file:
             mapped = {os.fsdecode(line.split(None, 5)[5].strip()) for line in file if line.count(b"/")}
     except (OSError, IndexError):
         return False

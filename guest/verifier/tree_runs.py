@@ -11,10 +11,10 @@ import shlex
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from random import Random
-from typing import Any
 
+from guest.reports.canaries import judge_canaries
 from guest.scoring.coverage import CoveredLines, parse_coverage
+from guest.scoring.file_order import shuffle_files
 from guest.verifier import grade
 
 
@@ -153,26 +153,17 @@ class TreeRunner:
         seconds = (times[1] - times[0]) / 1e9 if len(times) == 2 else 0.0
         self.longest = max(self.longest, self.seconds if killed else seconds)
         cpu = read_words(report, "cpu")
-        parsed: Any = None if killed else grade.read_full_report(report)
-        canaries = dict(reversed(line.split(" ", 1)) for line in grade.read_entries(report, "canaries"))
-        full = ContainerReport(*parsed[:2]) if parsed else None
+        parsed = None if killed else grade.read_report(report)
+        required = grade.read_canaries(report)
+        statuses = parsed.list_statuses() if parsed else {}
         return TreeRun(
-            report=_remove_canaries(full, canaries) if full else None,
+            report=_remove_canaries(ContainerReport(statuses, parsed.uncollected), required) if parsed else None,
             killed=killed,
-            canaries=check_canaries(full, canaries),
+            canaries=judge_canaries(statuses, required),
             cpu_seconds=int(cpu[0]) / 1e9 or None if cpu else None,
             wall_seconds=seconds,
             covered=parse_coverage(_read(report, "covered.lines")) if collected else None,
         )
-
-
-def shuffle_files(files: Sequence[str], seed: int) -> list[str]:
-    """Return the files in the order of a seed; 0 keeps it."""
-    shuffled = list(files)
-    if seed:
-        shuffled.sort()
-        Random(seed).shuffle(shuffled)  # noqa: S311 - an order, not a secret
-    return shuffled
 
 
 def read_words(report: str, name: str) -> list[bytes]:
@@ -191,14 +182,3 @@ def _read(report: str, name: str) -> bytes | None:
 def _remove_canaries(report: ContainerReport, canaries: Mapping[str, str]) -> ContainerReport:
     outcomes = {test: status for test, status in report.outcomes.items() if test.partition("::")[0] not in canaries}
     return ContainerReport(outcomes, [file for file in report.uncollected if file not in canaries])
-
-
-def check_canaries(report: ContainerReport | None, canaries: Mapping[str, str]) -> str:
-    """Return the status of the canaries. `canaries`: file -> `pass` or `fail`."""
-    if report is None or not canaries:
-        return "missing" if canaries else "none"
-    required = {"pass": "passed", "fail": "failed"}
-    found = {file: grade.list_canary_statuses(report.outcomes, file) for file in canaries}
-    if any(status != required[canaries[file]] for file, statuses in found.items() for status in statuses):
-        return "wrong"
-    return "right" if all(found.values()) else "missing"

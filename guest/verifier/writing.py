@@ -18,6 +18,7 @@ from guest.scoring import submitted_tests as scoring
 from guest.scoring.test_patches import (
     MAX_PATCH_BYTES,
     PATCH_FAILED_EXIT,
+    PATCH_FAILED_MESSAGE,
     READ_SCRIPT,
     TestPathRules,
     TouchedFile,
@@ -29,8 +30,6 @@ from guest.verifier.tree_runs import EMPTY_REPORT, ContainerReport, TreeRun, Tre
 
 CANARY_FOLDER = "MERGEMILL_CANARY_FOLDER"
 """Stands in the script for the folder of the canaries."""
-PATCH_FAILED_MESSAGE = "the test patch does not apply"
-"""Message of the evaluation script."""
 
 
 @dataclass(frozen=True)

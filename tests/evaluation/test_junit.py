@@ -10,7 +10,8 @@ import pytest
 
 from evaluation.reports import junit
 from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
-from guest.verifier import grade
+from guest.reports.junit import UnreadableReportError
+from tests.bundle_reports import read_in_bundle
 
 SUITE = r"""
 import pytest
@@ -108,7 +109,7 @@ def test_a_root_inside_the_tree_gives_the_same_ids(tmp_path: Path) -> None:
     ],
 )
 def test_content_that_is_no_report_is_rejected(content: bytes) -> None:
-    with pytest.raises(junit.UnreadableReportError):
+    with pytest.raises(UnreadableReportError):
         junit.parse_junit(content, [])
 
 
@@ -153,7 +154,7 @@ def test_ids_with_addresses_are_the_same_in_every_run_and_one_for_each_test(tmp_
     (tmp_path / "test_a.py").write_text(ADDRESSES)
     runs = [run_pytest(tmp_path, "-p", "no:xdist", "--rootdir=.") for _ in range(2)]
     reports = [statuses(junit.parse_junit(content, ["test_a.py"])) for content in runs]
-    assert [grade.parse_outcomes(content, ["test_a.py"]) for content in runs] == [
+    assert [read_in_bundle(content, ["test_a.py"]) for content in runs] == [
         {f"test_a.py::{test}": status for test, status in report.items()} for report in reports
     ]
     objects = {f"test_objects[<test_a.Thing object at 0x\u2026>]{end}": "failed" for end in ("", " #2")}
@@ -167,7 +168,7 @@ def test_two_files_of_one_dotted_path_have_tests_of_their_own(tmp_path: Path) ->
     rows = "".join(f'<testcase classname="a.b.test_c" file="{file}" name="test_x"/>' for file in files)
     content = f"<testsuite>{rows}</testsuite>".encode()
     assert list(junit.parse_junit(content, files).outcomes) == [f"{file}::test_x" for file in files]
-    assert list(grade.parse_outcomes(content, files)) == [f"{file}::test_x" for file in files]
+    assert list(read_in_bundle(content, files) or ()) == [f"{file}::test_x" for file in files]
 
 
 def test_the_row_that_pytest_adds_when_it_is_interrupted_is_no_file() -> None:

@@ -10,11 +10,13 @@ import pytest
 
 from backends.services import Services
 from evaluation.reports import junit
-from exporters.task_files import BLIND_MODULE, build_grader_files, read_blind_module
+from exporters.task_files import build_grader_files, read_guest_modules
 from guest.verifier import grade
 from taskdb.records import Task
-from tests.containers import make_services
-from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task, make_task_with_image
+from tests.bundle_reports import read_in_bundle
+from tests.containers import make_environment_image, make_services
+from tests.exporters.tasks import BASE, FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task, make_task_with_image
+from verifiers.grade import grade as grade_at_home
 
 KNOWN = ("tests/test_a.py", "tests/sub/test_a.py", "test_b.py", "pkg/tests/test_c.py", "README.rst")
 CASES = """
@@ -37,13 +39,13 @@ OUTCOMES = f"<testsuites><testsuite>{CASES}</testsuite></testsuites>".encode()
 
 def test_the_grader_reads_reports_as_mergemill_does() -> None:
     expected = {test: outcome.status.value for test, outcome in junit.parse_junit(OUTCOMES, KNOWN).outcomes.items()}
-    assert grade.parse_outcomes(OUTCOMES, KNOWN) == expected
+    assert read_in_bundle(OUTCOMES, KNOWN) == expected
     assert len(expected) == 11
 
 
 @pytest.mark.parametrize("content", [b"", b"<a", b"<!DOCTYPE a><a/>", b'<?xml version="1.0" encoding="no"?><a/>'])
 def test_content_that_is_no_report_has_no_tests(content: bytes) -> None:
-    assert grade.parse_outcomes(content, KNOWN) == {}
+    assert read_in_bundle(content, KNOWN) is None
 
 
 def test_lines_that_a_harness_would_parse_are_changed_in_the_output() -> None:
@@ -78,6 +80,49 @@ def test_the_gold_solution_passes_all_listed_tests(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     code, lines, output = _grade(services, make_task_with_image(services, tmp_path, evaluations=2), WORDS_RIGHT)
     assert (code, lines) == (0, _lines("PASSED", FAIL_TO_PASS + PASS_TO_PASS)), output
+
+
+TWICE = """\
+def pytest_generate_tests(metafunc):
+    metafunc.fixturenames.append("repeat")
+    metafunc.parametrize("repeat", [1, 2], ids="{}-2".format)
+"""
+"""Repeats each test, the canaries among them, as `pytest --count 2` does."""
+
+
+def _make_repeated_task(services: Services, folder: Path) -> Task:
+    """Return a task in whose tree every test is reported twice, as `NAME[1-2]` and `NAME[2-2]`."""
+    image = make_environment_image(services, BASE | {"conftest.py": TWICE})
+    task = make_task(services, folder, image=image)
+
+    def repeat(test: str) -> list[str]:
+        name, _, values = test.partition("[")
+        return [f"{name}[{number}-2-{values}" if values else f"{name}[{number}-2]" for number in (1, 2)]
+
+    controls = json.loads(services.artifacts.get(task.blind_controls or "")) | {"evaluations": 2}
+    for block in controls["blocks"]:
+        for form in block["forms"]:
+            form["fails"] = {name: kind for test, kind in form["fails"].items() for name in repeat(test)}
+    return task.model_copy(
+        update={
+            "FAIL_TO_PASS": tuple((name, kind) for test, kind in task.FAIL_TO_PASS for name in repeat(test)),
+            "PASS_TO_PASS": tuple(name for test in task.PASS_TO_PASS for name in repeat(test)),
+            "blind_controls": services.artifacts.put(json.dumps(controls).encode()),
+            "evaluations": 2,
+        }
+    )
+
+
+@pytest.mark.docker
+def test_tests_that_are_reported_twice_pass_at_home_and_in_the_bundle(tmp_path: Path) -> None:
+    services = make_services(tmp_path, test_timeout=300)
+    task = _make_repeated_task(services, tmp_path)
+    assert len(task.FAIL_TO_PASS) == 2 * len(FAIL_TO_PASS)
+    score = grade_at_home(task, services, services.artifacts.get(task.gold_patch))
+    assert (score.value, score.tampering) == (1.0, ()), score
+    code, lines, output = _grade(services, task, WORDS_RIGHT)
+    listed = (*(test for test, _ in task.FAIL_TO_PASS), *task.PASS_TO_PASS)
+    assert (code, lines) == (0, _lines("PASSED", listed)), output
 
 
 @pytest.mark.docker
@@ -199,7 +244,7 @@ def test_a_later_run_finds_nothing_that_an_earlier_one_has_written(tmp_path: Pat
         limits=services.test_limits(),
         files={
             "/grader/grade.py": Path(grade.__file__).read_bytes(),
-            f"/grader/{BLIND_MODULE}": read_blind_module(),
+            **{f"/grader/{path}": content for path, content in read_guest_modules().items()},
             "/compare.py": COMPARE.encode(),
             "/prepare.json": json.dumps(PREPARE).encode(),
             "/changes.json": json.dumps(CHANGES).encode(),
