@@ -14,6 +14,11 @@ which the gold patch was seen to fail the tests in `fails`, and no other. It is 
 text, and `required` if a form fails a FAIL_TO_PASS test.
 """
 
+from random import Random
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
+
+Edit = List[Any]
+"""First byte, end, and the text that replaces what is between them."""
 FIRST_EVALUATIONS = 2
 """In the first two evaluations together, every block is real at least once, so that each test is seen to pass."""
 ASSERTIONS = ("AssertionError", "assert ", "Failed: ", "[XPASS(strict)]", "unexpected success")
@@ -31,15 +36,15 @@ class Evaluation:
     of the tests they were made of.
     """
 
-    def __init__(self, files, expected, origins=None):
-        # type: (dict, dict, object) -> None
+    def __init__(
+        self, files: Dict[str, bytes], expected: Dict[str, str], origins: Optional[Mapping[str, str]] = None
+    ) -> None:
         self.files = files
         self.expected = expected
-        self.origins = dict(origins or {})  # type: ignore[call-overload]
+        self.origins = dict(origins or {})
 
 
-def compute_bound(document):
-    # type: (dict) -> float
+def compute_bound(document: Mapping[str, Any]) -> float:
     """Return the probability of passing for a submission that cannot distinguish real from sabotaged tests.
 
     Blocks that the agent's own tree contains unchanged are not counted, as their text can be compared with that.
@@ -51,23 +56,24 @@ def compute_bound(document):
     return bound
 
 
-def draw_evaluations(document, random):
-    # type: (dict, object) -> list
+def draw_evaluations(document: Mapping[str, Any], random: Random) -> List[Evaluation]:
     """Draw the evaluations of one grading. `random`: a `random.SystemRandom`, whose draws nobody can predict."""
     blocks = document["blocks"]
     texts = {path: text.encode("utf-8") for path, text in document["files"].items()}
     sabotaged = [_draw_originals(document["evaluations"], random) for _ in blocks]
     evaluations = []
     for number in range(document["evaluations"]):
-        edits, expected, origins = {path: [] for path in texts}, {}, {}  # type: dict, dict, dict
+        edits: Dict[str, List[Edit]] = {path: [] for path in texts}
+        expected: Dict[str, str] = {}
+        origins: Dict[str, str] = {}
         for position, block in enumerate(blocks):
             text, vector = texts[block["file"]], sabotaged[position]
             tests = {test for form in block["forms"] for test in form["fails"]}
-            form = random.choice(block["forms"]) if vector[number] else None  # type: ignore[attr-defined]
+            form = random.choice(block["forms"]) if vector[number] else None
             edits[block["file"]] += form["edits"] if form else []
             _expect(expected, {test: test for test in tests}, form)
             for _ in range(_count_copies(document, block)):
-                form = random.choice(block["forms"]) if random.random() < 0.5 else None  # type: ignore[attr-defined]
+                form = random.choice(block["forms"]) if random.random() < 0.5 else None
                 old = text[slice(*block["name"])].decode("utf-8")
                 new = _draw_name(old, random)
                 edits[block["file"]].append(_make_copy(text, block, form, new))
@@ -80,73 +86,64 @@ def draw_evaluations(document, random):
     return evaluations
 
 
-def _draw_originals(evaluations, random):
-    # type: (int, object) -> list
+def _draw_originals(evaluations: int, random: Random) -> List[bool]:
     """Return for each evaluation whether a block is sabotaged, evenly among the vectors that are allowed."""
     while True:
-        vector = [random.random() < 0.5 for _ in range(evaluations)]  # type: ignore[attr-defined]
+        vector = [random.random() < 0.5 for _ in range(evaluations)]
         if not all(vector[:FIRST_EVALUATIONS]):
             return vector
 
 
-def _count_copies(document, block):
-    # type: (dict, dict) -> int
-    return document["copies"] if block["name"] and block["required"] else 0
+def _count_copies(document: Mapping[str, Any], block: Mapping[str, Any]) -> int:
+    return int(document["copies"]) if block["name"] and block["required"] else 0
 
 
-def _expect(expected, names, form):
-    # type: (dict, dict, object) -> None
+def _expect(expected: Dict[str, str], names: Mapping[str, str], form: Optional[Mapping[str, Any]]) -> None:
     """Add the expected outcomes of a block's tests, `names`: test -> its id in this evaluation.
 
     A test of several blocks fails where one of them is sabotaged.
     """
     for test, name in names.items():
-        found = form["fails"].get(test) if form else None  # type: ignore[index]
+        found = form["fails"].get(test) if form else None
         if found or name not in expected:
             expected[name] = found or PASSES
 
 
-def rename_test(test, old, new):
-    # type: (str, str, str) -> str
+def rename_test(test: str, old: str, new: str) -> str:
     """Return the id of a copied test: the last occurrence of its name after the file is replaced."""
     file, separator, rest = test.partition("::")
     before, found, after = rest.rpartition(old)
     return file + separator + (before + new + after if found else rest)
 
 
-def _draw_name(name, random):
-    # type: (str, object) -> str
-    word = "".join(random.choice(WORD_LETTERS) for _ in range(6))  # type: ignore[attr-defined]
+def _draw_name(name: str, random: Random) -> str:
+    word = "".join(random.choice(WORD_LETTERS) for _ in range(6))
     return name + (" " if " " in name else "_") + word
 
 
-def _make_copy(text, block, form, name):
-    # type: (bytes, dict, object, str) -> list
+def _make_copy(text: bytes, block: Mapping[str, Any], form: Optional[Mapping[str, Any]], name: str) -> Edit:
     """Return the edit that inserts a copy of a block after it, under another name."""
     start, end = block["span"]
-    inner = [[a - start, b - start, new] for a, b, new in (form["edits"] if form else [])]  # type: ignore[index]
+    inner = [[a - start, b - start, new] for a, b, new in (form["edits"] if form else [])]
     inner.append([block["name"][0] - start, block["name"][1] - start, name])
     line = text.rfind(b"\n", 0, start) + 1
     copied = b"\n\n" + text[line:start] + apply_edits(text[start:end], inner)
     return [end, end, copied.decode("utf-8")]
 
 
-def apply_edits(text, edits):
-    # type: (bytes, list) -> bytes
+def apply_edits(text: bytes, edits: Iterable[Edit]) -> bytes:
     """Return the text with all edits made. They must not overlap; insertions at one place come in any order."""
     for start, end, new in sorted(edits, key=lambda edit: edit[:2], reverse=True):
         text = text[:start] + new.encode("utf-8") + text[end:]
     return text
 
 
-def classify_failure(status, message):
-    # type: (str, str) -> str
+def classify_failure(status: str, message: str) -> str:
     """Return how a test failed: `assertion`, or its status."""
     return "assertion" if status == "failed" and message.startswith(ASSERTIONS) else status
 
 
-def is_expected_failure(wanted, status, message):
-    # type: (str, str, str) -> bool
+def is_expected_failure(wanted: str, status: str, message: str) -> bool:
     """Return whether a sabotaged test failed as wanted; a test that was skipped or left no result did not."""
     if wanted == ANY_FAILURE:
         return status in ("failed", "error")
@@ -156,18 +153,16 @@ def is_expected_failure(wanted, status, message):
 class Judgement:
     """The outcomes of evaluations against what was expected of them."""
 
-    def __init__(self, listed):
-        # type: (object) -> None
-        self.wrong = {}  # type: dict
+    def __init__(self, listed: Iterable[str]) -> None:
+        self.wrong: Dict[str, str] = {}
         """Listed test -> why its outcomes are not the expected ones."""
-        self._failed = set()  # type: set
-        self._passed_sabotaged = []  # type: list
-        self.strange = []  # type: list
+        self._failed: Set[Tuple[str, bool]] = set()
+        self._passed_sabotaged: List[Tuple[str, bool]] = []
+        self.strange: List[Tuple[str, str]] = []
         """Copies of listed tests whose outcome was not the expected one, and why."""
-        self.listed = set(listed)  # type: ignore[call-overload]
+        self.listed = set(listed)
 
-    def add(self, evaluation, found):
-        # type: (Evaluation, dict) -> None
+    def add(self, evaluation: Evaluation, found: Mapping[str, Tuple[str, str]]) -> None:
         """Compare one evaluation. `found`: test id -> (status, message), without tests that left no result."""
         for test in sorted(self.listed.union(evaluation.expected)):
             wanted = evaluation.expected.get(test, PASSES)
@@ -188,20 +183,17 @@ class Judgement:
                 self.strange.append((test, reason))
 
     @property
-    def forged(self):
-        # type: () -> list
+    def forged(self) -> List[str]:
         """Sabotaged tests that passed, without those that failed when they were real: such a solution is only wrong.
 
         A copy that failed excuses no original, as a forger may know the names of the originals alone.
         """
         return list(dict.fromkeys(test for test, own in self._passed_sabotaged if not self._has_failed(test, own)))
 
-    def _has_failed(self, test, own):
-        # type: (str, bool) -> bool
+    def _has_failed(self, test: str, own: bool) -> bool:
         return (test, True) in self._failed or (not own and (test, False) in self._failed)
 
     @property
-    def is_right(self):
-        # type: () -> bool
+    def is_right(self) -> bool:
         """Whether every outcome was the expected one."""
         return not self.wrong and not self.strange

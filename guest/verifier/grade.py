@@ -31,6 +31,7 @@ import sys
 import tempfile
 import threading
 import time
+from typing import IO, Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 HERE = os.path.dirname(os.path.abspath(sys.argv[0]))  # of the program, which is this file or an archive with it
 if __name__ == "__main__":
@@ -55,6 +56,8 @@ MAX_REASONS = 20  # against grading in a container that the output names
 MAX_RESTORED_FILES = 10  # protected files that the output names
 
 
+TreeEntry = Tuple[Optional[Tuple[int, int]], Optional[Set[str]]]
+"""Inode and time of the last change of a file or folder, and the names in a folder; None, None for nothing."""
 CLEAN_GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
 
 
@@ -68,15 +71,13 @@ class InfrastructureFailure(Exception):  # noqa: N818 - not an error of the subm
 class OutputBuffer:
     """Head and tail of a command's output; the rest is dropped."""
 
-    def __init__(self):
-        # type: () -> None
+    def __init__(self) -> None:
         self.head = b""
         self.tail = b""
         self.killed = False  # whether the time limit ended the command
         self.tree_error = ""  # why no test could run in the tree
 
-    def read(self, stream):
-        # type: (object) -> None
+    def read(self, stream: IO[bytes]) -> None:
         """Read until the end of `stream`."""
         while True:
             block = os.read(stream.fileno(), 65536)
@@ -87,15 +88,13 @@ class OutputBuffer:
             rest = block[room:] if room > 0 else block
             self.tail = (self.tail + rest)[-TAIL_BYTES:]
 
-    def to_text(self):
-        # type: () -> str
+    def to_text(self) -> str:
         """Return the kept output, with lines changed that a harness would take for markers or results."""
         text = (self.head + self.tail).decode("utf-8", "replace")
         return "".join("| {}\n".format(line.replace(">>>>> ", "---- ")) for line in text.splitlines())
 
 
-def kill_tests():
-    # type: () -> None
+def kill_tests() -> None:
     """Kill all processes of the tests' user, at once where a process can be started for that."""
     for _ in range(50):
         kill_listed_tests()
@@ -115,8 +114,7 @@ def kill_tests():
         return
 
 
-def kill_listed_tests():
-    # type: () -> None
+def kill_listed_tests() -> None:
     """Kill the processes of the tests' user one by one."""
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -127,15 +125,13 @@ def kill_listed_tests():
                 pass  # it has ended
 
 
-def delete_leftovers(*folders):
-    # type: (str) -> None
+def delete_leftovers(*folders: str) -> None:
     """Delete files of the tests' user in folders, so that they take neither disk nor memory from what follows."""
     existing = [path for path in folders + SHARED if os.path.isdir(path)]
     subprocess.call(["find", *existing, "-mindepth", "1", "-user", str(UID), "-delete"], stderr=subprocess.DEVNULL)
 
 
-def prefer_to_kill_tests():
-    # type: () -> None
+def prefer_to_kill_tests() -> None:
     """Let the kernel end this process and its children first where memory runs out, so that the grader survives."""
     try:
         with open("/proc/self/oom_score_adj", "wb") as file:
@@ -144,8 +140,16 @@ def prefer_to_kill_tests():
         pass  # some sandboxes have no such file
 
 
-def run_script(report, seconds, test_patch=None, files=(), *, test_files=None, command=None, seed=0):
-    # type: (str, float, object, object, object, object, int) -> OutputBuffer
+def run_script(
+    report: str,
+    seconds: float,
+    test_patch: Optional[str] = None,
+    files: Sequence[str] = (),
+    *,
+    test_files: Optional[Mapping[str, bytes]] = None,
+    command: Optional[Sequence[str]] = None,
+    seed: int = 0,
+) -> OutputBuffer:
     """Run eval.sh, or another command, once and return its output; `report` is the folder of its report.
 
     It is killed after `seconds` and then leaves no report. `test_patch` and `files` replace the script's own;
@@ -199,20 +203,19 @@ class WritableState:
     has changed is copied back, by the inode and the time of its last change, which only the kernel sets.
     """
 
-    def __init__(self, tree, backup):
-        # type: (str, str) -> None
+    def __init__(self, tree: str, backup: str) -> None:
         os.mkdir(backup, 0o700)  # out of reach of the tests' user, so it is not itself part of the state
         self.backup = backup
-        self.saved = {}  # type: dict
+        self.saved: Dict[str, TreeEntry] = {}
         for path in find_writable([folder for folder in map(os.path.realpath, (tree, HOME)) if os.path.isdir(folder)]):
             subprocess.check_call(["cp", "-a", "--parents", "-t", backup, "--", path[1:]], cwd="/")
             self.saved.update(read_entries_below(path))
         time.sleep(CLOCK_TICK)
 
-    def restore(self):
-        # type: () -> None
+    def restore(self) -> None:
         """Restore what has changed, and delete files of the tests' user in shared folders."""
-        missing, folders = [], set()  # type: list, set
+        missing: List[str] = []
+        folders: Set[str] = set()
         for path, (stamp, names) in self.saved.items():  # a folder comes before what it contains
             found = read_entry(path)
             if found[0] == stamp:
@@ -247,8 +250,7 @@ class WritableState:
         time.sleep(CLOCK_TICK)
 
 
-def find_writable(folders):
-    # type: (list) -> list
+def find_writable(folders: List[str]) -> List[str]:
     """Return `folders` and, outside of them, the outermost files and folders that the tests' user can write or own."""
     user = str(UID)
     command = ["find", "/", "-mindepth", "1", "-xdev", "("]
@@ -258,15 +260,14 @@ def find_writable(folders):
     command += [")", "-prune", "-o", "(", "-type", "d", "-o", "-type", "f", ")"]  # so far, what is out of reach
     command += ["(", "-user", user, "-o", "-perm", "-002", "-o", "-group", user, "-perm", "-020", ")"]
     found = subprocess.run([*command, "-prune", "-print0"], stdout=subprocess.PIPE, check=False).stdout
-    outermost = []  # type: list
+    outermost: List[str] = []
     for path in sorted({*folders, *(os.fsdecode(name) for name in found.split(b"\0") if name)}):
         if not any(path.startswith(other + "/") for other in outermost):
             outermost.append(path)
     return outermost
 
 
-def read_entry(path):
-    # type: (str) -> tuple
+def read_entry(path: str) -> TreeEntry:
     """Return (inode and time of the last change, names in it if it is a folder); (None, None) for nothing."""
     try:
         found = os.lstat(path)
@@ -276,8 +277,7 @@ def read_entry(path):
     return (found.st_ino, found.st_ctime_ns), names
 
 
-def read_entries_below(path):
-    # type: (str) -> dict
+def read_entries_below(path: str) -> Dict[str, TreeEntry]:
     """Return path -> `read_entry` of `path` and all below it, each folder before what it contains."""
     found, waiting = {}, [path]
     while waiting:
@@ -287,8 +287,7 @@ def read_entries_below(path):
     return found
 
 
-def delete(path):
-    # type: (str) -> None
+def delete(path: str) -> None:
     """Delete a file, a link, a folder with all below, or nothing."""
     if os.path.isdir(path) and not os.path.islink(path):
         subprocess.check_call(["rm", "-rf", path])  # of any depth
@@ -299,14 +298,12 @@ def delete(path):
 # ---------------------------------------------------------------------------------------------- reading the report
 
 
-def read_entries(report, name):
-    # type: (str, str) -> list
+def read_entries(report: str, name: str) -> List[str]:
     """Return the entries of a file that eval.sh wrote, separated by lines or NULs; [] when it is absent."""
     return split_entries(read_bytes(report, name, MAX_ENTRIES) or b"")
 
 
-def read_bytes(report, name, limit):
-    # type: (str, str, int) -> object
+def read_bytes(report: str, name: str, limit: int) -> Optional[bytes]:
     """Return the first bytes of a file in the report folder; None when it is absent."""
     try:
         with open(os.path.join(report, name), "rb") as file:
@@ -315,8 +312,7 @@ def read_bytes(report, name, limit):
         return None
 
 
-def read_report(report):
-    # type: (str) -> object
+def read_report(report: str) -> Optional[junit.JUnitReport]:
     """Return the `JUnitReport` of the run whose report folder is `report`; None if it left none that can be read."""
     content = read_bytes(report, "junit.xml", MAX_REPORT)
     if content is None:
@@ -327,14 +323,12 @@ def read_report(report):
         return None
 
 
-def read_canaries(report):
-    # type: (str) -> dict
+def read_canaries(report: str) -> Dict[str, str]:
     """Return file -> required status of the canaries that eval.sh added."""
     return canaries.parse_canary_list(read_bytes(report, "canaries", MAX_ENTRIES) or b"")
 
 
-def has_forged_canary(report, statuses):
-    # type: (str, dict) -> bool
+def has_forged_canary(report: str, statuses: Mapping[str, str]) -> bool:
     """Return whether the results of canaries were changed. `statuses`: test id -> status of the run."""
     required = read_canaries(report)
     has_passes = any(
@@ -346,8 +340,7 @@ def has_forged_canary(report, statuses):
 # ------------------------------------------------------------------------------------------------------- grading
 
 
-def apply_patch(patch, tree, record=None):
-    # type: (str, str, object) -> bool
+def apply_patch(patch: str, tree: str, record: Optional[str] = None) -> bool:
     """Apply the submission's patch and return whether it applied; an empty patch always does.
 
     `record`: a new folder for the repairs that it needed and the paths that it touches.
@@ -360,8 +353,7 @@ def apply_patch(patch, tree, record=None):
     return subprocess.call([*command, patch], cwd=tree, env=env) == 0
 
 
-def print_restored_files(report, record):
-    # type: (str, str) -> None
+def print_restored_files(report: str, record: str) -> None:
     """Print which files of the submission eval.sh put back or removed; without a record of its patch, all of them."""
     names = set(read_entries(report, "restored"))
     if os.path.isdir(record):
@@ -372,8 +364,7 @@ def print_restored_files(report, record):
         print("put back or removed, as protected: {}{}".format(", ".join(shown), more))
 
 
-def draw_evaluations():
-    # type: () -> list
+def draw_evaluations() -> List[blind.Evaluation]:
     """Return the evaluations of one grading; one without sabotaged tests where the task has no controls."""
     path = os.path.join(HERE, "controls.json")
     if not os.path.isfile(path):
@@ -382,8 +373,7 @@ def draw_evaluations():
         return blind.draw_evaluations(json.load(file), random.SystemRandom())
 
 
-def grade_submission(task, work):
-    # type: (dict, str) -> tuple
+def grade_submission(task: Mapping[str, Any], work: str) -> Tuple[Dict[str, bool], List[str]]:
     """Return (listed test id -> whether its outcomes were the expected ones, kinds of tampering found).
 
     `work` holds the record of the submission's patch, if it was applied here.
@@ -413,14 +403,14 @@ def grade_submission(task, work):
     return passed, ["controls"] if judgement.forged else []
 
 
-def compute_rate(passed, tests):
-    # type: (dict, list) -> float
+def compute_rate(passed: Mapping[str, bool], tests: Sequence[str]) -> float:
     """Return the share of `tests` that passed; 1 for no tests."""
     return sum(passed[test] for test in tests) / float(len(tests)) if tests else 1.0
 
 
-def write_reward(path, task, passed, tampering, applied):
-    # type: (str, dict, dict, list, bool) -> bool
+def write_reward(
+    path: str, task: Mapping[str, Any], passed: Mapping[str, bool], tampering: Sequence[str], applied: bool
+) -> bool:
     """Write Harbor's reward.json and return whether the task is resolved."""
     resolved = applied and not tampering and all(passed.values())
     rewards = {
@@ -434,13 +424,12 @@ def write_reward(path, task, passed, tampering, applied):
     return resolved
 
 
-def write_lines(path, task, passed, tampering):
-    # type: (str, dict, dict, list) -> bool
+def write_lines(path: str, task: Mapping[str, Any], passed: Mapping[str, bool], tampering: Sequence[str]) -> bool:
     """Write the lines for SWE-bench's log parser and return whether the task is resolved.
 
     After tampering every test counts as failed.
     """
-    passed_lines = {}  # type: dict
+    passed_lines: Dict[str, bool] = {}
     for test in passed:  # ids with equal lines pass together or not at all
         line = task["escaped_ids"].get(test, test)
         passed_lines[line] = passed_lines.get(line, True) and passed[test] and not tampering
@@ -450,16 +439,14 @@ def write_lines(path, task, passed, tampering):
     return all(passed_lines.values())
 
 
-def write_file(path, text):
-    # type: (str, str) -> None
+def write_file(path: str, text: str) -> None:
     """Write a file in one step, replacing a link or file of that name."""
     with open(path + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
     os.replace(path + ".new", path)
 
 
-def prepare(task):
-    # type: (dict) -> str
+def prepare(task: Mapping[str, Any]) -> str:
     """Check what is needed before the submission is applied, and return a new folder of root's.
 
     Raises:
@@ -476,34 +463,32 @@ def prepare(task):
     return work
 
 
-def list_reasons_to_refuse():
-    # type: () -> list
+def list_reasons_to_refuse() -> List[str]:
     """Return how this container differs from its image; what was merely added is deleted."""
-    from image_state import list_problems  # noqa: PLC0415 - the module is only there with a state
+    # the module lies beside this file, and only with a state
+    from image_state import list_problems  # type: ignore[import-not-found]  # noqa: PLC0415
 
     with open(os.path.join(HERE, STATE_FILE), encoding="ascii") as file:
         state = json.load(file)
     try:
         kill_tests()
-        return list_problems(state)
+        problems: List[str] = list_problems(state)
     except (OSError, subprocess.SubprocessError) as error:
         return [f"it cannot be read: {error}"]
+    return problems
 
 
-def set_deadline(seconds):
-    # type: (float) -> None
+def set_deadline(seconds: float) -> None:
     """Raise TimeoutError in the main thread after so many seconds; 0 for never."""
 
-    def give_up(*_):
-        # type: (object) -> None
+    def give_up(*_: object) -> None:
         raise TimeoutError("the time for all runs is over")
 
     signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def write_tree(folder, files):
-    # type: (str, dict) -> None
+def write_tree(folder: str, files: Mapping[str, bytes]) -> None:
     """Write files (path -> content) below a new folder that only root can read."""
     os.mkdir(folder, 0o700)
     for path, content in files.items():
@@ -513,8 +498,7 @@ def write_tree(folder, files):
             file.write(content)
 
 
-def main(words):
-    # type: (list) -> int
+def main(words: Sequence[str]) -> int:
     """Grade the submission and return the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--patch")
@@ -524,8 +508,7 @@ def main(words):
     with open(os.path.join(HERE, "task.json"), encoding="utf-8") as file:
         task = json.load(file)
 
-    def write_result(passed, tampering=(), applied=True):
-        # type: (dict, object, bool) -> bool
+    def write_result(passed: Mapping[str, bool], tampering: Sequence[str] = (), applied: bool = True) -> bool:
         if options.lines:
             return write_lines(options.lines, task, passed, tampering)
         return write_reward(options.reward, task, passed, tampering, applied)

@@ -20,6 +20,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from typing import Any, Collection, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 USER = 1000
 HOME = "/home/mergemill"
@@ -53,14 +54,12 @@ class Walk:
         finds_writable: whether paths that the tests' user can write are left out, too, and kept in `writable`.
     """
 
-    def __init__(self, excluded, finds_writable):
-        # type: (object, bool) -> None
+    def __init__(self, excluded: Iterable[str], finds_writable: bool) -> None:
         self.excluded = IGNORED.union(excluded, read_mount_points())
         self.finds_writable = finds_writable
-        self.writable = []  # type: list
+        self.writable: List[str] = []
 
-    def list_units(self):
-        # type: () -> object
+    def list_units(self) -> Iterator[Tuple[str, str, bytes]]:
         """Yield (kind, path, digest): `folder`, `file` of a loose or open folder, or `cache` of compiled Python."""
         waiting = ["/"]
         while waiting:
@@ -82,8 +81,7 @@ class Walk:
                     lines.append(describe(path))
             yield "folder", folder, shorten(b"\n".join(lines))
 
-    def leaves_out(self, path):
-        # type: (str) -> bool
+    def leaves_out(self, path: str) -> bool:
         """Return whether a path is not compared."""
         if path in self.excluded:
             return True
@@ -96,14 +94,12 @@ class Walk:
         return bool(is_writable)
 
 
-def shorten(content):
-    # type: (bytes) -> bytes
+def shorten(content: bytes) -> bytes:
     """Return the digest of a description."""
     return hashlib.sha256(content).digest()[:DIGEST_BYTES]
 
 
-def describe(path):
-    # type: (str) -> bytes
+def describe(path: str) -> bytes:
     """Return path, mode, owner, and the content of a file or the target of a link."""
     found = os.lstat(path)
     content = b""
@@ -114,8 +110,7 @@ def describe(path):
     return b"%s\0%o %d %d\0%s" % (os.fsencode(path), found.st_mode, found.st_uid, found.st_gid, content)
 
 
-def hash_file(path):
-    # type: (str) -> str
+def hash_file(path: str) -> str:
     """Return the sha256 of a file's content."""
     found = hashlib.sha256()
     with open(path, "rb") as file:
@@ -124,25 +119,22 @@ def hash_file(path):
     return found.hexdigest()
 
 
-def hash_folder(path):
-    # type: (str) -> bytes
+def hash_folder(path: str) -> bytes:
     """Return the digest of a folder with all below."""
-    lines = []
+    lines: List[bytes] = []
     for folder, folders, names in os.walk(path):
         lines.extend(describe(os.path.join(folder, name)) for name in folders + names)
     return shorten(b"\n".join(sorted(lines)))
 
 
-def read_mount_points():
-    # type: () -> set
+def read_mount_points() -> Set[str]:
     """Return the paths where something is mounted over the image; only who started the container can mount."""
     with open("/proc/self/mountinfo", "rb") as file:
         names = [line.split()[4] for line in file]
     return {os.fsdecode(re.sub(rb"\\(\d{3})", lambda octal: bytes([int(octal[1], 8)]), name)) for name in names} - {"/"}
 
 
-def read_head(workdir):
-    # type: (str) -> str
+def read_head(workdir: str) -> str:
     """Return the commit that HEAD names; empty where there is none."""
     git = os.path.join(workdir, ".git")
     head = read_text(os.path.join(git, "HEAD"))
@@ -155,8 +147,7 @@ def read_head(workdir):
     return found
 
 
-def read_text(path):
-    # type: (str) -> str
+def read_text(path: str) -> str:
     """Return the text of a regular file without space around it; empty where there is none."""
     if not os.path.isfile(path):
         return ""
@@ -164,11 +155,10 @@ def read_text(path):
         return file.read(BLOCK).strip()
 
 
-def read_state(workdir):
-    # type: (str) -> dict
+def read_state(workdir: str) -> Dict[str, Any]:
     """Return the state of this container, which must be a fresh one, for `list_problems`."""
     walk = Walk([workdir], finds_writable=True)
-    units = {"folder": [], "file": [], "cache": []}  # type: dict
+    units: Dict[str, List[bytes]] = {"folder": [], "file": [], "cache": []}
     for kind, _, digest in walk.list_units():
         units[kind].append(digest)
     return {
@@ -184,20 +174,17 @@ def read_state(workdir):
     }
 
 
-def list_names(folder):
-    # type: (str) -> list
+def list_names(folder: str) -> List[str]:
     """Return the names in a folder; none where there is no folder."""
     return os.listdir(folder) if os.path.isdir(folder) else []
 
 
-def hash_shell_files():
-    # type: () -> dict
+def hash_shell_files() -> Dict[str, str]:
     """Return name -> sha256 of root's files that a shell reads at its start."""
     return {name: hash_file("/root/" + name) for name in SHELL_FILES if os.path.isfile("/root/" + name)}
 
 
-def hash_objects(workdir):
-    # type: (str) -> str
+def hash_objects(workdir: str) -> str:
     """Return a digest of the objects of the tree's repository."""
     return base64.b64encode(hash_folder(os.path.join(workdir, ".git", "objects"))).decode()
 
@@ -205,8 +192,7 @@ def hash_objects(workdir):
 # ------------------------------------------------------------------------------------------------------- comparison
 
 
-def list_problems(state):
-    # type: (dict) -> list
+def list_problems(state: Mapping[str, Any]) -> List[str]:
     """Return why a submission cannot be graded in this container, one line each; restore what can be restored.
 
     Raises:
@@ -220,14 +206,13 @@ def list_problems(state):
     return problems + list_processes()
 
 
-def list_changes(state):
-    # type: (dict) -> list
+def list_changes(state: Mapping[str, Any]) -> List[str]:
     """Return how files outside of the tree differ from the image, and delete what was merely added.
 
     Additions to folders of programs and packages are deleted, those of open folders stay, all others are changes.
     """
     units = {kind: split_digests(text) for kind, text in state["units"].items()}
-    foreign = {kind: [] for kind in units}  # type: dict
+    foreign: Dict[str, List[str]] = {kind: [] for kind in units}
     missing = {kind: set(digests) for kind, digests in units.items()}
     for kind, path, digest in Walk([state["workdir"]] + state["writable"], finds_writable=False).list_units():
         missing[kind].discard(digest)
@@ -247,15 +232,13 @@ def list_changes(state):
     return [f"{path} was added to what the image has" for path in others if path not in loose]
 
 
-def split_digests(text):
-    # type: (str) -> set
+def split_digests(text: str) -> Set[bytes]:
     """Return the digests of a text in base64."""
     packed = base64.b64decode(text)
     return {packed[at : at + DIGEST_BYTES] for at in range(0, len(packed), DIGEST_BYTES)}
 
 
-def lies_in(path, folders):
-    # type: (str, set) -> bool
+def lies_in(path: str, folders: Collection[str]) -> bool:
     """Return whether a path lies below one of the folders."""
     while path != "/":
         path = os.path.dirname(path)
@@ -264,16 +247,14 @@ def lies_in(path, folders):
     return False
 
 
-def find_newest(path):
-    # type: (str) -> str
+def find_newest(path: str) -> str:
     """Return a file, or the file of a folder that was changed last."""
     names = [] if os.path.islink(path) or not os.path.isdir(path) else os.listdir(path)
     files = [os.path.join(path, name) for name in names if not os.path.isdir(os.path.join(path, name))]
     return max(files, key=lambda file: os.lstat(file).st_ctime) if files else path
 
 
-def delete(path):
-    # type: (str) -> None
+def delete(path: str) -> None:
     """Delete a file, a link, or a folder with all below."""
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
@@ -281,16 +262,14 @@ def delete(path):
         os.remove(path)
 
 
-def restore_home(state):
-    # type: (dict) -> None
+def restore_home(state: Mapping[str, Any]) -> None:
     """Delete what the home folder of the tests' user did not have: packages, configuration and caches of its own."""
     for name in list_names(HOME):
         if name not in state["home"]:
             delete(os.path.join(HOME, name))
 
 
-def restore_head(state):
-    # type: (dict) -> list
+def restore_head(state: Mapping[str, Any]) -> List[str]:
     """Make HEAD name the commit of the image, and return what is wrong with the repository's objects."""
     git = os.path.join(state["workdir"], ".git")
     if not os.path.isdir(git):
@@ -306,8 +285,7 @@ def restore_head(state):
     return []
 
 
-def has_sound_objects(git):
-    # type: (str) -> bool
+def has_sound_objects(git: str) -> bool:
     """Return whether each object of a repository has the content that its name stands for.
 
     Git reads them through a repository without configuration.
@@ -327,8 +305,7 @@ def has_sound_objects(git):
         return subprocess.call(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
 
 
-def list_variables(state):
-    # type: (dict) -> list
+def list_variables(state: Mapping[str, Any]) -> List[str]:
     """Return variables with which programs load foreign code, and give this process the variables of the image."""
     found = [name for name in os.environ if LOADER_VARIABLES.match(name) and name not in state["env"]]
     os.environ.clear()
@@ -339,33 +316,39 @@ def list_variables(state):
 # -------------------------------------------------------------------------------------------------------- processes
 
 
-def list_processes():
-    # type: () -> list
+class Process(NamedTuple):
+    """State of a process; its start in ticks."""
+
+    name: str
+    state: str
+    parent: int
+    start: int
+
+
+def list_processes() -> List[str]:
     """Return the processes that were left behind: all but the container's own, and those that wait or copy output."""
     processes = {pid: found for pid, found in ((pid, read_process(pid)) for pid in list_pids()) if found}
     own, pid = {1}, os.getpid()
     while pid in processes and pid not in own:
         own.add(pid)
-        pid = processes[pid]["parent"]
-    first = processes.get(1, {}).get("start", 0)
+        pid = processes[pid].parent
+    first = processes[1].start if 1 in processes else 0
     return [
-        f"process {pid} ({process['name']}) is running"
+        f"process {pid} ({process.name}) is running"
         for pid, process in sorted(processes.items())
         if pid not in own
-        and process["state"] not in "ZX"
-        and not (process["parent"] == 1 and process["start"] - first <= START_SECONDS * os.sysconf("SC_CLK_TCK"))
+        and process.state not in "ZX"
+        and not (process.parent == 1 and process.start - first <= START_SECONDS * os.sysconf("SC_CLK_TCK"))
         and not is_passive(pid)
     ]
 
 
-def list_pids():
-    # type: () -> list
+def list_pids() -> List[int]:
     """Return the ids of all processes."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def read_process(pid):
-    # type: (int) -> object
+def read_process(pid: int) -> Optional[Process]:
     """Return name, state, parent and start (in ticks) of a process; None when it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -373,11 +356,10 @@ def read_process(pid):
     except OSError:
         return None
     fields = tail.split()
-    return {"name": head.partition("(")[2], "state": fields[0], "parent": int(fields[1]), "start": int(fields[19])}
+    return Process(head.partition("(")[2], fields[0], int(fields[1]), int(fields[19]))
 
 
-def is_passive(pid):
-    # type: (int) -> bool
+def is_passive(pid: int) -> bool:
     """Return whether a process runs a program that only waits or copies, with no code but that of the system."""
     try:
         program = os.readlink(f"/proc/{pid}/exe")
@@ -389,8 +371,7 @@ def is_passive(pid):
     return is_system and os.path.basename(program) in PASSIVE_PROGRAMS
 
 
-def main(words):
-    # type: (list) -> int
+def main(words: Sequence[str]) -> int:
     """Write the state of a fresh container and return the exit code."""
     workdir, path = words
     with open(path, "w", encoding="ascii") as file:
