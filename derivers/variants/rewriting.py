@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 TERSE_WORDS = 40
 """Words from which a terse statement gets no further sentence."""
 MAX_CRITERIA = 12
 """Acceptance criteria of a user story."""
-_FENCE = re.compile(r"^(```|~~~)[^\n]*\n.*?^\1[^\n]*$", re.DOTALL | re.MULTILINE)
-_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>", re.DOTALL | re.IGNORECASE)
+_MARKDOWN = MarkdownIt("commonmark").disable(["autolink", "emphasis", "entity", "escape", "link", "reference"])
+"""Parser of blocks, inline code, images and HTML; other markup stays in the text as it is."""
+_HIDDEN_HTML = re.compile(r"<!--|<img\b", re.IGNORECASE)
+_OPEN_COMMENT = re.compile(r"<!--(?!.*-->).*", re.DOTALL)
+"""Matches a comment that nothing ends, and all that follows."""
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`\"'(])")
-_MARKUP = re.compile(r"^\s*(?:#{1,6}|[-*+]|\d+[.)]|>)\s+")
 _TEMPLATE = re.compile(
     r"^\W*(?:\[[ xX]\]|steps to reproduce|expected behaviou?r|actual behaviou?r|description|environment|"
     r"checklist|additional context)\W*$",
@@ -48,7 +54,11 @@ def write_user_story(statement: str, project: str) -> str:
     title, *sentences = [*split_sentences(statement), ""]
     criteria = [sentence for sentence in sentences if sentence and _EXPECTATION.search(sentence)][:MAX_CRITERIA]
     situation = [sentence for sentence in sentences if sentence and sentence not in criteria]
-    blocks = [found[0] for found in _FENCE.finditer(_HIDDEN.sub(" ", statement))]
+    blocks = [
+        f"{token.markup or '```'}{token.info}\n{token.content}{token.markup or '```'}"
+        for token in _MARKDOWN.parse(statement)
+        if token.type in {"fence", "code_block"}
+    ]
     parts = [
         f"As a user of {project}, I want this resolved: {title}",
         *([f"Today: {' '.join(situation)}"] if situation else []),
@@ -60,10 +70,34 @@ def write_user_story(statement: str, project: str) -> str:
 
 def split_sentences(statement: str) -> list[str]:
     """Return the sentences of the prose of a statement in order; headings of templates and code blocks are no prose."""
-    prose = _FENCE.sub("\n\n", _HIDDEN.sub(" ", statement))
-    found: list[str] = []
-    for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)|\n(?=#)|(?<=^)(?=\Z)", prose):
-        lines = [_MARKUP.sub("", line).strip() for line in paragraph.splitlines()]
+    sentences: list[str] = []
+    for paragraph in _iter_paragraphs(statement):
+        lines = [line.strip() for line in paragraph.splitlines()]
         text = " ".join(line for line in lines if line and not _TEMPLATE.match(line))
-        found += [sentence.strip() for sentence in _SENTENCE.split(text) if sentence.strip()]
-    return found
+        sentences += [sentence.strip() for sentence in _SENTENCE.split(text) if sentence.strip()]
+    return sentences
+
+
+def _iter_paragraphs(statement: str) -> Iterator[str]:
+    """Yield the texts of headings, list items and paragraphs, without images and comments."""
+    for token in _MARKDOWN.parse(statement):
+        if token.type == "inline":
+            yield _render_inline(token.children or ())
+        elif token.type == "html_block":
+            closed = _OPEN_COMMENT.sub("", token.content)
+            yield _render_inline(_MARKDOWN.parseInline(closed)[0].children or ())
+
+
+def _render_inline(tokens: Sequence[Token]) -> str:
+    """Return the text of a paragraph as it was written, without images and comments."""
+    parts = []
+    for token in tokens:
+        if token.type == "code_inline":
+            parts.append(f"{token.markup}{token.content}{token.markup}")
+        elif token.type in {"softbreak", "hardbreak"}:
+            parts.append("\n")
+        elif token.type == "image" or (token.type == "html_inline" and _HIDDEN_HTML.match(token.content)):
+            parts.append(" ")
+        else:
+            parts.append(token.content)
+    return "".join(parts)

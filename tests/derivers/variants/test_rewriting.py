@@ -44,6 +44,38 @@ def test_a_user_story_keeps_code_and_expectations() -> None:
     assert split_sentences(STATEMENT)[0] == "Totals are too small"
 
 
+def test_only_prose_is_split_into_sentences() -> None:
+    statement = """Title ![logo](logo.png) of `<!-- code -->`
+
+### Where
+It fails **here**. And [there](https://example.org/a_b_c).
+- An item:
+  ~~~
+  total()
+  ~~~
+
+      indented code
+
+<img src="cart.png">
+
+<!-- a comment
+
+of two paragraphs --> The end \\* &amp; no more.
+
+<!-- never closed
+"""
+    assert split_sentences(statement) == [
+        "Title   of `<!-- code -->`",
+        "Where",
+        "It fails **here**.",
+        "And [there](https://example.org/a_b_c).",
+        "An item:",
+        "The end \\* &amp; no more.",
+    ]
+    story = write_user_story(statement, "greet")
+    assert "~~~\ntotal()\n~~~\n\n```\nindented code\n```" in story
+
+
 def test_output_of_failing_tests_has_errors_and_frames_of_the_program_alone() -> None:
     log = """
 =================================== FAILURES ===================================
