@@ -8,74 +8,55 @@ the kinds it does not give. A million changes have some hundreds of different st
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple
+from itertools import compress
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select, text
 
 from taskdb.counts import count_candidates_of, list_sources
-from taskdb.records.chains import STAGE_COLUMNS, PendingWork, Scope, find_pending_work
+from taskdb.records import Stage
+from taskdb.records.chains import STAGE_COLUMNS, ChangeState, DerivedState, PendingWork, Scope, find_pending_work
 from taskdb.schema.columns import CHANGE_LISTING as _LISTED
 
 _NEWEST_FIRST = (_LISTED.c.merged_at.desc(), _LISTED.c.name)
 _PART = 500
 
 
-class StateRow(NamedTuple):
-    """State of a change in the form of a row of `changes`; the ids are placeholders."""
-
-    rejected_by: str | None
-    reason: str | None
-    environment: str | None
-    verification: str | None
-    verdict: str | None
-    set_aside: str | None
-    change_kind: str | None
-    test_lines: int | None
-
-
-class DerivedRow(NamedTuple):
-    """A task of a change, or a kind that it does not give, in the form of a row of `derivations`."""
-
-    kind: str
-    task: str | None
-    certificate: str | None
-    reason: str | None
-
-
-def build_state(change: Any, derived: Iterable[Any]) -> str:
+def build_state(change: Mapping[str, Any], derived: Iterable[Mapping[str, Any]]) -> str:
     """Return the state of a row of `change_listing` and its rows of `derivation_listing`, as canonical JSON."""
-    is_rejected = change["rejected_by"] in STAGE_COLUMNS
+    state = ChangeState.from_rows(change, derived)
     return json.dumps(
         [
-            [change["rejected_by"], change["reason"]] if is_rejected else None,
-            [change[name] is not None for name in ("environment", "verification", "verdict")],
-            change["set_aside"],
-            change["change_kind"],
-            change["test_lines"] is None or change["test_lines"] > 0,
-            sorted(
-                {
-                    (one["kind"], one["task"] is not None, one["certificate"] is not None, one["reason"] or "")
-                    for one in derived
-                }
-            ),
+            [state.rejected_by, state.reason] if state.rejected_by else None,
+            [stage in state.passed for stage in STAGE_COLUMNS],
+            state.set_aside,
+            state.change_kind,
+            state.brings_tests,
+            sorted({(item.kind, item.is_derived, item.is_certified, item.reason or "") for item in state.derived}),
         ],
         separators=(",", ":"),
     )
 
 
 @lru_cache(maxsize=4096)
-def read_state(state: str) -> tuple[StateRow, tuple[DerivedRow, ...]]:
-    """Return what `find_pending_work` takes; a run reads the same states again and again."""
-    rejection, made, set_aside, change_kind, brings_tests, derived = json.loads(state)
+def read_state(state: str) -> ChangeState:
+    """Return the state that `build_state` wrote; a run reads the same states again and again."""
+    rejection, passed, set_aside, change_kind, brings_tests, derived = json.loads(state)
     rejected_by, reason = rejection or (None, None)
-    environment, verification, verdict = ("there" if there else None for there in made)
-    row = StateRow(rejected_by, reason, environment, verification, verdict, set_aside, change_kind, int(brings_tests))
-    return row, tuple(
-        DerivedRow(kind, "there" if task else None, "there" if certificate else None, why or None)
-        for kind, task, certificate, why in derived
+    return ChangeState(
+        rejected_by=Stage(rejected_by) if rejected_by else None,
+        reason=reason,
+        passed=frozenset(compress(STAGE_COLUMNS, passed)),
+        set_aside=set_aside,
+        change_kind=change_kind,
+        brings_tests=brings_tests,
+        derived=tuple(
+            DerivedState(kind=kind, is_derived=is_derived, is_certified=is_certified, reason=reason_of_kind or None)
+            for kind, is_derived, is_certified, reason_of_kind in derived
+        ),
     )
 
 
@@ -85,8 +66,7 @@ def find_open_states(
     """Return the states (`seq`) whose pending work meets a condition; `paired` as for `find_pending_work`."""
     found = set()
     for seq, state in connection.execute(text("SELECT seq, state FROM change_state")).all():
-        change, derived = read_state(state)
-        if is_open(find_pending_work(change, derived, scope, paired=paired)):
+        if is_open(find_pending_work(read_state(state), scope, paired=paired)):
             found.add(seq)
     return found
 

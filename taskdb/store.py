@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Row, bindparam, select, text
+from sqlalchemy import Connection, Engine, Row, RowMapping, bindparam, select, text
 from sqlalchemy.exc import OperationalError
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
@@ -38,7 +38,7 @@ from taskdb.records import (
     Task,
     Verification,
 )
-from taskdb.records.chains import PendingWork, Scope, StageResult, find_pending_work
+from taskdb.records.chains import ChangeState, PendingWork, Scope, StageResult, find_pending_work
 from taskdb.records.kinds import MAX_NEIGHBOURS
 from taskdb.records.lineage import Lineage
 from taskdb.records.tags import Tags
@@ -293,15 +293,16 @@ class Store(Closable):
         for keys in split_batches(changes, _LINEAGES_AT_ONCE):
             with self.read_transaction() as connection:
                 rows = {row.change: row for row in connection.execute(_CHAINS, {"keys": keys})}
-                derived: dict[int, list[Row[Any]]] = {}
-                for one in connection.execute(_DERIVED, {"keys": keys}):
-                    derived.setdefault(one.change, []).append(one)
-                found = [
-                    (rows[key], find_pending_work(rows[key], derived.get(key, ()), scope, paired=paired))
-                    for key in keys
-                    if key in rows and rows[key].candidate is not None
-                ]
-                lineages = self._load_lineages(connection, [(row, todo) for row, todo in found if is_open(todo)])
+                derived: dict[int, list[RowMapping]] = {}
+                for row in connection.execute(_DERIVED, {"keys": keys}).mappings():
+                    derived.setdefault(row["change"], []).append(row)
+                pending: list[tuple[Row[Any], PendingWork]] = []
+                for change in (rows[key] for key in keys if key in rows):
+                    state = ChangeState.from_rows(change._mapping, derived.get(change.change, ()))
+                    todo = find_pending_work(state, scope, paired=paired)
+                    if change.candidate is not None and is_open(todo):
+                        pending.append((change, todo))
+                lineages = self._load_lineages(connection, pending)
             yield from lineages
 
     def _load_lineages(self, connection: Connection, rows: Sequence[tuple[Row[Any], PendingWork]]) -> list[Lineage]:

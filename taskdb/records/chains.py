@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, Self
 
 from taskdb.records import Kind, Record, Rejection, Stage
 from taskdb.records.kinds import Prerequisites, Requirement, iter_open_kinds
@@ -88,7 +88,7 @@ class PendingWork:
     has_ready_kind: bool
     """Whether the prerequisites of one of these kinds are met."""
     tasks: tuple[str, ...]
-    """Ids of tasks to certify."""
+    """Ids of tasks to certify, each empty where the state is one that many changes share."""
 
     def includes_any(self, stages: Collection[Stage]) -> bool:
         """Return whether one of the stages can run now."""
@@ -99,37 +99,89 @@ class PendingWork:
         )
 
 
-def find_pending_work(row: Any, derived: Iterable[Any], scope: Scope, *, paired: bool = False) -> PendingWork:
-    """Return the pending work of a row of `changes`.
+@dataclass(frozen=True, kw_only=True)
+class DerivedState:
+    """State of a task of a change, or of a kind that was rejected for it."""
+
+    kind: str
+    is_derived: bool
+    """Whether there is a task."""
+    is_certified: bool
+    reason: str | None
+    """Reason of the rejection of kind or task."""
+    task: str = ""
+    """Id of the task; empty in a state that many changes share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeState:
+    """What the pending work of a change depends on."""
+
+    rejected_by: Stage | None
+    """Stage up to the judge that rejected the change."""
+    reason: str | None
+    """Reason of that rejection."""
+    passed: frozenset[Stage]
+    """Stages up to the judge whose records the change has."""
+    set_aside: str | None
+    """Reason for which the judge set the change aside."""
+    change_kind: str | None
+    brings_tests: bool
+    """Whether the change has tests of its own, or this is unknown."""
+    derived: tuple[DerivedState, ...] = ()
+
+    @classmethod
+    def from_rows(cls, change: Mapping[str, Any], derived: Iterable[Mapping[str, Any]]) -> Self:
+        """Return the state of a row of `changes` and its rows of `derivations`."""
+        is_rejected = change["rejected_by"] in STAGE_COLUMNS
+        return cls(
+            rejected_by=Stage(change["rejected_by"]) if is_rejected else None,
+            reason=change["reason"] if is_rejected else None,
+            passed=frozenset(stage for stage, (_, output) in STAGE_COLUMNS.items() if change[output] is not None),
+            set_aside=change["set_aside"],
+            change_kind=change["change_kind"],
+            brings_tests=change["test_lines"] is None or change["test_lines"] > 0,
+            derived=tuple(
+                DerivedState(
+                    kind=row["kind"],
+                    is_derived=row["task"] is not None,
+                    is_certified=row["certificate"] is not None,
+                    reason=row["reason"],
+                    task=row["task"] or "",
+                )
+                for row in derived
+            ),
+        )
+
+
+def find_pending_work(state: ChangeState, scope: Scope, *, paired: bool = False) -> PendingWork:
+    """Return the pending work of a change.
 
     Args:
-        row: the change.
-        derived: its rows of `derivations`.
+        state: the change's state.
         scope: kinds to derive and certify, and reasons to retry.
         paired: whether it has a neighbour with a verdict.
     """
-    rejected = row.rejected_by in STAGE_COLUMNS and row.reason not in scope.retry
-    rejecting_stage = Stage(row.rejected_by) if rejected else None
-    missing = (stage for stage, (_, output) in STAGE_COLUMNS.items() if getattr(row, output) is None)
+    rejecting_stage = None if state.reason in scope.retry else state.rejected_by
+    missing = (stage for stage in STAGE_COLUMNS if stage not in state.passed)
     stage = None if rejecting_stage else next(missing, None)
-    if stage is None and row.set_aside in scope.retry:  # the same verdict would be rejected again
+    if stage is None and state.set_aside in scope.retry:  # the same verdict would be rejected again
         stage = Stage.JUDGE
     derived_kinds, rejected_kinds, tasks = set[str](), set[str](), list[str]()
-    for one in derived:
-        is_retried = one.reason in scope.retry
-        if one.task is not None:
-            derived_kinds.add(one.kind)
-            if one.certificate is None and one.kind in scope.certified and (one.reason is None or is_retried):
-                tasks.append(one.task)
+    for item in state.derived:
+        is_retried = item.reason in scope.retry
+        if item.is_derived:
+            derived_kinds.add(item.kind)
+            if not item.is_certified and item.kind in scope.certified and (item.reason is None or is_retried):
+                tasks.append(item.task)
         elif not is_retried:
-            rejected_kinds.add(one.kind)
-    brings_tests = row.test_lines is None or row.test_lines > 0
+            rejected_kinds.add(item.kind)
     kinds = tuple(
-        iter_open_kinds(scope.kinds, derived_kinds, rejected_kinds, row.change_kind, brings_tests=brings_tests)
+        iter_open_kinds(scope.kinds, derived_kinds, rejected_kinds, state.change_kind, brings_tests=state.brings_tests)
     )
-    if not brings_tests and not any(scope.kinds[kind].requirement is Requirement.VERIFIED for kind in kinds):
+    if not state.brings_tests and not any(scope.kinds[kind].requirement is Requirement.VERIFIED for kind in kinds):
         stage = None  # no kind needs an environment
-    judged = row.verdict is not None
+    judged = Stage.JUDGE in state.passed
     return PendingWork(
         stage=stage,
         rejected_by=rejecting_stage,

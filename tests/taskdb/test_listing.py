@@ -26,7 +26,7 @@ from taskdb.queries.task_columns import iter_task_columns
 from taskdb.queries.tasks import TaskFilters
 from taskdb.records import Candidate, Kind, PullRequest, Record, Stage, Task
 from taskdb.records.audits import Audit
-from taskdb.records.chains import Scope, find_pending_work
+from taskdb.records.chains import ChangeState, Scope, find_pending_work
 from taskdb.records.tags import ChangeKind
 from taskdb.schema import tables
 from taskdb.schema.columns import TASK_COLUMNS
@@ -207,7 +207,7 @@ def find_open_slowly(store: Store, scope: Scope) -> list[str]:
     """Candidates with pending work, by a decision on every change."""
     with store.read_transaction() as connection:
         rows = connection.exec_driver_sql("SELECT * FROM change_listing ORDER BY merged_at DESC, name").all()
-        derived = connection.exec_driver_sql("SELECT * FROM derivation_listing").all()
+        derived = connection.exec_driver_sql("SELECT * FROM derivation_listing").mappings().all()
     found, counted = [], Counter[str]()
     for row in rows:
         if row.candidate is None or (scope.sources and row.source not in scope.sources):
@@ -216,7 +216,8 @@ def find_open_slowly(store: Store, scope: Scope) -> list[str]:
             continue
         if scope.includes(row.name, row.candidate, row.merged_at, row.language):
             counted[row.source] += 1
-            todo = find_pending_work(row, [one for one in derived if one.change == row.change], scope)
+            state = ChangeState.from_rows(row._mapping, [one for one in derived if one["change"] == row.change])
+            todo = find_pending_work(state, scope)
             found += [row.candidate] if todo.includes_any(scope.stages) else []
     return found
 
