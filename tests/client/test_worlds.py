@@ -49,7 +49,7 @@ def test_a_solved_episode_earns_1(service: RunningService) -> None:
         assert all(one["outcome"] == "passed" for one in info["checks"])
     with pytest.raises(ClientError, match="call reset first"):
         environment.step("Task Completed")
-    assert service.table.count()["episodes"] == 0
+    assert service.table.count().episodes == 0
 
 
 @pytest.mark.docker

@@ -22,6 +22,13 @@ from core.errors import InputError, MergemillError
 from mergemill.web.request_guard import AccessRules, RequestGuard
 from mergemill.worlds.service.episodes import EpisodeRequest, EpisodeTable, RefusedRequestError
 from mergemill.worlds.service.protocol import PATH, EpisodeProtocol
+from mergemill.worlds.service.responses import (
+    CloseResponse,
+    EvaluateResponse,
+    ResetResponse,
+    StateResponse,
+    StepResponse,
+)
 from worlds.rewards import RewardMode
 from worlds.scenario_run import MAX_STEPS, InteractionMode
 
@@ -112,7 +119,7 @@ class WorldApplication:
                 log.exception("closing idle episodes failed through a bug")
 
     def _build_api(self) -> Starlette:
-        posts: Mapping[str, Callable[[Request], Awaitable[dict[str, Any]]]] = {
+        posts: Mapping[str, Callable[[Request], Awaitable[BaseModel]]] = {
             "/reset": self._reset,
             "/step": self._step,
             "/state": self._show_state,
@@ -130,7 +137,7 @@ class WorldApplication:
         )
 
     async def _show_health(self, _: Request) -> Response:
-        return JSONResponse({"ok": True, **self._table.count()})
+        return JSONResponse(self._table.count().model_dump())
 
     async def _list_worlds(self, _: Request) -> Response:
         worlds = [self._table.catalog[name].summarise() for name in sorted(self._table.catalog)]
@@ -139,11 +146,11 @@ class WorldApplication:
     async def _show_world(self, request: Request) -> Response:
         return JSONResponse(self._table.find_world(request.path_params["name"]).describe())
 
-    async def _reset(self, request: Request) -> dict[str, Any]:
+    async def _reset(self, request: Request) -> ResetResponse:
         body = await _read_body(request, ResetBody)
         return await self.run(lambda: self._table.reset(EpisodeRequest(**dict(body))))
 
-    async def _step(self, request: Request) -> dict[str, Any]:
+    async def _step(self, request: Request) -> StepResponse:
         body = await _read_body(request, StepBody)
         has_action = "action" in body.model_fields_set
         if has_action == (body.tool is not None) or (has_action and body.arguments is not None):
@@ -153,23 +160,23 @@ class WorldApplication:
             return await self.run(lambda: self._table.act(body.episode, body.action, body.number))
         return await self.run(lambda: self._table.call(body.episode, tool, body.arguments or {}, body.number))
 
-    async def _show_state(self, request: Request) -> dict[str, Any]:
+    async def _show_state(self, request: Request) -> StateResponse:
         body = await _read_body(request, EpisodeBody)
         return await self.run(lambda: self._table.get_state(body.episode))
 
-    async def _evaluate(self, request: Request) -> dict[str, Any]:
+    async def _evaluate(self, request: Request) -> EvaluateResponse:
         body = await _read_body(request, EpisodeBody)
         return await self.run(lambda: self._table.evaluate(body.episode))
 
-    async def _close(self, request: Request) -> dict[str, Any]:
+    async def _close(self, request: Request) -> CloseResponse:
         body = await _read_body(request, EpisodeBody)
         await self.run(lambda: self._table.close_episode(body.episode))
-        return {"episode": body.episode, "closed": True}
+        return CloseResponse(episode=body.episode)
 
 
-def _make_endpoint(answer: Callable[[Request], Awaitable[dict[str, Any]]]) -> Callable[..., Awaitable[Response]]:
+def _make_endpoint(answer: Callable[[Request], Awaitable[BaseModel]]) -> Callable[..., Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        return JSONResponse(await answer(request))
+        return JSONResponse((await answer(request)).model_dump())
 
     return endpoint
 

@@ -12,7 +12,14 @@ from typing import Any
 
 from core.closable import Closable
 from core.errors import InputError, MergemillError, Transient
-from mergemill.worlds.service.catalog import ENVIRONMENT, OfferedWorld
+from mergemill.worlds.service.catalog import OfferedWorld
+from mergemill.worlds.service.responses import (
+    EvaluateResponse,
+    HealthResponse,
+    ResetResponse,
+    StateResponse,
+    StepResponse,
+)
 from worlds.environment import choose_scenario
 from worlds.rewards import RewardMode, Scorer
 from worlds.scenario_run import MAX_STEPS, InteractionMode, ScenarioRun, StepOutcome
@@ -107,17 +114,17 @@ class EpisodeTable(Closable):
         self._n_opening = 0
         self._lock = threading.Lock()
 
-    def count(self) -> dict[str, Any]:
+    def count(self) -> HealthResponse:
         """Return the numbers of the service."""
         with self._lock:
             n_open = sum(one.is_open for one in self._episodes.values())
-        return {
-            "worlds": len(self.catalog),
-            "episodes": n_open,
-            "limit": self.limit,
-            "container": "running" if self._host.is_running else "not running",
-            "containers_started": self._host.n_started,
-        }
+        return HealthResponse(
+            worlds=len(self.catalog),
+            episodes=n_open,
+            limit=self.limit,
+            container="running" if self._host.is_running else "not running",
+            containers_started=self._host.n_started,
+        )
 
     def find_world(self, name: str) -> OfferedWorld:
         """Return a world.
@@ -131,7 +138,7 @@ class EpisodeTable(Closable):
             )
         return self.catalog[name]
 
-    def reset(self, request: EpisodeRequest) -> dict[str, Any]:
+    def reset(self, request: EpisodeRequest) -> ResetResponse:
         """Open an episode and return what its agent is given.
 
         Raises:
@@ -168,19 +175,18 @@ class EpisodeTable(Closable):
                 self._episodes[name] = opened
         if replaced is not None:  # two requests named one episode
             replaced.run.close()
-        return {
-            "episode": name,
-            "world": offered.name,
-            "scenario": scenario.name,
-            "seed": request.seed,
-            "mode": run.mode.value,
-            "environment": ENVIRONMENT,
-            "mcp": f"/mcp/{name}",  # the path of `mergemill.worlds.service.protocol`
-            "observation": run.observation,
-            "info": {"scenario": scenario.name, "digest": run.digest},
-        }
+        return ResetResponse(
+            episode=name,
+            world=offered.name,
+            scenario=scenario.name,
+            seed=request.seed,
+            mode=run.mode.value,
+            mcp=f"/mcp/{name}",  # the path of `mergemill.worlds.service.protocol`
+            observation=run.observation,
+            info={"scenario": scenario.name, "digest": run.digest},
+        )
 
-    def call(self, name: str, tool: str, arguments: Mapping[str, Any], number: int | None = None) -> dict[str, Any]:
+    def call(self, name: str, tool: str, arguments: Mapping[str, Any], number: int | None = None) -> StepResponse:
         """Call a tool for a program, which is to know the tools, and return the outcome.
 
         Raises:
@@ -193,7 +199,7 @@ class EpisodeTable(Closable):
                 raise RefusedRequestError(f"{episode.world} has no tool {tool}", status=404, advice=f"one of {names}")
             return self._step(episode, {"tool": tool, "arguments": dict(arguments)}, number)
 
-    def act(self, name: str, action: object, number: int | None = None) -> dict[str, Any]:
+    def act(self, name: str, action: object, number: int | None = None) -> StepResponse:
         """Take an agent's action, in any form of `worlds.actions.read_action`, and return the outcome.
 
         Args:
@@ -207,22 +213,22 @@ class EpisodeTable(Closable):
         with self._use(name) as episode:
             return self._step(episode, action, number)
 
-    def get_state(self, name: str) -> dict[str, Any]:
+    def get_state(self, name: str) -> StateResponse:
         """Return state, digest and number of actions of an episode; errors as in `call`."""
         with self._use(name) as episode:
-            return {
-                "episode": name,
-                "state": episode.run.get_state(),
-                "digest": episode.run.digest,
-                "steps": episode.run.n_steps,
-                "ended": episode.run.has_ended,
-            }
+            return StateResponse(
+                episode=name,
+                state=episode.run.get_state(),
+                digest=episode.run.digest,
+                steps=episode.run.n_steps,
+                ended=episode.run.has_ended,
+            )
 
-    def evaluate(self, name: str) -> dict[str, Any]:
+    def evaluate(self, name: str) -> EvaluateResponse:
         """Return reward and checks of an episode's present state; errors as in `call`."""
         with self._use(name) as episode:
             score = episode.run.evaluate().to_json()
-            return {"episode": name, "environment": ENVIRONMENT, **score, "ended": episode.run.has_ended}
+            return EvaluateResponse(episode=name, **score, ended=episode.run.has_ended)
 
     def touch(self, name: str) -> ServiceEpisode:
         """Return an episode, which counts as a use of it.
@@ -302,7 +308,7 @@ class EpisodeTable(Closable):
             episode.touched = time.monotonic()
             episode.lock.release()
 
-    def _step(self, episode: ServiceEpisode, action: object, number: int | None) -> dict[str, Any]:
+    def _step(self, episode: ServiceEpisode, action: object, number: int | None) -> StepResponse:
         if number is None or number != episode.n_taken or episode.last is None:
             if number is not None and number != episode.n_taken + 1:
                 raise RefusedRequestError(f"action {number} cannot follow action {episode.n_taken}", status=409)
@@ -314,14 +320,14 @@ class EpisodeTable(Closable):
             episode.n_taken += 1
         outcome = episode.last
         assert outcome is not None  # noqa: S101 - for the type checker
-        return {
-            "episode": episode.name,
-            "observation": outcome.observation,
-            "reward": outcome.reward,
-            "terminated": outcome.terminated,
-            "truncated": outcome.truncated,
-            "info": outcome.info,
-        }
+        return StepResponse(
+            episode=episode.name,
+            observation=outcome.observation,
+            reward=outcome.reward,
+            terminated=outcome.terminated,
+            truncated=outcome.truncated,
+            info=outcome.info,
+        )
 
     def _make_unknown(self, name: str) -> RefusedRequestError:
         return RefusedRequestError(

@@ -100,10 +100,10 @@ class EpisodeProtocol:
             outcome = await self._run(lambda: self._table.act(_find_episode(context), action))
         except MergemillError as error:
             return _make_result({"success": False, "error": str(error)})
-        observation = outcome["observation"]
-        if "fault" in outcome["info"]:
+        observation = outcome.observation
+        if "fault" in outcome.info:
             observation = {"success": False, "error": "the tool failed, and the episode has ended"}
-        elif not observation and outcome["terminated"]:
+        elif not observation and outcome.terminated:
             observation = {"success": True, "message": "the user has ended the conversation"}
         return _make_result(observation)
 
