@@ -1,6 +1,6 @@
 """Files that a submitted test patch touches, read by git in the task's container, and the rules that they must meet.
 
-The rules themselves are in `guest.scoring.test_patches`, the patterns in `languages.paths`.
+The rules themselves are in `guest.scoring.patch_rules`, the patterns in `languages.paths`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from backends.sandbox.base import ContainerPool
 from core.errors import Transient
 from evaluation.runner.run import load_patch_program
 from evaluation.script.render import SHADOWING_PATTERNS
-from guest.scoring.test_patches import (
+from guest.scoring.patch_rules import (
     MAX_PATCH_BYTES,
     PATCH_FAILED_EXIT,
     READ_SCRIPT,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from guest.scoring import submitted_tests as scoring
-from guest.scoring.test_patches import (
+from guest.scoring.patch_rules import (
     MAX_PATCH_BYTES,
     PATCH_FAILED_EXIT,
     PATCH_FAILED_MESSAGE,

@@ -11,8 +11,8 @@ from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.run import EvaluationResult
 from evaluation.submitted_tests.patch import find_violation
 from evaluation.submitted_tests.runner import EMPTY_REPORT, find_false_alarm, has_failure, is_detected
+from guest.scoring.patch_rules import TouchedFile
 from guest.scoring.submitted_tests import SubmittedTestsResult, compare_reports, concatenate_patches
-from guest.scoring.test_patches import TouchedFile
 
 NEW, OLD = "tests/test_new.py::test_it", "tests/test_old.py::test_it"
 
