@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.python import collection, fallbacks, testing
 from languages.python.conflicts import find_conflicts
+from languages.python.fault_rules import find_test_fault
 from languages.python.patterns import TEST_FILE, TEST_PATTERNS, is_test_file
 from languages.python.plan import create_draft, render_plan
 from languages.python.releases import DEFAULT, RELEASES
 from languages.python.switches import SWITCHES
-from languages.python.test_faults import find_test_fault
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
