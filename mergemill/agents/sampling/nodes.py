@@ -13,7 +13,7 @@ from typing import Protocol
 from backends.sandbox.locks import hold_free_name
 from core.config import Settings
 from core.errors import MergemillError
-from mergemill.agents.sampling.drive import RolloutEnded, RolloutEvent, RolloutStarted, run_to_end
+from mergemill.agents.sampling.driver import RolloutEnded, RolloutEvent, RolloutStarted, run_to_end
 from mergemill.agents.sampling.progress import SamplingProgress
 from mergemill.agents.sampling.request import PendingRollout, SampleRequest, WorldSampleRequest
 from mergemill.agents.sampling.scenario_rollout import SampledScenario

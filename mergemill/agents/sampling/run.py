@@ -12,7 +12,7 @@ from functools import partial
 from backends.sandbox.registry import find_host_image
 from core.config import Settings
 from core.errors import UsageError
-from mergemill.agents.sampling.drive import RolloutDriver, open_threads, run_events, run_on_nodes
+from mergemill.agents.sampling.driver import RolloutDriver, open_threads, run_events, run_on_nodes
 from mergemill.agents.sampling.nodes import NodeTaskRollouts
 from mergemill.agents.sampling.progress import SamplingProgress
 from mergemill.agents.sampling.request import SampleRequest, list_pending, select_tasks

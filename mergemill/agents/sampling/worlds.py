@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.config import OFF, Settings
 from core.errors import InputError
-from mergemill.agents.sampling.drive import RolloutDriver, open_threads, run_events, run_on_nodes
+from mergemill.agents.sampling.driver import RolloutDriver, open_threads, run_events, run_on_nodes
 from mergemill.agents.sampling.nodes import NodeScenarioRollouts
 from mergemill.agents.sampling.progress import SamplingProgress
 from mergemill.agents.sampling.request import WorldSampleRequest, list_pending
