@@ -11,15 +11,15 @@ from backends.services import Services
 from derivers.base import KindRejection, build_task
 from derivers.bugfix import check_bugfix
 from derivers.review.clean import review_clean_change
-from derivers.review.fixes import review_before_fix, review_origin
-from derivers.review.history import ReviewHistory
-from derivers.review.material import (
+from derivers.review.construction import (
     NotReviewableError,
     build_diff_review,
     build_file_review,
     count_changed_lines,
     count_lines,
 )
+from derivers.review.fixes import review_before_fix, review_origin
+from derivers.review.history import ReviewHistory
 from derivers.review.subject import ReviewSubject
 from derivers.review.threads import review_threads
 from derivers.statements import render_template

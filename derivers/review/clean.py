@@ -14,9 +14,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from derivers.review.construction import NotReviewableError, Reason, build_diff_review, list_added_lines, parse_diff
 from derivers.review.history import ReviewHistory, SourceChange
 from derivers.review.locations import is_meaningful
-from derivers.review.material import NotReviewableError, Reason, build_diff_review, list_added_lines, parse_diff
 from derivers.review.subject import ReviewSubject
 from taskdb.records.oracles import ReviewOracle
 

@@ -12,9 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from derivers.review.claims import extract_claim
-from derivers.review.history import BlamedLine
-from derivers.review.locations import DefectLocation, PatchedSource, is_meaningful, list_patched_sources, locate_lines
-from derivers.review.material import (
+from derivers.review.construction import (
     MAX_CHANGED,
     MAX_CHARS,
     MAX_LINES,
@@ -25,6 +23,8 @@ from derivers.review.material import (
     count_lines,
     list_added_lines,
 )
+from derivers.review.history import BlamedLine
+from derivers.review.locations import DefectLocation, PatchedSource, is_meaningful, list_patched_sources, locate_lines
 from derivers.review.subject import ReviewSubject
 from derivers.structure.definitions import find_enclosing_definition
 from languages.paths import is_source

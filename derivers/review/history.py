@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from backends.git import EMPTY_TREE, GitError, GitRepository, TreeEntry
-from derivers.review.material import strip_index_lines
+from derivers.review.construction import strip_index_lines
 from languages.paths import is_source, is_test_file
 
 MAX_FILE_BYTES = 1024 * 1024

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from unidiff.patch import PatchedFile
 
-from derivers.review.material import NotReviewableError, Reason, count_lines, parse_diff, parse_file_name
+from derivers.review.construction import NotReviewableError, Reason, count_lines, parse_diff, parse_file_name
 from languages.paths import is_source
 
 MIN_GAP_LINES = 5

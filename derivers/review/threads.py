@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from derivers.review.claims import extract_claim
 from derivers.review.clean import LineEdit, parse_edits
+from derivers.review.construction import NotReviewableError, Reason, build_diff_review, list_added_lines
 from derivers.review.history import ReviewHistory
-from derivers.review.material import NotReviewableError, Reason, build_diff_review, list_added_lines
 from derivers.review.subject import ReviewSubject
 from languages.paths import is_source
 from taskdb.records.discussion import AuthorKind, Discussion, ReviewThread

@@ -10,7 +10,7 @@ import pytest
 
 from derivers.base import KindRejection
 from derivers.review import build_diff_review, derive_review
-from derivers.review.material import MAX_CHANGED, NotReviewableError, Reason
+from derivers.review.construction import MAX_CHANGED, NotReviewableError, Reason
 from taskdb.artifacts import Artifacts
 from taskdb.records import FailureKind, Kind
 from taskdb.records.lineage import Lineage

@@ -11,7 +11,7 @@ import pytest
 
 from derivers.base import KindRejection
 from derivers.review.clean import LaterCommit, LineEdit, find_first_fix, parse_edits
-from derivers.review.material import Reason
+from derivers.review.construction import Reason
 from taskdb.records import Task
 from taskdb.records.tags import ChangeKind
 from tests.derivers.review_helpers import PADDING, RIGHT, create_services, derive_forms, derive_reviews, get_oracle
@@ -118,8 +118,8 @@ def test_a_change_with_less_than_a_year_of_history_is_not_clean(tmp_path: Path) 
 @pytest.mark.parametrize("source", ["pypi:shop", "instances:tasks.jsonl"])
 def test_sources_without_commit_messages_give_no_clean_reviews(tmp_path: Path, source: str) -> None:
     from derivers.review.clean import review_clean_change  # noqa: PLC0415
+    from derivers.review.construction import NotReviewableError  # noqa: PLC0415
     from derivers.review.history import ReviewHistory as Read  # noqa: PLC0415
-    from derivers.review.material import NotReviewableError  # noqa: PLC0415
     from derivers.review.subject import ReviewSubject  # noqa: PLC0415 - this test alone asks one form directly
     from tests.derivers.review_helpers import create_lineage  # noqa: PLC0415
 
