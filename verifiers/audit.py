@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 from backends.git import build_git_environment
 from backends.sandbox.container_names import make_folder_prefix
 from backends.services import Services
-from evaluation.needles import encode_lines, extract_added_lines, hash_lines
+from evaluation.solution_lines import encode_lines, extract_added_lines, hash_lines
 from taskdb.records import Task
 from verifiers.base_tree import BaseTreeIndex, index_base_tree, read_base_files
 from verifiers.layers import LayerReader, group_git_directories, normalize_package_name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from backends.overlay import open_task_tree
 from backends.services import Services
-from evaluation.needles import hash_lines
+from evaluation.solution_lines import hash_lines
 from taskdb.records import Task
 
 TreeFiles = Iterable[tuple[str, bytes]]
@@ -19,7 +19,7 @@ class BaseTreeIndex:
     """Lines and selected files of a base tree.
 
     Attributes:
-        lines: hashes of every line (`evaluation.needles.hash_lines`).
+        lines: hashes of every line (`evaluation.solution_lines.hash_lines`).
         files: contents of the selected files by path.
     """
 

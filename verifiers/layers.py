@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import IO
 
-from evaluation.needles import hash_lines
+from evaluation.solution_lines import hash_lines
 
 MAX_FILE = 64 * 1024 * 1024
 _CACHED_LAYERS = 8

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from core.quotes import normalize_whitespace
-from evaluation.needles import MIN_LINE
+from evaluation.solution_lines import MIN_LINE
 from languages.paths import is_source
 
 _SECTION = re.compile(r"(?m)^(?=diff --git )")

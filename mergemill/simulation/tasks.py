@@ -28,7 +28,7 @@ from backends.services import Services
 from builders.source_tree import IncompleteCloneError, write_history_tar
 from core.config import OFF, Settings
 from core.errors import InputError, MergemillError, UsageError
-from evaluation.needles import Needles, make_needles
+from evaluation.solution_lines import Needles, make_needles
 from samplers.rollouts.environment import SIMULATED, SimulatedEnvironment, SimulatorFailedError
 from simulators.swe.episode import SweEpisode
 from simulators.swe.execution import ExecutionSimulator, SweTask

@@ -32,7 +32,7 @@ from backends.llm.structured import (
     build_response_schema,
     parse_answer,
 )
-from evaluation.needles import Needles
+from evaluation.solution_lines import Needles
 from simulators.swe.exchange import ProgramAnswer, ProgramCall
 from simulators.swe.workspace import WORKDIR, LostWorkspaceError, TreeState, Workspace
 

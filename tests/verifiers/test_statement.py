@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.needles import hash_lines
+from evaluation.solution_lines import hash_lines
 from verifiers.statement import find_leaks
 
 BASE = b"def total(prices):\n    return sum(prices[1:])\n\n\nVERSION = load_version()\n"

@@ -17,7 +17,7 @@ from backends.sandbox.bubblewrap import IMAGE, create_sandbox
 from backends.sandbox.execution import ResourceLimits
 from builders.source_tree import write_history_tar
 from core.config import Settings
-from evaluation.needles import make_needles
+from evaluation.solution_lines import make_needles
 from simulators.swe.episode import SweEpisode
 from simulators.swe.execution import ExecutionSimulator, SweTask
 from simulators.swe.workspace import WORKDIR, WorkspaceHost
