@@ -13,7 +13,7 @@ from core.errors import UsageError
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, JsonOption, with_settings
-from mergemill.cli.queries.stories import print_step_funnel
+from mergemill.cli.queries.step_reports import print_step_funnel
 from taskdb.queries import tasks as queries
 from taskdb.queries.simulations import compute_simulation_funnel
 from taskdb.queries.world_stories import compute_world_funnel

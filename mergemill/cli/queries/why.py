@@ -12,7 +12,7 @@ from core.errors import InputError, UsageError
 from mergemill.cli import output
 from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, IdArgument, JsonOption, with_settings
 from mergemill.cli.queries.change_report import print_change_report
-from mergemill.cli.queries.stories import print_report
+from mergemill.cli.queries.step_reports import print_report
 from mergemill.execution.quotas import RepositoryQuotas, load_quotas
 from taskdb.artifacts import open_artifacts
 from taskdb.queries import tasks as queries
