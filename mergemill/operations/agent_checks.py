@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders import bases
 from core.errors import MachineError
 from mergemill.agents.sampling.programs import find_missing_programs
-from mergemill.operations.machine import Machine, MachineCheck, build_check
+from mergemill.operations.machine_checks import Machine, MachineCheck, build_check
 from samplers.programs.program import PYTHON_VERSION, PackageKind
 from samplers.programs.store import INSTALL_COMMAND
 

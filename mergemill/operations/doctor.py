@@ -19,7 +19,7 @@ from core.text import format_count
 from languages.registry import LANGUAGES
 from mergemill.execution.clusters import LOCAL, RAY, check_cluster_settings, open_cluster
 from mergemill.operations.agent_checks import check_agent_programs, check_agent_python
-from mergemill.operations.machine import ANSWER_SECONDS, Machine, MachineCheck, build_check
+from mergemill.operations.machine_checks import ANSWER_SECONDS, Machine, MachineCheck, build_check
 from taskdb.artifacts import open_artifacts
 from taskdb.schema.database import open_engine
 

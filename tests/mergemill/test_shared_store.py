@@ -15,7 +15,7 @@ import pytest
 from core.config import Settings
 from core.errors import InputError
 from mergemill.operations.doctor import check_artifacts
-from mergemill.operations.machine import Machine
+from mergemill.operations.machine_checks import Machine
 from taskdb.artifacts import Artifacts, make_name
 from taskdb.artifacts.shared import SharedArtifacts
 from taskdb.records import Record, Rejection, Stage

@@ -20,7 +20,7 @@ from mergemill.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from mergemill.operations.machine import MachineCheck
+    from mergemill.operations.machine_checks import MachineCheck
 
 app = typer.Typer(add_completion=False)
 
