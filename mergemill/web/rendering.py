@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, JSONResponse
 
-from mergemill.web.inlined import STYLE, THEME_SCRIPT
+from mergemill.web.inline_assets import STYLE, THEME_SCRIPT
 from mergemill.web.statement import render_statement
 from mergemill.web.visible_text import make_visible
 

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mergemill.web.inlined import STYLE, THEME_SCRIPT, build_source
+from mergemill.web.inline_assets import STYLE, THEME_SCRIPT, build_source
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """The largest submission that may be sent to be graded."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from mergemill.web.inlined import STYLE, THEME_SCRIPT
+from mergemill.web.inline_assets import STYLE, THEME_SCRIPT
 from mergemill.web.visible_text import make_visible, remove_ansi_sequences
 from tests.web.browser import open_browser, watch_page
 from tests.web.hostile import STRINGS, HostileTask, seed_hostile_database
