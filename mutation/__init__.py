@@ -6,10 +6,10 @@ is really faulty and a variant really equivalent is decided by tests.
 
 from __future__ import annotations
 
+from mutation.diversity import select_diverse
 from mutation.engine import generate_mutants, generate_variants, has_same_code, is_program
 from mutation.mutation import Mutation
 from mutation.patch import build_patch
-from mutation.selection import select_diverse
 
 __all__ = [
     "Mutation",
