@@ -24,7 +24,7 @@ from taskdb.records import Candidate, Environment, PublishedVerdict, Rejection, 
 from taskdb.records.lineage import ChangeTests, Lineage
 from taskdb.records.tags import ChangeKind
 from verifiers.dead_runs import TestTexts, complete_run, find_unfinished_tests, has_died, has_lost_tests
-from verifiers.selection import is_long, select_eval_files, select_files_that_matter
+from verifiers.evaluated_files import is_long, select_eval_files, select_files_that_matter
 
 BEHAVIOUR_KEEPING_KINDS = (ChangeKind.PERFORMANCE, ChangeKind.REFACTOR, ChangeKind.DEPENDENCY)
 """Kinds of change that are verified by their PASS_TO_PASS tests alone, where no test fails before them."""

@@ -14,7 +14,7 @@ from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from taskdb.records import BuildPlan, Candidate, Counts, Environment, TestCommand
 from taskdb.records.lineage import ChangeTests
 from tests.helpers import TinyRepo
-from verifiers.selection import is_long, select_eval_files, select_files_that_matter
+from verifiers.evaluated_files import is_long, select_eval_files, select_files_that_matter
 from verifiers.verify import CandidateVerifier
 
 FILES = {
