@@ -13,9 +13,9 @@ from core.errors import MergemillError, Transient
 from samplers.gateway.access import RolloutAccess
 from samplers.gateway.dialects import Action, ApiRoute, Dialect, build_error, parse_route, read_key
 from samplers.gateway.failures import ExchangeFailure, GatewayFailure
-from samplers.gateway.flights import JSON_TYPE, Flight
 from samplers.gateway.gateway import ModelGateway
 from samplers.gateway.json_text import Json, read_object, write_json
+from samplers.gateway.pending_answers import JSON_TYPE, Flight
 from samplers.gateway.recorder import fill_with_failure
 from samplers.gateway.rollout_state import RolloutState
 

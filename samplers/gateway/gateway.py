@@ -11,10 +11,10 @@ from core.errors import InputError
 from samplers.gateway.access import GatewayUsage, RolloutAccess
 from samplers.gateway.dialects import Dialect
 from samplers.gateway.failures import ExchangeFailure, GatewayFailure
-from samplers.gateway.flights import Flight
 from samplers.gateway.json_text import Json, compute_fingerprint, read_object, write_json
 from samplers.gateway.log import ExchangeLog, LogFolder
 from samplers.gateway.measures import estimate_tokens
+from samplers.gateway.pending_answers import Flight
 from samplers.gateway.policy import UpstreamRequest, build_upstream_request
 from samplers.gateway.recorder import ExchangeRecorder, fill_flight
 from samplers.gateway.rollout_state import ExchangeStart, RolloutState

@@ -11,10 +11,10 @@ from samplers.gateway.answer_shape import check_shape, refuse_answer
 from samplers.gateway.client_stream import ClientStream, hide_keys, render_event
 from samplers.gateway.dialects import Dialect, build_error, build_stream_error
 from samplers.gateway.failures import ExchangeFailure, GatewayFailure
-from samplers.gateway.flights import JSON_TYPE, STREAM_TYPE, Flight
 from samplers.gateway.json_text import Json, write_json
 from samplers.gateway.log import format_now
 from samplers.gateway.measures import AnswerMeasures, has_token, measure_answer
+from samplers.gateway.pending_answers import JSON_TYPE, STREAM_TYPE, Flight
 from samplers.gateway.policy import UpstreamRequest
 from samplers.gateway.rollout_state import ExchangeStart, RolloutState
 from samplers.gateway.translation.assembly import AnswerAssembler, ChatAssembler, MessagesAssembler, check_size

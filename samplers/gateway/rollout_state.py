@@ -17,9 +17,9 @@ from backends.llm.meter import TokenUsage
 from samplers.gateway.access import GatewayUsage, RolloutAccess
 from samplers.gateway.exchanges import LogContent
 from samplers.gateway.failures import GatewayFailure, is_perhaps_paid
-from samplers.gateway.flights import Flight
 from samplers.gateway.json_text import Json
 from samplers.gateway.log import ExchangeLog, format_now
+from samplers.gateway.pending_answers import Flight
 from samplers.gateway.rollout_meter import RolloutMeter
 
 

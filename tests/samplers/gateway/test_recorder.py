@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from samplers.gateway.dialects import Dialect
-from samplers.gateway.flights import Flight
+from samplers.gateway.pending_answers import Flight
 from samplers.gateway.recorder import ExchangeRecorder
 
 ANSWER = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
