@@ -7,10 +7,10 @@ import json
 
 from backends.llm.structured import UnusableAnswerError, find_json_object
 from guest.world.schema_check import find_schema_error
-from worlds.asking import PROMPTS, ModelRole, Question, RefusedAnswerError, iterate_prose
 from worlds.definitions import State, WorldDefinition
 from worlds.documentation import split_documentation
 from worlds.language import find_script_problem
+from worlds.model_requests import PROMPTS, ModelRole, Question, RefusedAnswerError, iterate_prose
 from worlds.options import MakingOptions
 from worlds.program.analysis import analyse_program
 from worlds.program.foreign_keys import find_dangling_key

@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
-from worlds.asking import PROMPTS, ModelRole, Question, RoleModels, StepFailedError, make_reader
 from worlds.discovery.seed_tasks import SeedTask
 from worlds.discovery.themes import ThemeDraft
+from worlds.model_requests import PROMPTS, ModelRole, Question, RoleModels, StepFailedError, make_reader
 from worlds.options import MakingOptions
 from worlds.reasons import Reason
 

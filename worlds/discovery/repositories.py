@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
-from worlds.asking import PROMPTS, ModelRole, Question, RoleModels, StepFailedError, make_reader
 from worlds.discovery.rules import find_broken_rule
 from worlds.discovery.seed_tasks import SeedTask
+from worlds.model_requests import PROMPTS, ModelRole, Question, RoleModels, StepFailedError, make_reader
 from worlds.options import MakingOptions
 from worlds.reasons import Reason
 

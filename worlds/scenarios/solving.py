@@ -12,8 +12,8 @@ from typing import Any
 
 from backends.llm.base import Message
 from backends.llm.meter import UsageMeter
-from worlds.asking import ModelRole, RoleModels
 from worlds.definitions import Call, ScenarioDefinition, WorldDefinition
+from worlds.model_requests import ModelRole, RoleModels
 from worlds.options import MakingOptions
 from worlds.rewards import Scorer
 from worlds.scenario_agent import PROMPT_VERSIONS, MadeCall, ScenarioAgent

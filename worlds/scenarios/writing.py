@@ -14,7 +14,10 @@ from backends.llm.meter import UsageMeter
 from backends.llm.structured import UnusableAnswerError, build_response_schema
 from guest.world.modules import ALLOWED_MODULES
 from guest.world.reasons import CheckOutcome
-from worlds.asking import (
+from worlds.assessment.rounds import render_tools
+from worlds.definitions import Check, ScenarioDefinition, State, WorldDefinition
+from worlds.documentation import split_documentation
+from worlds.model_requests import (
     PROMPTS,
     ModelRole,
     Question,
@@ -24,9 +27,6 @@ from worlds.asking import (
     read_code,
     write_json,
 )
-from worlds.assessment.rounds import render_tools
-from worlds.definitions import Check, ScenarioDefinition, State, WorldDefinition
-from worlds.documentation import split_documentation
 from worlds.options import MakingOptions
 from worlds.program.analysis import analyse_program
 from worlds.program.excerpts import get_class_source

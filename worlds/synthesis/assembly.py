@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from worlds.asking import RefusedAnswerError
+from worlds.model_requests import RefusedAnswerError
 from worlds.program.analysis import ProgramAnalysis, ToolKind, analyse_program
 from worlds.program.tree import ProgramError, get_own_attribute, is_data_class, parse_module
 from worlds.reasons import Reason

@@ -11,7 +11,11 @@ from pydantic import BaseModel
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
 from guest.world.modules import ALLOWED_MODULES
-from worlds.asking import (
+from worlds.definitions import State, WorldDefinition
+from worlds.discovery.themes import ThemeDraft
+from worlds.documentation import render_documentation
+from worlds.language import find_language_problem
+from worlds.model_requests import (
     PROMPTS,
     ModelRole,
     Question,
@@ -22,10 +26,6 @@ from worlds.asking import (
     read_code,
     write_json,
 )
-from worlds.definitions import State, WorldDefinition
-from worlds.discovery.themes import ThemeDraft
-from worlds.documentation import render_documentation
-from worlds.language import find_language_problem
 from worlds.options import MakingOptions
 from worlds.program.analysis import analyse_program
 from worlds.reasons import Reason

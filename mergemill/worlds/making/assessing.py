@@ -11,9 +11,9 @@ from mergemill.worlds.making.work import MakingCount, Rejected, WorkBench
 from mergemill.worlds.records import encode_lines, load_world, make_world_certificate
 from taskdb.queries.worlds import find_pending_worlds
 from taskdb.records.worlds import World, WorldCertificate, WorldStep
-from worlds.asking import ModelRole
 from worlds.assessment.rounds import CHECKER_PROMPT, TESTER_PROMPT, CallVerdict, WorldAssessor
 from worlds.gates.world_gates import WorldGateSettings, assess_world
+from worlds.model_requests import ModelRole
 from worlds.server.service import WorldServer
 
 

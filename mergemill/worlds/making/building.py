@@ -10,9 +10,9 @@ from mergemill.worlds.records import make_world_record
 from taskdb.queries.worlds import find_pending_themes
 from taskdb.records.worlds import Theme as ThemeRecord
 from taskdb.records.worlds import World, WorldOrigin, WorldStep
-from worlds.asking import ModelRole
 from worlds.discovery.seed_tasks import SeedTask
 from worlds.discovery.themes import ThemeDraft
+from worlds.model_requests import ModelRole
 from worlds.synthesis.building import PROMPTS_OF_WORLDS, WorldBuilder
 
 

@@ -16,12 +16,12 @@ from mergemill.worlds.making.work import MakingCount, Rejected, WorkBench
 from mergemill.worlds.records import NO_ASSERTION
 from taskdb.records.worlds import Theme as ThemeRecord
 from taskdb.records.worlds import WorldStep, compute_seed_task_id
-from worlds.asking import ModelRole
 from worlds.discovery.inference import THEME_PROMPT, infer_theme
 from worlds.discovery.repositories import infer_seed_task
 from worlds.discovery.rules import apply_rules
 from worlds.discovery.seed_tasks import SeedTask, SeedTasks, read_seed_tasks
 from worlds.discovery.themes import ThemeDraft, choose_themes
+from worlds.model_requests import ModelRole
 from worlds.reasons import Reason
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from backends.llm.base import LanguageModel
 from backends.llm.client import ChatModel
 from core.closable import Closable
-from worlds.asking import ModelRole
+from worlds.model_requests import ModelRole
 
 if TYPE_CHECKING:
     from core.config import Settings

@@ -29,8 +29,8 @@ from mergemill.worlds.making.work import MakingCount, MakingRequest, WorkBench
 from taskdb.artifacts import require_writable_store
 from taskdb.records.worlds import WorldStep
 from taskdb.store import Store
-from worlds.asking import RoleModels
 from worlds.discovery.seed_tasks import SeedTasks
+from worlds.model_requests import RoleModels
 from worlds.options import apply_defaults, read_options
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from taskdb.queries.worlds import (
     list_scenarios,
 )
 from taskdb.records.worlds import ModelPassRate, Scenario, ScenarioCertificate, World, WorldStep
-from worlds.asking import ModelRole
 from worlds.definitions import Call, ScenarioDefinition, State, WorldDefinition
 from worlds.gates.scenario_gates import ScenarioGateSettings, ScenarioReport, assess_scenario
+from worlds.model_requests import ModelRole
 from worlds.reasons import Reason
 from worlds.scenarios.solving import ScenarioSolver, SolverRollout, list_solutions
 from worlds.scenarios.writing import PROMPTS_OF_SCENARIOS, ScenarioWriter

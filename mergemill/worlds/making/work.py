@@ -12,7 +12,7 @@ from backends.llm.meter import UsageMeter
 from backends.llm.parallel import ParallelCalls, UsageTotals
 from core.errors import MergemillError
 from taskdb.records.worlds import WorldRejection, WorldStep
-from worlds.asking import StepFailedError
+from worlds.model_requests import StepFailedError
 from worlds.reasons import Reason
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from taskdb.artifacts import Artifacts
     from taskdb.records import Record
     from taskdb.store import Store
-    from worlds.asking import RoleModels
+    from worlds.model_requests import RoleModels
     from worlds.options import MakingOptions
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from backends.llm.meter import UsageMeter
 from core.config import Settings
 from mergemill.worlds.making.models import ModelPool
 from tests.samplers.scripted_model import ScriptedModel
-from worlds.asking import RoleModels
+from worlds.model_requests import RoleModels
 from worlds.options import MakingOptions, read_options
 
 

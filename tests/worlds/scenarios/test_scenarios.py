@@ -13,9 +13,9 @@ from tests.samplers.scripted_model import ModelRequest, Turn
 from tests.worlds.making.answers import find_kind, open_scripted_model, read_prompt
 from tests.worlds.making.models import open_models
 from tests.worlds.programs import CHECKS, SOLUTION, STATE, TASK, make_scenario, make_world
-from worlds.asking import RefusedAnswerError, StepFailedError
 from worlds.definitions import Call, ScenarioDefinition, WorldDefinition
 from worlds.gates.scenario_gates import assess_scenario
+from worlds.model_requests import RefusedAnswerError, StepFailedError
 from worlds.reasons import Reason
 from worlds.scenarios.solving import MadeCall, ScenarioSolver, SolverRollout, insert_references, list_solutions
 from worlds.scenarios.writing import Checklist, ScenarioWriter, check_items, read_check

@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from tests.worlds.making.golden import cut_world
-from worlds.asking import RefusedAnswerError
 from worlds.examples.loading import list_example_worlds
+from worlds.model_requests import RefusedAnswerError
 from worlds.program.analysis import ToolKind, analyse_program
 from worlds.reasons import Reason
 from worlds.synthesis.assembly import ClassSkeleton, find_return_problem, read_class, read_method, unite_imports
