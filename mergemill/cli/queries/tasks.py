@@ -257,9 +257,9 @@ def write_material(
 
     Example: mergemill tasks material pallets__flask-5063.review --out material
     """
-    from mergemill.bundles import material  # noqa: PLC0415 - only this command writes files
+    from mergemill.bundles.solver_files import write_material  # noqa: PLC0415 - only this command writes files
 
     with Store.open(settings.db, create=False) as store:
         record = queries.resolve_task(store, task)
-    n_files = material.write_material(record, open_artifacts(settings), out)
+    n_files = write_material(record, open_artifacts(settings), out)
     output.print_text(f"{format_count(n_files, 'file')} in {out}")
