@@ -14,8 +14,8 @@ from core.errors import InputError
 from mergemill.execution.run_status import list_runs
 from mergemill.web.context import WebContext
 from mergemill.web.diffs import PatchView, render_patch
-from mergemill.web.early_start import AnswerError, EarlyStart, Page, send_early
 from mergemill.web.metrics import show_metrics
+from mergemill.web.page_streaming import AnswerError, EarlyStart, Page, send_early
 from mergemill.web.rollouts import find_stored_rollout
 from mergemill.web.statement import mark_source, render_statement
 from mergemill.web.task_listing import FACETS, build_facets, build_link, count_values, load_listing, read_parameters

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from mergemill.web import early_start, pages
-from mergemill.web.early_start import CONTENT
+from mergemill.web import page_streaming, pages
+from mergemill.web.page_streaming import CONTENT
 from tests.web.conftest import HOST
 
 PATHS = ("/tasks", "/tasks?q=pallets", "/tasks?language=go", "/changes", "/changes?status=rejected", "/funnel", "/")
@@ -21,7 +21,7 @@ PATHS = ("/tasks", "/tasks?q=pallets", "/tasks?language=go", "/changes", "/chang
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every page is begun before it is ready."""
-    monkeypatch.setattr(early_start, "PATIENCE", 0)
+    monkeypatch.setattr(page_streaming, "PATIENCE", 0)
 
 
 @pytest.mark.parametrize("path", PATHS)
