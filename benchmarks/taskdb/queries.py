@@ -19,9 +19,9 @@ from sqlalchemy import make_url, text
 
 from mergemill.pipeline.kinds import DEFAULT_KINDS, get_prerequisites
 from taskdb.artifacts import Artifacts
+from taskdb.queries import derivation_counts
 from taskdb.queries import pages as page_queries
 from taskdb.queries import tasks as queries
-from taskdb.queries import yields
 from taskdb.queries.histograms import EDGES, count_bins
 from taskdb.queries.selection import TaskFilters
 from taskdb.records import Task
@@ -299,7 +299,7 @@ def _list_counts(store: Store, sample: Samples) -> list[Query]:
         ),
         Query(
             name="tasks yields",
-            ours=partial(yields.count_by_change, store),
+            ours=partial(derivation_counts.count_by_change, store),
             by_hand=partial(
                 _execute,
                 "SELECT source, name, kind, status, reason FROM derivation_listing "
@@ -308,7 +308,11 @@ def _list_counts(store: Store, sample: Samples) -> list[Query]:
             ),
         ),
         Query(name="funnel", ours=partial(queries.compute_funnel, store), by_hand=partial(_execute, funnel, {})),
-        Query(name="funnel by kind", ours=partial(yields.count_by_kind, store), by_hand=partial(_execute, by_kind, {})),
+        Query(
+            name="funnel by kind",
+            ours=partial(derivation_counts.count_by_kind, store),
+            by_hand=partial(_execute, by_kind, {}),
+        ),
         Query(
             name="what a rerun has left",
             ours=lambda: store.count_chains(scope),

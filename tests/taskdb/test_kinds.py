@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mergemill.bundles import families
+from taskdb.queries import derivation_counts
 from taskdb.queries import tasks as queries
-from taskdb.queries import yields
 from taskdb.queries.selection import TaskFilters, parse_filters
 from taskdb.records import Kind, Record, Stage, Task, TestOrigin, Verification
 from taskdb.records.chains import StageResult
@@ -52,7 +52,7 @@ def test_another_kind_can_be_requested_later_and_is_tried_once(db: str) -> None:
         assert kinds_of(store, (Kind.TEST_WRITING,), retry=["no-mutants"]) == {"ada__greet-1": (Kind.TEST_WRITING,)}
         assert queries.compute_summary(store)["certified"] == 1
         assert queries.compute_summary(store)["tasks"] == {"bugfix": 1}
-        assert yields.count_by_change(store)[0]["test-writing"] == "no-mutants"
+        assert derivation_counts.count_by_change(store)[0]["test-writing"] == "no-mutants"
 
 
 def test_a_set_aside_change_is_pending_for_the_judge_with_retry(db: str) -> None:
@@ -83,10 +83,10 @@ def test_a_derived_task_is_pending_for_certification(db: str) -> None:
         (lineage,) = store.find_open_chains(make_scope())  # what was made is certified, whatever is to be made now
         assert [task.name for task in lineage.tasks] == names[1:]
         assert list(store.find_open_chains(make_scope(certified=(Kind.REVIEW,)))) == []
-        assert yields.count_by_change(store)[0]["injected"] == "certified, derived"
-        assert [row["kind"] for row in yields.count_by_kind(store)] == ["bugfix", "injected"]
+        assert derivation_counts.count_by_change(store)[0]["injected"] == "certified, derived"
+        assert [row["kind"] for row in derivation_counts.count_by_kind(store)] == ["bugfix", "injected"]
         keep(store, Stage.CERTIFY, records.make_certificate(lineage.tasks[0]), kind=Kind.INJECTED)
-        assert yields.count_by_change(store)[0]["injected"] == "certified 2"
+        assert derivation_counts.count_by_change(store)[0]["injected"] == "certified 2"
 
 
 def test_changes_of_one_name_and_day_have_a_row_for_each_source(db: str) -> None:
@@ -101,8 +101,11 @@ def test_changes_of_one_name_and_day_have_a_row_for_each_source(db: str) -> None
                 )
             )
         add_chain(store, 2)
-        rows = [(row["change"], row["bugfix"], row["feature"], row["review"]) for row in yields.count_by_change(store)]
-        alone = yields.count_by_change(store, sources[1:])
+        rows = [
+            (row["change"], row["bugfix"], row["feature"], row["review"])
+            for row in derivation_counts.count_by_change(store)
+        ]
+        alone = derivation_counts.count_by_change(store, sources[1:])
     newest, *both = rows
     assert newest == ("ada__greet-2", "certified", None, None)
     assert sorted(both) == [("ada__greet-1", "certified", f"of-{source}", None) for source in sources]

@@ -17,9 +17,9 @@ from sqlalchemy.event import listen, remove
 from core.errors import InputError
 from mergemill.web.task_listing import FACETS
 from taskdb import counts, listing
+from taskdb.queries import derivation_counts
 from taskdb.queries import pages as page_queries
 from taskdb.queries import tasks as queries
-from taskdb.queries import yields
 from taskdb.queries.histograms import count_bins
 from taskdb.queries.selection import Range
 from taskdb.queries.task_columns import iter_task_columns
@@ -189,7 +189,7 @@ def test_counters_and_queue_equal_what_reading_every_row_gives(db: str, seed: in
             assert summary["rejected"] == dict(Counter(row.reason for row in here if row.reason))
             examples = queries.find_examples(store, sources)
             assert set(examples) == {(row.rejected_by, row.reason) for row in here if row.reason}
-            by_kind = {row["kind"]: row for row in yields.count_by_kind(store, sources)}
+            by_kind = {row["kind"]: row for row in derivation_counts.count_by_kind(store, sources)}
             for kind, row in by_kind.items():
                 assert row["tasks"] == sum(one.kind == kind for one in made)
 
@@ -333,7 +333,7 @@ def test_ranges_are_decided_in_an_index_on_sqlite(tmp_path: Path) -> None:
 
 def test_yields_and_exports_are_read_in_the_order_of_an_index(db: str) -> None:
     with Store.open(db) as store:
-        plan = explain_queries(store, lambda: yields.count_by_change(store))
+        plan = explain_queries(store, lambda: derivation_counts.count_by_change(store))
         covered = {"sqlite": "COVERING INDEX", "postgresql": "Index Only Scan using"}[store.engine.dialect.name]
         assert any(f"{covered} listed_derivation_order" in step for step in plan), plan
         plan = explain_queries(store, lambda: list(iter_task_columns(store, TaskFilters(), 10)))

@@ -26,7 +26,7 @@ from mergemill.cli.options import (
 )
 from mergemill.cli.queries.change_report import format_strength, format_tags, format_verdict, format_verification
 from taskdb.artifacts import open_artifacts
-from taskdb.queries import saved_selections, yields
+from taskdb.queries import derivation_counts, saved_selections
 from taskdb.queries import tasks as queries
 from taskdb.queries.histograms import count_bins
 from taskdb.queries.selection import TaskFilters, check_columns
@@ -180,7 +180,7 @@ def show_yields(
     Example: mergemill tasks yields --total
     """
     with Store.open(settings.db, create=False) as store:
-        rows = (yields.count_by_kind if total else yields.count_by_change)(store, sources or ())
+        rows = (derivation_counts.count_by_kind if total else derivation_counts.count_by_change)(store, sources or ())
     columns = tuple(name for name in (rows[0] if rows else ()) if total or any(row[name] for row in rows))
     nothing = "no task was derived from any change; `mergemill run` derives tasks"
     output.print_rows(rows, columns, as_lines=as_json, nothing=nothing)
