@@ -57,8 +57,8 @@ class StateResponse(BaseModel):
     ended: bool
 
 
-class CheckOutcome(BaseModel):
-    """Outcome of one check of a scenario. `kept`: whether it held from the start."""
+class CheckResponse(BaseModel):
+    """Outcome of a check of a scenario. `kept`: whether it held from the start."""
 
     function: str
     outcome: str
@@ -71,7 +71,7 @@ class EvaluateResponse(BaseModel):
     episode: str
     environment: str = ENVIRONMENT
     reward: float
-    checks: list[CheckOutcome]
+    checks: list[CheckResponse]
     ended: bool
 
 
