@@ -7,25 +7,17 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import requests
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
-
 from backends.llm.api_messages import build_api_message, build_api_tool
 from backends.llm.base import Message, ModelReply, ResponseSchema, Tool
-from backends.llm.meter import BudgetExceededError, UsageMeter
+from backends.llm.meter import UsageMeter
 from backends.llm.response import FINISH_LENGTH, ResponseAccumulator
 from backends.llm.text_tool_calls import extract_tool_calls
 from core.errors import CancelledRunError
 from samplers.scaffolds.base import GatewayEndpoint
+from samplers.scaffolds.gateway_client import request_completion
 
-GATEWAY_PATIENCE = 180.0
-"""Seconds that a restart of the gateway may take."""
 UNKNOWN_CONTEXT = 1_000_000
 """Tokens: the upstream refuses what is too long."""
-
-
-class GatewayError(Exception):
-    """The gateway gives no answer: a budget is used up, or the upstream failed; its records have the reason."""
 
 
 class GatewayModel:
@@ -72,7 +64,7 @@ class GatewayModel:
             body["tools"] = [build_api_tool(tool) for tool in tools]
         started = time.monotonic()
         seconds = None if deadline is None else max(1.0, deadline - started)
-        data = self._request(body, seconds)
+        data = request_completion(self._endpoint, body, seconds)
         reply = _read_reply(data, tools, time.monotonic() - started)
         meter.add(reply.usage, 0.0, reply.seconds)
         self._answers.append((reply.message, data["choices"][0]["message"]))
@@ -104,34 +96,6 @@ class GatewayModel:
             else:
                 built.append(build_api_message(message))
         return built
-
-    def _request(self, body: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-        patience = Retrying(
-            retry=retry_if_exception_type(requests.ConnectionError),
-            stop=stop_after_delay(GATEWAY_PATIENCE),
-            wait=wait_exponential(0.2, max=5),
-            reraise=True,
-        )
-        try:
-            response = patience(self._post, body, seconds)
-        except requests.Timeout as error:
-            raise BudgetExceededError("the time is used up") from error
-        except requests.RequestException as error:
-            raise GatewayError(str(error)[:300]) from error
-        try:
-            data: dict[str, Any] = response.json()
-            if response.ok:
-                dict(data["choices"][0]["message"])
-                return data
-            detail = data["error"]["message"]
-        except (ValueError, LookupError, TypeError):
-            detail = response.text
-        raise GatewayError(f"{response.status_code}: {detail}"[:300])
-
-    def _post(self, body: Mapping[str, Any], seconds: float | None) -> requests.Response:
-        url = f"{self._endpoint.host_url}/v1/chat/completions"
-        headers = {"Authorization": f"Bearer {self._endpoint.secret}"}
-        return requests.post(url, json=body, headers=headers, timeout=seconds)
 
 
 def _read_reply(data: Mapping[str, Any], tools: Sequence[Tool], seconds: float) -> ModelReply:

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import requests
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
-
+from backends.llm.meter import BudgetExceededError
 from samplers.scaffolds.base import AgentEnd, AgentSession, Scaffold
+from samplers.scaffolds.gateway_client import GatewayError, request_completion
 
 SYSTEM = """You are a software engineer at a terminal. Work step by step: think, run one command with the tool
 `bash`, read its output, and go on. When the work is done, call the tool `submit`."""
@@ -23,8 +22,6 @@ COMMAND_SECONDS = 300.0
 OUTPUT_CHARS = 12_000
 """Characters of a command's output that the model reads, half of them from its beginning."""
 MAX_REMINDERS = 3
-GATEWAY_PATIENCE = 180.0
-"""Seconds that a restart of the gateway may take."""
 TOOLS = [
     {
         "type": "function",
@@ -119,31 +116,13 @@ class _ReactLoop:
     def _query_model(self, deadline: float) -> dict[str, Any] | AgentEnd:
         """Return the model's message, or why there is none."""
         body = {"model": self.session.model, "messages": self.messages, "tools": TOOLS, **self.session.sampling}
-        patience = Retrying(
-            retry=retry_if_exception_type(requests.ConnectionError),
-            stop=stop_after_delay(GATEWAY_PATIENCE),
-            wait=wait_exponential(0.2, max=5),
-            reraise=True,
-        )
         try:
-            response = patience(self._post, body, max(1.0, deadline - time.monotonic()))
-        except requests.Timeout:
+            data = request_completion(self.session.gateway, body, max(1.0, deadline - time.monotonic()))
+        except BudgetExceededError:
             return AgentEnd(reason="time-limit")
-        except requests.RequestException as error:
-            return AgentEnd(reason="model-failed", detail=str(error)[:300])
-        try:
-            data = response.json()
-            if response.ok:
-                return dict(data["choices"][0]["message"])
-            detail = data["error"]["message"]
-        except (ValueError, LookupError, TypeError):
-            detail = response.text
-        return AgentEnd(reason="model-failed", detail=f"{response.status_code}: {detail}"[:300])
-
-    def _post(self, body: Mapping[str, Any], seconds: float) -> requests.Response:
-        url = f"{self.session.gateway.host_url}/v1/chat/completions"
-        headers = {"Authorization": f"Bearer {self.session.gateway.secret}"}
-        return requests.post(url, json=body, headers=headers, timeout=seconds)
+        except GatewayError as error:
+            return AgentEnd(reason="model-failed", detail=str(error))
+        return dict(data["choices"][0]["message"])
 
 
 def shorten(text: str) -> str:

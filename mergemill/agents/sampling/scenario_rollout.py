@@ -19,10 +19,11 @@ from core.errors import InputError, Transient
 from mergemill.agents.sampling.request import PendingRollout
 from mergemill.agents.sampling.world_scaffolds import SCRIPTED, WorldScaffold
 from samplers.gateway.process import Budget, GatewayProcess
-from samplers.rollouts.gateway_model import GatewayError, GatewayModel
+from samplers.rollouts.gateway_model import GatewayModel
 from samplers.rollouts.recorded import RecordedTraffic
 from samplers.rollouts.recording import FinishedRollout, RolloutRecorder
 from samplers.scaffolds.base import AgentEnd
+from samplers.scaffolds.gateway_client import GatewayError
 from samplers.trajectories.credit import Credit
 from taskdb.artifacts import Artifacts
 from taskdb.queries.trajectories import SYNTHETIC
