@@ -131,7 +131,7 @@ class ChangeState:
     derived: tuple[DerivedState, ...] = ()
 
     @classmethod
-    def from_rows(cls, change: Mapping[str, Any], derived: Iterable[Mapping[str, Any]]) -> Self:
+    def from_rows(cls, change: Mapping[Any, Any], derived: Iterable[Mapping[Any, Any]]) -> Self:
         """Return the state of a row of `changes` and its rows of `derivations`."""
         is_rejected = change["rejected_by"] in STAGE_COLUMNS
         return cls(
