@@ -20,6 +20,7 @@ from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.script.render import extract_config_patch, render_plan_script
 from evaluation.submitted_tests.patch import SubmittedPatch
 from guest.scoring import submitted_tests as scoring
+from guest.scoring.patch_rules import PATCH_FAILED_MESSAGE
 from guest.scoring.submitted_tests import (
     REPEATS,
     SHORT_RUN_SECONDS,
@@ -27,7 +28,6 @@ from guest.scoring.submitted_tests import (
     compare_reports,
     concatenate_patches,
 )
-from guest.scoring.test_patches import PATCH_FAILED_MESSAGE
 from taskdb.records import BuildPlan, TestId
 
 COVERAGE_SLOWDOWN = 10
