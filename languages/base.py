@@ -11,7 +11,11 @@ from datetime import date
 from importlib import resources
 from typing import Protocol
 
+from languages.controls import ControlSites
 from languages.draft import Dependency, PlanDraft, PlanningContext
+from languages.lines import LineSyntax
+from languages.messages import MessageChecks
+from languages.parsing import Syntax
 from languages.source_tree import SourceTree
 from languages.test_faults import FindTestFault
 from languages.test_faults.text import find_test_fault
@@ -142,3 +146,13 @@ class Language:
     find_test_fault: FindTestFault = find_test_fault
     """Returns the first fault of a test file that a model wrote, such as reading the program's source. Pure."""
     find_test_files: TestFileFinder
+    test_seconds: float | None = None
+    """Seconds after which a run of tests is stopped; None for the setting `test_timeout`."""
+    syntaxes: tuple[Syntax, ...] = ()
+    """Grammars of tree-sitter for the language's files; without any, its tests have no negative controls."""
+    controls: ControlSites = field(default_factory=ControlSites)
+    """Tests and assertions that can be sabotaged."""
+    messages: MessageChecks = field(default_factory=MessageChecks)
+    """How tests expect the message of an error: what the judge of statements reads."""
+    lines: LineSyntax = field(default_factory=LineSyntax)
+    """Lines that are comments, imports or definitions: where a review cannot place a fault."""

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from functools import partial
 
+from languages import parsing
 from languages.base import Language
+from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.native import plan
 from languages.native.frameworks import FRAMEWORKS
 from languages.native.releases import DEFAULT, RELEASES
 from languages.native.tests import RUNNER_PATTERNS, TEST_FILE, TEST_PATTERNS, find_test_files
+
+OPPOSITES = pair_words(
+    (
+        ("EXPECT_EQ", "EXPECT_NE"),
+        ("ASSERT_EQ", "ASSERT_NE"),
+        ("EXPECT_TRUE", "EXPECT_FALSE"),
+        ("ASSERT_TRUE", "ASSERT_FALSE"),
+        ("CHECK", "CHECK_FALSE"),
+        ("REQUIRE", "REQUIRE_FALSE"),
+    )
+)
+"""Macros of GoogleTest, Catch2 and doctest."""
 
 C = Language(
     name="c",
@@ -25,4 +39,6 @@ C = Language(
     create_draft=partial(plan.create_draft, "c"),
     render_plan=plan.render_plan,
     find_test_files=find_test_files,
+    syntaxes=(parsing.C,),
+    controls=ControlSites(opposites={**COMMON_OPPOSITES, **OPPOSITES}),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from languages import parsing
 from languages.c import C
 from languages.native import plan
 
@@ -13,5 +14,6 @@ CPP = replace(
     name="c++",
     title="C++",
     suffixes=(".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx", ".ipp"),
+    syntaxes=(parsing.CPP,),
     create_draft=partial(plan.create_draft, "c++"),
 )

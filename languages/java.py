@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from languages import parsing
 from languages.base import Language
+from languages.controls import ControlSites
 from languages.jvm import plan, tests
 from languages.jvm.frameworks import FRAMEWORKS
 from languages.jvm.releases import DEFAULT, RELEASES
+from languages.messages import PATTERN_CALLS, MessageChecks
 
 JAVA = Language(
     name="java",
@@ -25,4 +28,14 @@ JAVA = Language(
     create_draft=partial(plan.create_draft, "java", "java"),
     render_plan=plan.render_plan,
     find_test_files=partial(tests.find_test_files, "java"),
+    syntaxes=(parsing.JAVA,),
+    controls=ControlSites(
+        exceptions=(
+            "IllegalArgumentException",
+            "IllegalStateException",
+            "UnsupportedOperationException",
+            "NullPointerException",
+        )
+    ),
+    messages=MessageChecks(pattern_calls=rf"{PATTERN_CALLS}|hasMessageMatching"),
 )

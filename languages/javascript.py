@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from languages import parsing
 from languages.base import Language
+from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
+from languages.messages import CONTAIN_CALLS, MessageChecks
 from languages.node import fallbacks, files, frameworks, releases, switches
 from languages.node.files import find_test_files
 from languages.node.plan import create_draft, render_plan
+
+OPPOSITES = pair_words(
+    (
+        ("strictEqual", "notStrictEqual"),
+        ("deepEqual", "notDeepEqual"),
+        ("deepStrictEqual", "notDeepStrictEqual"),
+        ("toBeTruthy", "toBeFalsy"),
+        ("toBeDefined", "toBeUndefined"),
+    )
+)
 
 JAVASCRIPT = Language(
     name="javascript",
@@ -39,4 +52,12 @@ JAVASCRIPT = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    syntaxes=(parsing.JAVASCRIPT,),
+    controls=ControlSites(
+        accepts_lists=True,
+        opposites={**COMMON_OPPOSITES, **OPPOSITES},
+        matchers=r"to[A-Z]\w*$",
+        exceptions=("TypeError", "RangeError", "SyntaxError", "ReferenceError"),
+    ),
+    messages=MessageChecks(contain_calls=rf"{CONTAIN_CALLS}|rejectedWith"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from languages import parsing
 from languages.java import JAVA
 from languages.jvm import plan, tests
 
@@ -13,6 +14,7 @@ KOTLIN = replace(
     name="kotlin",
     title="Kotlin",
     suffixes=(".kt", ".kts"),
+    syntaxes=(parsing.KOTLIN,),
     test_patterns=tests.test_source_patterns("kt"),
     test_file_pattern=tests.test_file_pattern("kt"),
     create_draft=partial(plan.create_draft, "kotlin", "kt"),

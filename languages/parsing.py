@@ -1,11 +1,10 @@
-"""Grammars of tree-sitter by the suffix of a file. A language may have several, such as TypeScript with JSX."""
+"""Grammars of tree-sitter. `Language.syntaxes` lists those of a language, such as TypeScript with and without JSX."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 import tree_sitter_c
 import tree_sitter_cpp
@@ -50,13 +49,6 @@ PHP = Syntax(name="php", suffixes=(".php",), load=tree_sitter_php.language_php)
 PERL = Syntax(name="perl", suffixes=(".t", ".pl", ".pm"), load=tree_sitter_perl.language)
 ELIXIR = Syntax(name="elixir", suffixes=(".exs", ".ex"), load=tree_sitter_elixir.language)
 LUA = Syntax(name="lua", suffixes=(".lua",), load=tree_sitter_lua.language)
-SYNTAXES = (PYTHON, GO, JAVASCRIPT, TYPESCRIPT, TSX, RUST, JAVA, KOTLIN, C, CPP, RUBY, PHP, PERL, ELIXIR, LUA)
-
-
-def find_syntax(path: str) -> Syntax | None:
-    """Return the grammar of a file by its suffix."""
-    suffix = PurePosixPath(path).suffix.lower()
-    return next((syntax for syntax in SYNTAXES if suffix in syntax.suffixes), None)
 
 
 def create_parser(syntax: Syntax) -> Parser:

@@ -19,6 +19,7 @@ from languages.javascript import JAVASCRIPT
 from languages.julia import JULIA
 from languages.kotlin import KOTLIN
 from languages.lua import LUA
+from languages.parsing import Syntax
 from languages.perl import PERL
 from languages.php import PHP
 from languages.python import PYTHON
@@ -97,6 +98,28 @@ def detect_language(paths: Iterable[str]) -> str:
     if "c++" in counts:
         counts["c++"] += counts.pop("c", 0)
     return min(counts, key=lambda name: (-counts[name], name != "python", name), default="")
+
+
+def find_language(path: str) -> Language | None:
+    """Return the language of a file by its suffix; None if it is not supported."""
+    return LANGUAGES.get(detect_file_language(path))
+
+
+@cache
+def syntaxes_by_suffix() -> dict[str, tuple[Language, Syntax]]:
+    """Return suffix of a file -> its language and grammar, for languages that have one."""
+    return {
+        suffix: (language, syntax)
+        for language in LANGUAGES.values()
+        for syntax in language.syntaxes
+        for suffix in syntax.suffixes
+    }
+
+
+def find_syntax(path: str) -> Syntax | None:
+    """Return the grammar of a file by its suffix."""
+    _, syntax = syntaxes_by_suffix().get(PurePosixPath(path).suffix.lower(), (None, None))
+    return syntax
 
 
 @cache

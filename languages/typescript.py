@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from languages import parsing
 from languages.javascript import JAVASCRIPT
 
 TYPESCRIPT = replace(
@@ -11,4 +12,6 @@ TYPESCRIPT = replace(
     name="typescript",
     title="TypeScript",
     suffixes=(".ts", ".tsx", ".mts", ".cts", ".vue", ".svelte"),
+    syntaxes=(parsing.TYPESCRIPT, parsing.TSX),
+    controls=replace(JAVASCRIPT.controls, accepts_lists=False),
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from languages import parsing
 from languages.parsing import Syntax
+from languages.registry import find_syntax
 from mutation import swaps
 
 
@@ -153,5 +154,5 @@ GRAMMARS: tuple[Grammar, ...] = (
 
 def find_grammar(path: str) -> Grammar | None:
     """Return the grammar of a file by its suffix."""
-    syntax = parsing.find_syntax(path)
+    syntax = find_syntax(path)
     return next((grammar for grammar in GRAMMARS if grammar.syntax is syntax), None)

@@ -76,7 +76,10 @@ def review_clean_change(subject: ReviewSubject) -> ReviewOracle:
     files = history.read_texts(merge, [file.new for file in changed])
     review = build_diff_review(files, diff, (), subject.artifacts, target="clean")
     if not any(
-        line.is_added and is_meaningful(line.value) for file in parse_diff(diff) for hunk in file for line in hunk
+        line.is_added and is_meaningful(line.value, file.path)
+        for file in parse_diff(diff)
+        for hunk in file
+        for line in hunk
     ):
         raise NotReviewableError(Reason.NO_SOURCE_LINES, "the change adds only comments, imports and strings")
     if fix := find_first_fix(list_added_lines(diff), read_later_commits(history, (merge, end), changed)):

@@ -225,7 +225,7 @@ def _blame_locations(
     for path, found in locations.items():
         rows = texts[path].split("\n")
         numbers = {line for location in found if location.replaced or not changed for line in location.lines}
-        wanted[path] = sorted(line for line in numbers if is_meaningful(rows[line - 1]))
+        wanted[path] = sorted(line for line in numbers if is_meaningful(rows[line - 1], path))
     if (n := sum(map(len, wanted.values()))) > MAX_BLAMED_LINES:
         raise NotReviewableError(
             Reason.TOO_SCATTERED, f"the fix changes {n} lines, at most {MAX_BLAMED_LINES} are blamed"

@@ -10,27 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from unidiff.patch import PatchedFile
 
 from derivers.review.construction import NotReviewableError, Reason, count_lines, parse_diff, parse_file_name
+from languages.lines import LineSyntax
 from languages.paths import is_source
+from languages.registry import find_language
 
 MIN_GAP_LINES = 5
 """Two locations with fewer lines between them are merged."""
-_NOTHING = re.compile(
-    r"\s*$|\s*[\])}({\[;,]+\s*$"
-    r"|\s*(#(?!\s*(if|ifdef|ifndef|define|else|elif|endif|undef|pragma|error|\[|!)\b)|//|/\*|\*\s|\*/|\*$)"
-    r"|\s*(import\b|from\s+\S+\s+import\b|#\s*include\b|use\s+[\w:\\{]|using\s|require(_once|_relative)?\s|package\s|"
-    r"extern\s+crate\b|(const|let|var)\s.*\brequire\()"
-    r"|\s*(type\s+)?(?!(break|continue|return|pass|raise|throw|else|try|next|redo|yield|fallthrough)\b)[A-Za-z_$][\w$.]*"
-    r"(\s+as\s+\w+)?,?\s*$"
-    r"|\s*[rbuRBU]?(\"{1,3}[^\"]*\"{1,3}|'{1,3}[^']*'{1,3})\s*$"
-)
-_DEFINES = re.compile(
-    r"\s*(@\w|(async\s+)?(def|function)\b|class\b|func\b|fn\b|pub\b|public\b|private\b|protected\b|static\b|impl\b|"
-    r"struct\b|enum\b|interface\b|trait\b|sub\b|defmodule\b|defp\b|export\b|template\b)"
-)
+_BLANK = r"\s*$|\s*[\])}({\[;,]+\s*$"
+"""A line without a word."""
+_STRING = r"\s*[rbuRBU]?(\"{1,3}[^\"]*\"{1,3}|'{1,3}[^']*'{1,3})\s*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +68,9 @@ class PatchedSource:
             for line in old
         ):
             raise NotReviewableError(Reason.UNREADABLE, f"the patch does not fit {self.path} at the base commit")
-        return merge_locations(location for run in _iterate_runs(self.file) if (location := _locate_run(run, n)))
+        return merge_locations(
+            location for run in _iterate_runs(self.file) if (location := _locate_run(run, n, self.path))
+        )
 
 
 def list_patched_sources(patch: str) -> list[PatchedSource]:
@@ -103,9 +98,26 @@ def locate_lines(lines: Iterable[int], gap: int = MIN_GAP_LINES) -> list[DefectL
     return merge_locations((DefectLocation(line, line, True, (line,)) for line in lines), gap)
 
 
-def is_meaningful(line: str) -> bool:
+def is_meaningful(line: str, path: str) -> bool:
     """Return whether a line can be faulty: blank lines, comments, imports, brackets, bare names and strings cannot."""
-    return not _NOTHING.match(line)
+    return not _compile_harmless(_find_line_syntax(path)).match(line)
+
+
+def is_definition(line: str, path: str) -> bool:
+    """Return whether a line of a file begins a definition."""
+    return re.match(rf"\s*({_find_line_syntax(path).definitions})", line) is not None
+
+
+def _find_line_syntax(path: str) -> LineSyntax:
+    language = find_language(path)
+    return language.lines if language is not None else LineSyntax()
+
+
+@cache
+def _compile_harmless(syntax: LineSyntax) -> re.Pattern[str]:
+    """Return the pattern of lines that cannot be faulty."""
+    name = rf"\s*(type\s+)?(?!({syntax.statements})\b)[A-Za-z_$][\w$.]*(\s+as\s+\w+)?,?\s*$"
+    return re.compile(rf"{_BLANK}|\s*({syntax.comments})|\s*({syntax.imports})|{name}|{_STRING}")
 
 
 def _join_locations(one: DefectLocation, other: DefectLocation) -> DefectLocation:
@@ -133,15 +145,15 @@ def _iterate_runs(file: PatchedFile) -> Iterator[HunkRun]:
             yield run
 
 
-def _locate_run(run: HunkRun, lines: int) -> DefectLocation | None:
+def _locate_run(run: HunkRun, lines: int, path: str) -> DefectLocation | None:
     """Return the location of a run of changed lines, or None. `lines`: number of lines of the old file."""
-    new = [text for text in run.added if is_meaningful(text)]
-    old = [number for number, text in run.removed if is_meaningful(text)]
+    new = [text for text in run.added if is_meaningful(text, path)]
+    old = [number for number, text in run.removed if is_meaningful(text, path)]
     if "".join(text for _, text in run.removed).split() == "".join(run.added).split():
         return None
     if old:
         return DefectLocation(min(old), max(old), True, tuple(old))
-    if not new or _DEFINES.match(new[0]):
+    if not new or is_definition(new[0], path):
         return None
     after = run.removed[-1][0] + 1 if run.removed else run.before + 1
     first, last = max(run.before, 1), min(after, lines)

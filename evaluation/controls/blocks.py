@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePosixPath
 
 from tree_sitter import Node
 
 from evaluation.controls.literals import FileStrings
-from languages.parsing import PERL, Syntax, create_parser, find_syntax
+from languages.controls import ControlSites
+from languages.parsing import create_parser
+from languages.registry import syntaxes_by_suffix
 
 _FUNCTIONS = frozenset(
     {
@@ -33,29 +36,9 @@ _CALLS = frozenset(
         "method_invocation",
     }
 )
-_TEST_NAME = re.compile(r"^(test|spec|should|it_|Test|Benchmark)|(test|Test|_spec)$")
-_TEST_MARK = re.compile(rb"@\w*Test\b|@test\b|#\[[\w:]*(test|case)|\[Test|@Property|quickcheck")
-_TEST_CALLS = frozenset({"it", "test", "specify", "scenario", "property", "subtest", "example"})
-_TEST_MACRO = re.compile(r"TEST|_CASE$|SCENARIO")
 _PRECEDING = frozenset({"attribute_item", "comment", "line_comment", "block_comment", "attribute_list"})
 _STRINGS = re.compile(r"string|heredoc")
 _NAMES = frozenset({"identifier", "name", "constant", "simple_identifier", "bareword", "property_identifier"})
-PERL_CHECKS = frozenset(
-    {
-        "is",
-        "isnt",
-        "ok",
-        "like",
-        "unlike",
-        "is_deeply",
-        "cmp_ok",
-        "isa_ok",
-        "can_ok",
-        "cmp_deeply",
-        "lives_ok",
-        "dies_ok",
-    }
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +59,7 @@ class TestFile:
     __test__ = False
     path: str
     source: bytes
-    syntax: Syntax
+    sites: ControlSites
     root: Node
 
     @cached_property
@@ -90,15 +73,16 @@ class TestFile:
 
 
 def parse_test_file(path: str, source: bytes) -> TestFile | None:
-    """Return a parsed test file; None for unknown languages and for content that is not UTF-8."""
-    syntax = find_syntax(path)
+    """Return a parsed test file; None for languages without a grammar and for content that is not UTF-8."""
+    language, syntax = syntaxes_by_suffix().get(PurePosixPath(path).suffix.lower(), (None, None))
     try:
         source.decode()
     except UnicodeDecodeError:
         return None
-    if syntax is None:
+    if language is None or syntax is None:
         return None
-    return TestFile(path=path, source=source, syntax=syntax, root=create_parser(syntax).parse(source).root_node)
+    root = create_parser(syntax).parse(source).root_node
+    return TestFile(path=path, source=source, sites=language.controls, root=root)
 
 
 def find_blocks(file: TestFile) -> list[TestBlock]:
@@ -127,11 +111,11 @@ def _make_block(file: TestFile, node: Node) -> TestBlock | None:
         return _cover(file, node, (name.start_byte + quoted, name.end_byte - quoted))
     if node.type in _CALLS:
         callee = _find_callee(file, node)
-        if callee in _TEST_CALLS and (title := _find_title(node)) is not None:
+        if callee in file.sites.test_calls and (title := _find_title(node)) is not None:
             return _cover(file, node, (title.start_byte, title.end_byte))
         if callee == "TEST_CASE" and (title := _find_title(node, with_body=False)) is not None:
             return _cover_with_body(node, title)
-        if file.syntax is PERL and callee in PERL_CHECKS:
+        if callee in file.sites.checks:
             return _cover(file, node, None)
     return None
 
@@ -143,7 +127,9 @@ def _find_function_name(file: TestFile, node: Node) -> Node | None:
         name, declarator = (declarator, None) if declarator.type in _NAMES else (None, _step_into(declarator))
     if name is None:
         name = next((child for child in node.named_children if child.type in _NAMES), None)
-    if name is not None and _TEST_MACRO.search(file.read(name)):  # TEST(Suite, Name), BOOST_AUTO_TEST_CASE(name)
+    if name is not None and re.search(
+        file.sites.test_macros, file.read(name)
+    ):  # TEST(Suite, Name), BOOST_AUTO_TEST_CASE(name)
         parameters = name.next_named_sibling
         last = parameters.named_children[-1] if parameters is not None and parameters.named_children else None
         return last or name
@@ -155,11 +141,11 @@ def _step_into(declarator: Node) -> Node | None:
 
 
 def _is_test_function(file: TestFile, node: Node, name: str) -> bool:
-    if _TEST_NAME.search(name.strip("`")):
+    if re.search(file.sites.test_names, name.strip("`")):
         return True
     body = node.child_by_field_name("body")
-    head = file.source[_extend_start(node).start_byte : body.start_byte if body else node.end_byte]
-    return bool(_TEST_MARK.search(head) or _TEST_MACRO.search(head.decode(errors="replace").partition("(")[0]))
+    head = file.source[_extend_start(node).start_byte : body.start_byte if body else node.end_byte].decode()
+    return bool(re.search(file.sites.test_marks, head) or re.search(file.sites.test_macros, head.partition("(")[0]))
 
 
 def _find_callee(file: TestFile, node: Node) -> str:

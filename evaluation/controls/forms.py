@@ -17,141 +17,15 @@ from tree_sitter import Node
 from evaluation.controls.blocks import TestBlock, TestFile
 from evaluation.controls.literals import draw_other_texts, is_literal
 
-_ASSERTION = re.compile(
-    r"(?i)assert|expect|require|refute|should|must|check|verify|equal|raise|throw|match|contain|"
-    r"^(ok|is|isnt|is_deeply|cmp_ok|like|unlike|isa_ok|eq)$|\b(to|be|eq|to_eq)$"
-)
-_REPORTING = re.compile(r"^(t|b|tb)\.(Error|Fatal|Log|Skip|Run)|^(print|console\.|describe|it|test|context|fmt\.)")
-_CALL = re.compile(r"call|invocation")
 _ARGUMENTS = re.compile(r"arguments$|argument_list$|token_tree$|list_expression$")
-_CONDITION_REPORTS = re.compile(r"\b(t|b|tb|c)\.(Error|Fatal|Fail)|\b(return|exit)\b|abort\(|fail\(|die\b|\+\+")
 _COMPARISONS = frozenset(
     {"comparison_operator", "binary_expression", "binary", "binary_operator", "equality_expression"}
 )
 _ASSIGNMENTS = frozenset({"assignment", "short_var_declaration", "let_declaration", "variable_declarator", "var_spec"})
 _PAIRS = frozenset({"pair", "keyword_argument", "field_initializer", "keyed_element"})
-_EQUALITIES = frozenset(
-    {"assertEqual", "assertEquals", "assertSame", "strictEqual", "deepEqual", "deepStrictEqual", "assert_equal"}
-)
-_EXPECTED_FIRST = frozenset({"assert_equal", "assertSame", "assertEquals"})
-_MATCHERS = frozenset({"toBe", "toEqual", "toStrictEqual", "eq", "eql"})
 _EXPECTED_NAMES = re.compile(r"(?i)want|expect|exp\b|result|output|\bout\b|answer")
-_DYNAMIC = frozenset({"python", "javascript", "ruby", "php"})
-_OPERATORS = {
-    "==": "!=",
-    "!=": "==",
-    "===": "!==",
-    "!==": "===",
-    "<": ">=",
-    "<=": ">",
-    ">": "<=",
-    ">=": "<",
-    "is": "is not",
-    "is not": "is",
-    "in": "not in",
-    "not in": "in",
-    "eq": "ne",
-    "ne": "eq",
-    "=~": "!~",
-}
-_WORDS = (
-    ("assertTrue", "assertFalse"),
-    ("assertEqual", "assertNotEqual"),
-    ("assertEquals", "assertNotEquals"),
-    ("assertSame", "assertNotSame"),
-    ("assertNull", "assertNotNull"),
-    ("assertIsNone", "assertIsNotNone"),
-    ("assertIn", "assertNotIn"),
-    ("assertIs", "assertIsNot"),
-    ("assertEmpty", "assertNotEmpty"),
-    ("assertContains", "assertNotContains"),
-    ("assertInstanceOf", "assertNotInstanceOf"),
-    ("assertArrayHasKey", "assertArrayNotHasKey"),
-    ("assertFileExists", "assertFileDoesNotExist"),
-    ("assertStringContainsString", "assertStringNotContainsString"),
-    ("assert_eq", "assert_ne"),
-    ("assert_equal", "refute_equal"),
-    ("assert_nil", "refute_nil"),
-    ("assert_includes", "refute_includes"),
-    ("assert_empty", "refute_empty"),
-    ("assert_match", "refute_match"),
-    ("assert", "refute"),
-    ("isEqualTo", "isNotEqualTo"),
-    ("isTrue", "isFalse"),
-    ("isNull", "isNotNull"),
-    ("isEmpty", "isNotEmpty"),
-    ("is_some", "is_none"),
-    ("is_ok", "is_err"),
-    ("strictEqual", "notStrictEqual"),
-    ("deepEqual", "notDeepEqual"),
-    ("deepStrictEqual", "notDeepStrictEqual"),
-    ("throws", "doesNotThrow"),
-    ("toBeTruthy", "toBeFalsy"),
-    ("toBeDefined", "toBeUndefined"),
-    ("NoError", "Error"),
-    ("True", "False"),
-    ("Nil", "NotNil"),
-    ("Equal", "NotEqual"),
-    ("Empty", "NotEmpty"),
-    ("Contains", "NotContains"),
-    ("EXPECT_EQ", "EXPECT_NE"),
-    ("ASSERT_EQ", "ASSERT_NE"),
-    ("EXPECT_TRUE", "EXPECT_FALSE"),
-    ("ASSERT_TRUE", "ASSERT_FALSE"),
-    ("CHECK", "CHECK_FALSE"),
-    ("REQUIRE", "REQUIRE_FALSE"),
-    ("is", "isnt"),
-    ("like", "unlike"),
-    ("to", "not_to"),
-)
-_SWAPS = {old: new for pair in _WORDS for old, new in (pair, pair[::-1])}
-_DOTTED = frozenset(
-    [
-        "NoError",
-        "Error",
-        "True",
-        "False",
-        "Nil",
-        "NotNil",
-        "Equal",
-        "NotEqual",
-        "Empty",
-        "NotEmpty",
-        "Contains",
-        "NotContains",
-    ]
-)
-"""Words that are assertions only as members of testify's packages, suites and objects, or of a class of assertions."""
 _ASSERTING = re.compile(r"(?i)(assert\w*|require\w*|suite|^s|^is|^a|^r)(\(\w*\))?$")
 """What stands before such a member: `t.Error`, `err.Error` and `strings.Contains` are none."""
-_NEGATED_MATCHERS = re.compile(r"^to[A-Z]\w*$")
-_WORD_LANGUAGES = {
-    "assert": ("ruby", "elixir"),
-    "refute": ("ruby", "elixir"),
-    "to": ("ruby",),
-    "not_to": ("ruby",),
-    "is": ("perl",),
-    "isnt": ("perl",),
-    "like": ("perl",),
-    "unlike": ("perl",),
-}
-"""Languages of words that have other uses elsewhere."""
-_JVM_EXCEPTIONS = (
-    "IllegalArgumentException",
-    "IllegalStateException",
-    "UnsupportedOperationException",
-    "NullPointerException",
-)
-_EXCEPTIONS = {
-    "python": ("ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "NotImplementedError"),
-    "java": _JVM_EXCEPTIONS,
-    "kotlin": _JVM_EXCEPTIONS,
-    "php": ("InvalidArgumentException", "UnexpectedValueException", "DomainException", "LengthException"),
-    "ruby": ("ArgumentError", "TypeError", "KeyError", "IndexError", "NameError"),
-    "elixir": ("ArgumentError", "RuntimeError", "KeyError", "ArithmeticError"),
-    "javascript": ("TypeError", "RangeError", "SyntaxError", "ReferenceError"),
-    "typescript": ("TypeError", "RangeError", "SyntaxError", "ReferenceError"),
-}
 _NAMES = frozenset({"identifier", "type_identifier", "constant", "name", "field_identifier", "property_identifier"})
 _MAX_CANDIDATES = 12
 _COMPARED, _NAMED, _MAYBE_MESSAGE, _NESTED, _WRAPPED, _INVERTED, _INPUT = range(7)
@@ -268,21 +142,21 @@ class _LiteralRanker:
             return _NAMED if _EXPECTED_NAMES.search(file.read(parent.named_children[0])) else _UNDECIDED
         if kind == "token_tree":
             self.is_nested = self.is_nested or _is_nested_call(parent)
-        elif _CALL.search(kind) and not _ARGUMENTS.search(kind):
+        elif _is_call(file, parent):
             return self._rank_in_call(parent, child)
         return _UNDECIDED
 
     def _is_compared_in(self, parent: Node) -> bool:
         if parent.type == "infix_expression":
-            return bool(_ASSERTION.search(self.file.read(parent.named_children[1])))
+            return bool(re.search(self.file.sites.assertions, self.file.read(parent.named_children[1])))
         return parent.type in _COMPARISONS and _is_checked_condition(self.file, parent)
 
     def _rank_in_call(self, call: Node, child: Node) -> int | None:
-        head = _read_head(self.file, call)
-        if _REPORTING.search(head):
+        head, sites = _read_head(self.file, call), self.file.sites
+        if re.search(sites.reports, head):
             return None if child != self.block.node and not _is_function(child) else _INPUT
-        if _ASSERTION.search(head.rpartition(".")[2]) or _ASSERTION.search(head):
-            if self.file.syntax.name == "perl" and _is_last(child, self.literal):
+        if any(re.search(sites.assertions, name) for name in (head.rpartition(".")[2], head)):
+            if sites.checks and _is_last(child, self.literal):
                 return None  # the name of the check, and part of its id
             is_message = not self.is_nested and _is_last_of_many(child, self.literal)
             return _MAYBE_MESSAGE if is_message else self._in_assertion
@@ -292,6 +166,10 @@ class _LiteralRanker:
     @property
     def _in_assertion(self) -> int:
         return _NESTED if self.is_nested else _COMPARED
+
+
+def _is_call(file: TestFile, node: Node) -> bool:
+    return bool(re.search(file.sites.call_nodes, node.type)) and not _ARGUMENTS.search(node.type)
 
 
 def _is_function(node: Node) -> bool:
@@ -328,22 +206,24 @@ def _is_checked_condition(file: TestFile, comparison: Node) -> bool:
     parent = comparison.parent
     while parent is not None and parent.type in (*_COMPARISONS, "parenthesized_expression"):
         parent = parent.parent
+    if parent is not None and parent.type in file.sites.condition_nodes:
+        return True
     if parent is None or not parent.type.startswith("if"):
         return False
     rest = file.source[comparison.end_byte : min(parent.end_byte, comparison.end_byte + 400)]
-    return bool(_CONDITION_REPORTS.search(rest.decode(errors="replace")))
+    return bool(re.search(file.sites.condition_reports, rest.decode(errors="replace")))
 
 
 def _change_operand(file: TestFile, node: Node) -> Iterator[FormEdit]:
     """Yield an edit that compares with a list of the expected value, where that has no literal."""
-    if file.syntax.name not in _DYNAMIC:
+    if not file.sites.accepts_lists:
         return
     expected: Node | None = None
     if node.type == "assert_statement" and node.named_children[0].type == "comparison_operator":
         sides = node.named_children[0].named_children
         if len(sides) == 2 and _read_operator(file, node.named_children[0]) in ("==", "is"):
             expected = sides[0] if "call" in sides[1].type and "call" not in sides[0].type else sides[1]
-    elif _CALL.search(node.type) and not _ARGUMENTS.search(node.type):
+    elif _is_call(file, node):
         expected = _find_expected(file, node)
     if expected is not None and not is_literal(expected):
         text = file.read(expected)
@@ -355,14 +235,14 @@ def _find_expected(file: TestFile, call: Node) -> Node | None:
     """Return the argument of an assertion that holds the expected value."""
     name = re.split(r"[.>\s]", _read_head(file, call))[-1]
     values = next((child.named_children for child in call.named_children if _ARGUMENTS.search(child.type)), [])
-    if name in _MATCHERS:
+    if name in file.sites.value_matchers:
         return values[0] if len(values) == 1 else None
-    if name not in _EQUALITIES or len(values) < 2:
+    if name not in file.sites.equalities or len(values) < 2:
         return None
     plain = [value for value in values[:2] if "call" not in value.type]
     if not plain:
         return values[1]
-    return plain[0] if name in _EXPECTED_FIRST else plain[-1]
+    return plain[0] if name in file.sites.expected_first else plain[-1]
 
 
 def _read_operator(file: TestFile, comparison: Node) -> str:
@@ -376,12 +256,12 @@ def _invert(file: TestFile, node: Node, random: Random) -> Iterator[FormEdit]:
         yield from _negate(file, node.named_children[0])
     elif node.type in _COMPARISONS and len(node.named_children) == 2 and _is_checked_condition(file, node):
         yield from _negate(file, node)
-    elif node.type == "macro_invocation" and file.read(node).startswith("assert!("):
+    elif node.type == "macro_invocation" and file.read(node).partition("!(")[0] in file.sites.condition_calls:
         tree = node.named_children[-1]
         inner = file.source[tree.start_byte + 1 : tree.end_byte - 1].decode(errors="replace")
         if "," not in inner:
             yield FormEdit(rank=_INVERTED, start=tree.start_byte, end=tree.end_byte, text=f"(!({inner}))")
-    elif node.type == "call" and file.syntax.name == "elixir" and _read_head(file, node) == "assert":
+    elif node.type == "call" and _read_head(file, node) in file.sites.condition_calls:
         comparison = node.named_children[-1].named_children[0] if node.named_children[-1].named_children else node
         if comparison.type in _COMPARISONS:
             yield from _negate(file, comparison)
@@ -393,14 +273,14 @@ def _negate(file: TestFile, condition: Node) -> Iterator[FormEdit]:
     sides = condition.named_children
     if condition.type in _COMPARISONS and len(sides) == 2:
         between = file.source[sides[0].end_byte : sides[1].start_byte].decode(errors="replace")
-        other = _OPERATORS.get(" ".join(between.split()))
+        other = file.sites.operators.get(" ".join(between.split()))
         if other:
             text = between.replace(between.strip(), other)
             yield FormEdit(rank=_INVERTED, start=sides[0].end_byte, end=sides[1].start_byte, text=text)
             return
-    if file.syntax.name == "python":
+    if negation := file.sites.negation:
         text = file.read(condition)
-        other = text.removeprefix("not ") if text.startswith("not ") else f"not {text}"
+        other = text.removeprefix(negation) if text.startswith(negation) else negation + text
         if condition.type not in ("boolean_operator", "conditional_expression", "lambda") and "\n" not in text:
             yield FormEdit(rank=_INVERTED, start=condition.start_byte, end=condition.end_byte, text=other)
 
@@ -409,15 +289,16 @@ def _swap_word(file: TestFile, node: Node, child: Node, random: Random) -> Itera
     """Yield an edit that replaces the name of an assertion, or of an expected exception."""
     if child.type not in _NAMES and child.type != "function":
         return
-    name = file.read(child)
+    name, sites = file.read(child), file.sites
     dotted = file.source[child.start_byte - 1 : child.start_byte] in (b".", b">", b":")
-    is_word = name in _SWAPS and (name not in _DOTTED or _is_member_of_assertions(file, node, child))
-    if is_word and file.syntax.name in _WORD_LANGUAGES.get(name, (file.syntax.name,)) and _is_callee(node, child):
-        yield FormEdit(rank=_INVERTED, start=child.start_byte, end=child.end_byte, text=_SWAPS[name])
-    elif _NEGATED_MATCHERS.match(name) and dotted and file.syntax.name in ("javascript", "typescript"):
-        yield FormEdit(rank=_INVERTED, start=child.start_byte, end=child.start_byte, text="not.")
-    names = _EXCEPTIONS.get(file.syntax.name, ())
-    others = [other for other in names if other != name] if name in names else []
+    opposite = sites.opposites.get(name)
+    if opposite is None and _is_member_of_assertions(file, node, child):
+        opposite = sites.member_opposites.get(name)
+    if opposite is not None and _is_callee(file, node, child):
+        yield FormEdit(rank=_INVERTED, start=child.start_byte, end=child.end_byte, text=opposite)
+    elif sites.matchers and re.match(sites.matchers, name) and dotted:
+        yield FormEdit(rank=_INVERTED, start=child.start_byte, end=child.start_byte, text=sites.matcher_negation)
+    others = [other for other in sites.exceptions if other != name] if name in sites.exceptions else []
     if others and _is_in_assertion(file, child):
         yield FormEdit(rank=_WRAPPED, start=child.start_byte, end=child.end_byte, text=random.choice(others))
 
@@ -428,17 +309,18 @@ def _is_member_of_assertions(file: TestFile, node: Node, member: Node) -> bool:
     return bool(_ASSERTING.search(before.rstrip(".:>-?")))
 
 
-def _is_callee(node: Node, child: Node) -> bool:
+def _is_callee(file: TestFile, node: Node, child: Node) -> bool:
     """Return whether a name is what a call calls, directly or as a member."""
-    if _CALL.search(node.type):
+    pattern = file.sites.call_nodes
+    if re.search(pattern, node.type):
         return True
-    return node.parent is not None and bool(_CALL.search(node.parent.type)) and node.named_children[-1] == child
+    return node.parent is not None and bool(re.search(pattern, node.parent.type)) and node.named_children[-1] == child
 
 
 def _is_in_assertion(file: TestFile, node: Node) -> bool:
     parent = node.parent
     while parent is not None:
-        if _CALL.search(parent.type) and not _ARGUMENTS.search(parent.type):
+        if _is_call(file, parent):
             return bool(re.search(r"(?i)raise|throw|exception", _read_head(file, parent)))
         parent = parent.parent
     return False

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
+from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.elixir.plan import COMPILE, TEST_FILE, create_draft, drop_compile, list_test_files, render_plan
 from languages.elixir.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
@@ -52,4 +54,10 @@ ELIXIR = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    syntaxes=(parsing.ELIXIR,),
+    controls=ControlSites(
+        condition_calls=frozenset({"assert"}),
+        opposites={**COMMON_OPPOSITES, **pair_words((("assert", "refute"),))},
+        exceptions=("ArgumentError", "RuntimeError", "KeyError", "ArithmeticError"),
+    ),
 )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
+from languages.controls import COMMON_CONDITION_REPORTS, COMMON_REPORTS, ControlSites
 from languages.go.plan import FALLBACKS, SWITCHES, create_draft, find_test_files, render_plan
 from languages.go.releases import DEFAULT, RELEASES, ROOT
+from languages.messages import PATTERN_CALLS, MessageChecks
 
 _CANARY = r"""
     package="$(sed -n 's/^package \([A-Za-z0-9_]*\).*/\1/p' "$folder"/{*_test,*}.go 2>/dev/null | head -n 1)"
@@ -48,4 +51,13 @@ GO = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    syntaxes=(parsing.GO,),
+    controls=ControlSites(
+        reports=rf"{COMMON_REPORTS}|^(t|b|tb)\.(Error|Fatal|Log|Skip|Run)|^fmt\.",
+        condition_reports=rf"{COMMON_CONDITION_REPORTS}|\b(t|b|tb|c)\.(Error|Fatal|Fail)",
+    ),
+    messages=MessageChecks(
+        pattern_calls=rf"{PATTERN_CALLS}|MatchString|MustCompile",
+        literal_calls=frozenset({"QuoteMeta"}),
+    ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.lua.plan import (
     MAKE,
@@ -81,4 +82,5 @@ LUA = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    syntaxes=(parsing.LUA,),
 )

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
+from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.draft import PlanDraft
+from languages.messages import MessageChecks
 from languages.perl.plan import COMPILE, TEST_FILE, create_draft, list_test_files, render_plan
 from languages.perl.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
@@ -30,6 +33,24 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
         return sorted(path for path in tree.entries if f"/{path}".find("/t/") >= 0 and path.endswith(".t"))
     return list_test_files(tree, plan.test.folder)
 
+
+CHECKS = frozenset(
+    {
+        "is",
+        "isnt",
+        "ok",
+        "like",
+        "unlike",
+        "is_deeply",
+        "cmp_ok",
+        "isa_ok",
+        "can_ok",
+        "cmp_deeply",
+        "lives_ok",
+        "dies_ok",
+    }
+)
+"""Functions of Test::More and Test::Deep."""
 
 PERL = Language(
     name="perl",
@@ -59,4 +80,10 @@ PERL = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    syntaxes=(parsing.PERL,),
+    controls=ControlSites(
+        checks=CHECKS,
+        opposites={**COMMON_OPPOSITES, **pair_words((("is", "isnt"), ("like", "unlike")))},
+    ),
+    messages=MessageChecks(literal_calls=frozenset({"quotemeta"})),
 )

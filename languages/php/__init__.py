@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
+from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
+from languages.messages import CONTAIN_CALLS, PATTERN_CALLS, MessageChecks
 from languages.php.plan import TEST_FILE, create_draft, list_test_files, render_plan
 from languages.php.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
@@ -21,6 +24,14 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
     """Return files `*Test.php` of the project that PHPUnit's configuration includes."""
     return list_test_files(tree, plan.test.folder if plan else "")
 
+
+OPPOSITES = pair_words(
+    (
+        ("assertArrayHasKey", "assertArrayNotHasKey"),
+        ("assertFileExists", "assertFileDoesNotExist"),
+        ("assertStringContainsString", "assertStringNotContainsString"),
+    )
+)
 
 PHP = Language(
     name="php",
@@ -55,4 +66,15 @@ PHP = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    syntaxes=(parsing.PHP,),
+    controls=ControlSites(
+        accepts_lists=True,
+        opposites={**COMMON_OPPOSITES, **OPPOSITES},
+        exceptions=("InvalidArgumentException", "UnexpectedValueException", "DomainException", "LengthException"),
+    ),
+    messages=MessageChecks(
+        pattern_calls=rf"{PATTERN_CALLS}|expectExceptionMessageMatches|\w*MatchesRegularExpression",
+        literal_calls=frozenset({"preg_quote"}),
+        contain_calls=rf"{CONTAIN_CALLS}|expectExceptionMessage",
+    ),
 )

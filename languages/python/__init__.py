@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
+from languages.controls import ControlSites
+from languages.messages import CONTAIN_CALLS, PATTERN_CALLS, MessageChecks
 from languages.python import collection, fallbacks, testing
 from languages.python.conflicts import find_conflicts
 from languages.python.fault_rules import find_test_fault
@@ -83,4 +86,19 @@ PYTHON = Language(
     render_plan=render_plan,
     find_test_fault=find_test_fault,
     find_test_files=find_test_files,
+    syntaxes=(parsing.PYTHON,),
+    controls=ControlSites(
+        accepts_lists=True,
+        negation="not ",
+        exceptions=("ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "NotImplementedError"),
+    ),
+    messages=MessageChecks(
+        pattern_calls=rf"{PATTERN_CALLS}|fullmatch|re_match",
+        pattern_arguments=frozenset({("raises", "match"), ("warns", "match")}),
+        pattern_members=frozenset(
+            (module, function) for module in ("re", "regex") for function in ("search", "match", "compile", "findall")
+        ),
+        wildcard_calls=frozenset({"fnmatch", "fnmatch_lines", "fnmatch_lines_random", "no_fnmatch_line"}),
+        contain_calls=rf"{CONTAIN_CALLS}|assertRaisesMessage|assertWarnsMessage",
+    ),
 )

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
+from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.draft import PlanDraft
+from languages.messages import PATTERN_CALLS, MessageChecks
 from languages.ruby import testing
 from languages.ruby.plan import COMPILE, create_draft, render_plan
 from languages.ruby.releases import DEFAULT, RELEASES
@@ -104,4 +107,11 @@ RUBY = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    syntaxes=(parsing.RUBY,),
+    controls=ControlSites(
+        accepts_lists=True,
+        opposites={**COMMON_OPPOSITES, **pair_words((("assert", "refute"), ("to", "not_to")))},
+        exceptions=("ArgumentError", "TypeError", "KeyError", "IndexError", "NameError"),
+    ),
+    messages=MessageChecks(pattern_calls=rf"{PATTERN_CALLS}|match_regex"),
 )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
+from languages.controls import ControlSites
+from languages.messages import CONTAIN_CALLS, MessageChecks
 from languages.rust.plan import FALLBACKS, SWITCHES, create_draft, render_plan
 from languages.rust.releases import DEFAULT, PATH, RELEASES
 from languages.rust.sources import find_test_files
@@ -50,4 +53,7 @@ RUST = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    syntaxes=(parsing.RUST,),
+    controls=ControlSites(condition_calls=frozenset({"assert"})),
+    messages=MessageChecks(contain_calls=rf"{CONTAIN_CALLS}|should_panic"),
 )

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
-from languages.registry import detect_file_language
+from languages.messages import MessageChecks
+from languages.registry import find_language
 from verifiers.judge.case import AddedToken, JudgeCase
 from verifiers.judge.rules.messages import DemandedMessage
 from verifiers.judge.words import PLACEHOLDER, has_format_field, split_message
@@ -22,29 +24,7 @@ MAX_LINES_ABOVE = 4
 """Number of lines above a message on which the type of its error may be."""
 _MAX_TOKENS = 120
 """Number of tokens before a message among which its calls are searched."""
-_ERROR_TYPE = re.compile(r"[A-Z]\w*(?:Error|Exception|Warning|Failure)|Err[A-Z]\w*")
-_PANIC = re.compile(r"should_panic|\w*[Pp]anics?\w*")
-_ERROR = re.compile(r"err|\w*(?:error|exception|raise|throw|reject)\w*|getMessage|what|stderr", re.IGNORECASE)
-_REGEX_CALL = re.compile(
-    r"\w*Regexp?\w*|\w*_regex|regex|fullmatch|re_match|MatchString|MustCompile|hasMessageMatching|expectExceptionMessageMatches"
-    r"|\w*MatchesRegularExpression|match_regex"
-)
-_REGEX_KEYWORD_CALLS = frozenset({"raises", "warns"})
-"""Functions of pytest whose argument `match` is a regular expression."""
-_RE_MODULE_CALLS = frozenset({"search", "match", "compile", "findall"})
-_WILDCARD_CALLS = frozenset({"WithMessage", "fnmatch", "fnmatch_lines", "fnmatch_lines_random", "no_fnmatch_line"})
-_LITERAL_CALLS = frozenset({"escape", "QuoteMeta", "quotemeta", "preg_quote", "quote"})
-"""Functions that make a pattern of a text that it matches literally."""
-_CONTAIN_CALL = re.compile(
-    r"\w*contain\w*|includes?|assertIn|toThrow\w*|throw\w*|toMatch|rejectedWith|should_panic|\w*starts_?with|\w*ends_?with"
-    r"|assertRaisesMessage|assertWarnsMessage|expectExceptionMessage|has_?substr|in|str_contains|strstr|find|indexOf",
-    re.IGNORECASE,
-)
 _METACHARACTERS = re.compile(r"[][\\^$.|?*+(){}]")
-_NEW_TEST = frozenset(
-    {"def", "func", "fn", "fun", "function", "void", "it", "test", "describe", "Test", "TEST", "Fact"}
-)
-"""Words that begin a test; what is above them belongs to another one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +96,11 @@ class _Context:
         """Names of the calls around the string, innermost first."""
         return [self.text(at) for at in self.calls]
 
-    @property
-    def language(self) -> str:
-        return detect_file_language(self.tokens[self.start].path)
+    @cached_property
+    def checks(self) -> MessageChecks:
+        """Names by which the language of the string's file compares messages."""
+        language = find_language(self.tokens[self.start].path)
+        return language.messages if language is not None else MessageChecks()
 
     @property
     def keyword(self) -> str:
@@ -146,7 +128,7 @@ class _Context:
         for at in range(below - 1, -1, -1):
             added = self.tokens[at]
             is_near = 0 <= here.token.line - added.token.line <= MAX_LINES_ABOVE
-            if added.path != here.path or not is_near or added.token.text in _NEW_TEST:
+            if added.path != here.path or not is_near or added.token.text in self.checks.test_words:
                 return
             yield at
 
@@ -194,25 +176,29 @@ def _find_calls(tokens: Sequence[AddedToken], start: int) -> Iterator[int]:
 
 
 def _find_comparison(context: _Context) -> Comparison:
-    names = context.call_names
-    if names and names[0] in _LITERAL_CALLS:
+    names, checks = context.call_names, context.checks
+    if names and names[0] in checks.literal_calls:
         return "contain"
-    if _WILDCARD_CALLS & set(names):
+    if checks.wildcard_calls & set(names):
         return "match-wildcards"
     if _is_regex(context, names):
         return "match"
-    if any(map(_CONTAIN_CALL.fullmatch, names)) or context.text(context.end) == "in":
+    if (
+        any(re.fullmatch(checks.contain_calls, name, re.IGNORECASE) for name in names)
+        or context.text(context.end) == "in"
+    ):
         return "contain"
     return "read"
 
 
 def _is_regex(context: _Context, names: Sequence[str]) -> bool:
     """Return whether the string is a regular expression."""
-    if context.keyword == "match" and _REGEX_KEYWORD_CALLS & set(names):
+    checks = context.checks
+    if any((name, context.keyword) in checks.pattern_arguments for name in names):
         return True
-    if context.language == "python" and names and names[0] in _RE_MODULE_CALLS:
-        return context.text(context.calls[0] - 2) in {"re", "regex"}
-    return any(map(_REGEX_CALL.fullmatch, names))
+    if names and any(names[0] == function for _, function in checks.pattern_members):
+        return (context.text(context.calls[0] - 2), names[0]) in checks.pattern_members
+    return any(re.fullmatch(checks.pattern_calls, name) for name in names)
 
 
 def _find_subject(context: _Context, case: JudgeCase) -> str:
@@ -222,16 +208,17 @@ def _find_subject(context: _Context, case: JudgeCase) -> str:
     if named := next((at for at in before if _is_error_type(context, at)), None):
         return f"a message of `{context.text(named)}`"
     texts = [context.text(at) for at in statement if not context.start <= at < context.end]
-    if any(map(_PANIC.fullmatch, texts)):
+    if any(re.fullmatch(context.checks.panics, text) for text in texts):
         return "a message of a panic"
     raised = {token.text for _, token in case.gold_tokens}
     for at in context.find_above(statement.start):
         if _is_error_type(context, at) and context.text(at) in raised:
             return f"a message of `{context.text(at)}`"
-    return "a message of an error" if any(map(_ERROR.fullmatch, texts)) else "a message"
+    is_error = re.compile(context.checks.errors, re.IGNORECASE).fullmatch
+    return "a message of an error" if any(map(is_error, texts)) else "a message"
 
 
 def _is_error_type(context: _Context, at: int) -> bool:
     """Return whether a token names a type of errors; `assert.EqualError(` does not."""
     is_method = context.text(at - 1) == "." and context.text(at + 1) == "("
-    return not is_method and _ERROR_TYPE.fullmatch(context.text(at)) is not None
+    return not is_method and re.fullmatch(context.checks.error_types, context.text(at)) is not None
