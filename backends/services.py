@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from backends.sandbox.execution import ResourceLimits
+from languages.registry import get_test_seconds
 
 if TYPE_CHECKING:
     from backends.clones import CloneStore
@@ -48,9 +49,15 @@ class Services:
         """Image store of the sandbox."""
         return self.sandbox.images
 
-    def test_limits(self, *, cpu_share: float = 1.0) -> ResourceLimits:
-        """Return the limits of one test run; `cpu_share`: share of the CPUs."""
-        return self._limits(self.settings.test_timeout, cpu_share=cpu_share)
+    def test_limits(self, language: str = "", *, cpu_share: float = 1.0) -> ResourceLimits:
+        """Return the limits of one test run.
+
+        Args:
+            language: language of the tests, which may have a timeout of its own; empty for containers that run other
+                programs.
+            cpu_share: share of the CPUs.
+        """
+        return self._limits(get_test_seconds(language, self.settings.test_timeout), cpu_share=cpu_share)
 
     def build_limits(self) -> ResourceLimits:
         """Return the limits of one build step, which has more time and disk than a test run."""

@@ -128,7 +128,7 @@ def run_acceptance(
     """
     selected = find_own_test_files(tree, candidate) if candidate.source.startswith("instances:") else []
     test_files = get_language(plan.language).find_test_files(tree, plan)
-    with services.sandbox.open_pool(image, limits=services.test_limits()) as pool:
+    with services.sandbox.open_pool(image, limits=services.test_limits(plan.language)) as pool:
         first = _run_plan_tests(plan, pool, selected, selected or test_files)
         if first.exec_result.killed_by == "time" and not selected:
             selected = find_own_test_files(tree, candidate, neighbours=NEIGHBOUR_FILES)

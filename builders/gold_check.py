@@ -47,7 +47,7 @@ def check_gold_tests(
         return None
     script = render_gold_script(plan, candidate, services)
     gold_patch = services.artifacts.get(candidate.gold_patch)
-    limits = services.test_limits()
+    limits = services.test_limits(plan.language)
     limits = replace(limits, seconds=min(limits.seconds, SLOWEST_SECONDS + 3 * base_seconds))
     with services.sandbox.open_pool(image, limits=limits) as pool:
         gold = run_tests(pool, script, workdir=plan.workdir, patch=gold_patch)

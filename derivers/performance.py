@@ -110,7 +110,7 @@ def derive_performance(lineage: Lineage, services: Services) -> list[Task] | Kin
     if environment.plan.test.framework not in WORKLOAD_FRAMEWORKS:
         framework = environment.plan.test.framework
         return KindRejection(Reason.NO_WORKLOAD, f"tests of {framework} cannot be repeated")
-    with services.sandbox.open_pool(environment.image, limits=services.test_limits()) as pool:
+    with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
         return PerformanceMeasurement(lineage=lineage, services=services, pool=pool).derive()
 
 

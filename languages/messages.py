@@ -15,6 +15,8 @@ CONTAIN_CALLS = (
 class MessageChecks:
     """Names around a string in a test. Regexes fit whole names; the defaults are names that many languages share."""
 
+    has_bare_calls: bool = False
+    """Whether calls have no brackets, as in shells: names before a string on its line count as calls around it."""
     pattern_calls: str = PATTERN_CALLS
     """Regex of calls in which the string is a regular expression."""
     pattern_arguments: frozenset[tuple[str, str]] = frozenset()

@@ -105,6 +105,12 @@ def find_language(path: str) -> Language | None:
     return LANGUAGES.get(detect_file_language(path))
 
 
+def get_test_seconds(language: str, default: float) -> float:
+    """Return the timeout of a run of a language's tests. `default`: that of languages without one of their own."""
+    known = LANGUAGES.get(language)
+    return default if known is None or known.test_seconds is None else known.test_seconds
+
+
 @cache
 def syntaxes_by_suffix() -> dict[str, tuple[Language, Syntax]]:
     """Return suffix of a file -> its language and grammar, for languages that have one."""

@@ -15,7 +15,7 @@ from backends.tree import CommitTree
 from core.config import Settings
 from evaluation.reports.outcomes import EvaluationReport
 from languages.paths import is_test_file
-from languages.registry import detect_file_language, get_language
+from languages.registry import detect_file_language, get_language, get_test_seconds
 from taskdb.records import Candidate, Environment
 
 PACKAGE_ROOTS = ("src/", "lib/", "python/")
@@ -38,8 +38,9 @@ def select_eval_files(
         changed_tests = [path for path in test_files if detect_file_language(path) == candidate.language]
     if candidate.source.startswith("instances:") and changed_tests:
         return tuple(sorted(_drop_files_without_tests(changed_tests, candidate, tree)))
+    limit = get_test_seconds(environment.plan.language, settings.test_timeout)
     # Twice leaves half of the time for the other runs, with some of the files.
-    if environment.test_seconds <= min(settings.test_timeout / 2, settings.budget_seconds / 4):
+    if environment.test_seconds <= min(limit / 2, settings.budget_seconds / 4):
         return ()
     return tuple(sorted({*changed_tests, *find_importers(tree, candidate.base_commit, candidate.gold_files)}))
 

@@ -22,7 +22,9 @@ MAX_RESTORED_FILES = 10
 @contextmanager
 def open_task_evaluator(task: Task, services: Services, *, cpu_share: float = 1.0) -> Iterator[Evaluator]:
     """Open an evaluator with the task's own image and script, for any number of runs."""
-    with services.sandbox.open_pool(task.image, limits=services.test_limits(cpu_share=cpu_share)) as pool:
+    with services.sandbox.open_pool(
+        task.image, limits=services.test_limits(task.language, cpu_share=cpu_share)
+    ) as pool:
         yield Evaluator(
             services=services,
             pool=pool,

@@ -173,6 +173,7 @@ def measure_strength(
     runner = EditRunner(
         services=services,
         image=task.image,
+        language=task.language,
         workdir=task.require_plan().workdir,
         script=services.artifacts.get_text(task.require_script()),
         gold_patch=services.artifacts.get(task.gold_patch),
@@ -217,6 +218,7 @@ class EditRunner:
 
     services: Services
     image: str
+    language: str
     workdir: str
     script: str
     gold_patch: bytes
@@ -229,7 +231,7 @@ class EditRunner:
         """Run the tests once with each edit."""
         if not edits:
             return []
-        services, limits = self.services, self.services.test_limits()
+        services, limits = self.services, self.services.test_limits(self.language)
         seconds = min(limits.seconds, SHORT_RUN_SECONDS + 4 * self.test_seconds)  # a mutant may run for ever
         jobs = [self._make_job(concatenate_patches(self.gold_patch, draft.patch), advance) for _, draft in edits]
         results = run_parallel(

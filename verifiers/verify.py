@@ -71,7 +71,7 @@ def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
     """
     started = time.perf_counter()
     environment = lineage.require_environment()
-    with services.sandbox.open_pool(environment.image, limits=services.test_limits()) as pool:
+    with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
         verifier = CandidateVerifier(
             candidate=lineage.candidate,
             tests=lineage.tests,

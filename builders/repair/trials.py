@@ -75,7 +75,8 @@ def find_helpful_trial(case: RepairCase, observation: Observation) -> Trial | No
     trials = list(list_trials(patches, tree, candidate, dict(plan.env).get("TZ", "")))
     if not trials:
         return None
-    limits = replace(services.test_limits(), seconds=min(services.test_limits().seconds, MAX_SECONDS))
+    limits = services.test_limits(plan.language)
+    limits = replace(limits, seconds=min(limits.seconds, MAX_SECONDS))
     files = list_gold_files(candidate)
     with services.sandbox.open_pool(observation.image, limits=limits) as pool:
         for at, trial in enumerate(trials, 1):

@@ -104,7 +104,7 @@ def _derive_task(
         names = " on top of ".join(part.candidate.name for part in reversed(parts))
         return KindRejection(Reason.DOES_NOT_APPLY, f"{names}: {error}")
     environment = chain.oldest.require_environment()
-    with services.sandbox.open_pool(environment.image, limits=services.test_limits()) as pool:
+    with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
         evaluation = ChainEvaluation(chain=chain, services=services, pool=pool)
         if rejection := evaluation.find_rejection():
             return rejection

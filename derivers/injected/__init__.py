@@ -46,7 +46,7 @@ def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRe
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
     hideable = find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
     files = _select_test_files(lineage, services, hideable)
-    with services.sandbox.open_pool(environment.image, limits=services.test_limits()) as pool:
+    with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
         search = BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
         passing = search.run_base()
     if search.base_result is None or len(passing) < 2:
@@ -58,7 +58,10 @@ def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRe
     if not bugs:
         detail = f"no mutation operator applies to the covered lines of {len(contents)} files"
         return KindRejection(Reason.NO_MUTABLE_CODE, detail)
-    limits = replace(services.test_limits(), seconds=compute_timeout(search, search.base_result.test_seconds))
+    limits = replace(
+        services.test_limits(environment.plan.language),
+        seconds=compute_timeout(search, search.base_result.test_seconds),
+    )
     with services.sandbox.open_pool(environment.image, limits=limits) as pool:
         search.pool = pool
         detected = search.detect_bugs(bugs, contents.__getitem__, passing)
@@ -69,8 +72,9 @@ def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRe
 
 def _select_test_files(lineage: Lineage, services: Services, hideable: frozenset[str]) -> tuple[str, ...]:
     """Return the test files to run: empty, for the whole suite, where time allows; else those of the verification."""
-    seconds, settings = lineage.require_environment().test_seconds, services.settings
-    if seconds * MAX_TEST_RUNS <= settings.budget_seconds and seconds <= settings.test_timeout / 2:
+    environment = lineage.require_environment()
+    seconds, limit = environment.test_seconds, services.test_limits(environment.plan.language).seconds
+    if seconds * MAX_TEST_RUNS <= services.settings.budget_seconds and seconds <= limit / 2:
         return ()
     chosen = lineage.require_verification().eval_files or lineage.tests.files
     return tuple(sorted(hideable & set(chosen)))

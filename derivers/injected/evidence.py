@@ -74,7 +74,7 @@ def verify_injection(
     image = services.source_images.build(plan, candidate, patches.setup_patch)
     if image is None:
         return Reason.NO_IMAGE
-    with services.sandbox.open_pool(image.name, limits=services.test_limits()) as pool:
+    with services.sandbox.open_pool(image.name, limits=services.test_limits(plan.language)) as pool:
 
         def build_evaluator(beside: Sequence[str]) -> Evaluator:
             script = render_plan_script(

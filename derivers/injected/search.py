@@ -164,7 +164,8 @@ def find_hideable_files(paths: Iterable[str]) -> frozenset[str]:
 
 def compute_timeout(search: BugSearch, seconds: float) -> float:
     """Return the time limit of a run with a bug, in seconds, from the duration of the run without it."""
-    return min(search.services.settings.test_timeout, TIMEOUT_FACTOR * seconds + TIMEOUT_EXTRA_SECONDS)
+    language = search.lineage.require_environment().plan.language
+    return min(search.services.test_limits(language).seconds, TIMEOUT_FACTOR * seconds + TIMEOUT_EXTRA_SECONDS)
 
 
 def _list_passing(report: EvaluationReport | None) -> frozenset[TestId]:

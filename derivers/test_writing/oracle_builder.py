@@ -128,7 +128,9 @@ class WritingOracleBuilder:
         """Return the change's tests, read like any submission."""
         patch = self.services.artifacts.get(self.lineage.tests.patch)
         environment = self.lineage.require_environment()
-        with self.services.sandbox.open_pool(environment.image, limits=self.services.test_limits()) as pool:
+        with self.services.sandbox.open_pool(
+            environment.image, limits=self.services.test_limits(environment.plan.language)
+        ) as pool:
             submitted = read_submitted_patch(pool, environment.plan.workdir, patch)
         if submitted is None:
             return KindRejection(Reason.NOT_ONLY_TESTS, "the test patch does not apply alone")

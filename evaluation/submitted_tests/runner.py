@@ -156,7 +156,7 @@ class SubmittedTestsRunner:
 
         `seconds`: duration of these tests without coverage.
         """
-        limits = self.target.services.test_limits()
+        limits = self.target.services.test_limits(self.target.language)
         limits = replace(limits, seconds=min(limits.seconds, SHORT_RUN_SECONDS + COVERAGE_SLOWDOWN * seconds))
         job = self._make_job(self._render_script(b"", files), self.target.gold_patch, collect_lines=True)
         return self._run_jobs([job], limits)[0]
@@ -211,10 +211,12 @@ class SubmittedTestsRunner:
         self, jobs: Sequence[PoolJob[EvaluationResult]], limits: ResourceLimits | None = None
     ) -> list[EvaluationResult]:
         services = self.target.services
-        results = run_parallel(services.sandbox, self.target.image, limits or services.test_limits(), jobs)
+        results = run_parallel(
+            services.sandbox, self.target.image, limits or services.test_limits(self.target.language), jobs
+        )
         self.seconds = max(self.seconds, *(result.exec_result.seconds for result in results), 0.0)
         return results
 
     def _reduce_limits(self) -> ResourceLimits:
-        limits = self.target.services.test_limits()
+        limits = self.target.services.test_limits(self.target.language)
         return replace(limits, seconds=min(limits.seconds, SHORT_RUN_SECONDS + 4 * self.seconds))

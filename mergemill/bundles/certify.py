@@ -82,7 +82,7 @@ def _certify_task(bundled: BundledTask, folder: Path, services: Services, machin
 
 def describe_limits(task: Task, services: Services) -> list[str]:
     """Return the limits of every run and the origin of the image, one line each."""
-    limits = services.test_limits()
+    limits = services.test_limits(task.language)
     lines = [
         f"{limits.cpus} cpus, {limits.memory_mb} MB of memory, {limits.seconds:.0f} s for one run",
         "fresh containers without network",

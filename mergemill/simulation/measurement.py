@@ -201,7 +201,7 @@ class SimulatorMeasuring:
         """Return which tests pass in a run of their own, for a score that has only their share."""
         services = self._grader.open_services(task)
         script = services.artifacts.get_text(task.require_script())
-        with services.sandbox.open_pool(task.image, limits=services.test_limits()) as pool:
+        with services.sandbox.open_pool(task.image, limits=services.test_limits(task.language)) as pool:
             result = run_tests(pool, script, workdir=task.require_plan().workdir, patch=content, last=True)
         if result.infrastructure_error:
             return {}

@@ -7,11 +7,15 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from backends.git import GitRepository
 from builders.build import build
+from derivers.review.locations import list_patched_sources
+from evaluation.controls.blocks import find_blocks, parse_test_file
+from evaluation.controls.forms import list_edits
 from languages import paths, registry
 from languages.registry import LANGUAGES
 from taskdb.records import Environment, Verification
@@ -19,6 +23,9 @@ from taskdb.records.lineage import Lineage
 from tests import records
 from tests.containers import make_services
 from tests.helpers import TinyRepo
+from tests.verifiers.judge.test_rules import make_case, make_patch
+from verifiers.judge.assess import assess
+from verifiers.judge.completion import complete_by_rules
 from verifiers.verify import verify
 
 ROOT = Path(__file__).parents[2]
@@ -64,6 +71,48 @@ def test_files_of_a_new_language_are_classified_everywhere() -> None:
     assert not paths.is_source("t/greet.t.sh")
 
 
+@pytest.mark.usefixtures("shell")
+def test_tests_of_a_new_language_are_sabotaged() -> None:
+    file = parse_test_file("t/greet.t.sh", BEFORE["t/greet.t.sh"].encode())
+    assert file is not None
+    (block,) = find_blocks(file)
+    edits = list_edits(file, block, frozenset(), Random(1))
+    changed = [(file.source[edit.start : edit.end].decode(), edit.text) for edit in edits]
+    assert changed[0][0] == '"Hello Ada"'
+    assert (" = ", " != ") in changed
+    assert len(changed) == 2, "titles of tests are no values"
+
+
+@pytest.mark.usefixtures("shell")
+@pytest.mark.parametrize(("call", "comparison"), [("grep -q", "contain"), ("egrep -q", "match the regular expression")])
+def test_the_judge_reads_the_messages_that_tests_of_a_new_language_expect(call: str, comparison: str) -> None:
+    text = "nobody of that .* is here" if call == "egrep -q" else "nobody of that name is here"
+    case = make_case(
+        gold=make_patch("greet.sh", "greet() {", f'+  echo "{text}" >&2'),
+        tests=make_patch("t/greet.t.sh", f'+greet 2>&1 | {call} "{text}" && echo "ok 2 - nobody"'),
+    )
+    completion = complete_by_rules(case, assess(case))
+    assert f"- A message must {comparison} `{text}`." in completion.addition.splitlines()
+
+
+@pytest.mark.usefixtures("shell")
+def test_a_review_places_faults_in_lines_of_a_new_language() -> None:
+    old = ["#!/bin/sh", "# Greet.", ". ./words.sh", "greet() {", '  echo "Hello $1"', "}"]
+    patch = make_patch("greet.sh", *[f"-{line}" for line in old[:5]], '+  echo "Hello ${1:-you}"', old[5])
+    (source,) = list_patched_sources(patch)
+    (location,) = source.find_locations("\n".join(old) + "\n")
+    assert location.lines == (1, 4, 5), "neither the comment nor the file that is read"
+    patch = make_patch("greet.sh", old[5], "+leave() {", '+  echo "Bye"', "+}")
+    (source,) = list_patched_sources(patch)
+    assert not source.find_locations("}\n"), "an added function is no fault of the old lines"
+
+
+@pytest.mark.usefixtures("shell")
+def test_a_language_has_a_timeout_of_its_own(tmp_path: Path) -> None:
+    services = make_services(tmp_path, test_timeout=100)
+    assert [services.test_limits(name).seconds for name in ("shell", "python", "")] == [300, 100, 100]
+
+
 @pytest.mark.docker
 @pytest.mark.usefixtures("shell")
 def test_a_change_in_a_new_language_is_built_and_verified(tmp_path: Path) -> None:
@@ -90,6 +139,7 @@ def test_a_change_in_a_new_language_is_built_and_verified(tmp_path: Path) -> Non
     assert isinstance(verification, Verification), verification
     assert [test for test, _ in verification.FAIL_TO_PASS] == ["t/greet.t.sh::nobody"]
     assert verification.PASS_TO_PASS == ("t/greet.t.sh::a name",)
+    assert verification.controls == ("t/greet.t.sh::nobody",)
 
 
 @pytest.mark.parametrize("name", sorted(LANGUAGES))
@@ -97,6 +147,14 @@ def test_a_language_is_registered_under_its_name_and_has_a_row_in_the_docs(name:
     language = registry.get_language(name)
     assert language.name == name
     assert f"| {language.title} |" in (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(LANGUAGES))
+def test_languages_without_a_grammar_have_no_controls_in_the_docs(name: str) -> None:
+    language = registry.get_language(name)
+    page = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
+    row = page[page.index(f"| {language.title} |") :].partition("\n")[0]
+    assert ("no controls" in row) == (not language.syntaxes)
 
 
 def test_suffixes_and_framework_names_are_unique() -> None:

@@ -44,7 +44,7 @@ def grade(task: Task, services: Services, submission: bytes) -> Score:
         return tests_score.model_copy(
             update={"parts": {"expert_ratio": oracle.ratio}} if tests_score.value is not None else {}
         )
-    with services.sandbox.open_pool(task.image, limits=services.test_limits()) as pool:
+    with services.sandbox.open_pool(task.image, limits=services.test_limits(task.language)) as pool:
         timings = measure_interleaved(
             pool,
             services.artifacts.get_text(oracle.workload),

@@ -109,7 +109,9 @@ class _TestWritingGrader:
         """Return the submission, or the reason it cannot be read."""
         if not self.submission.strip():
             return "the patch is empty"
-        with self.services.sandbox.open_pool(self.task.image, limits=self.services.test_limits()) as pool:
+        with self.services.sandbox.open_pool(
+            self.task.image, limits=self.services.test_limits(self.task.language)
+        ) as pool:
             result = read_submitted_patch(pool, self.task.require_plan().workdir, self.submission)
         return result or "the patch does not apply"
 

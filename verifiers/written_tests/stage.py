@@ -114,7 +114,8 @@ class _WrittenTestsVerifier:
             return objection
         tests = self._store_tests(files)
         environment = self.lineage.require_environment()
-        with self.services.sandbox.open_pool(environment.image, limits=self.services.test_limits()) as pool:
+        limits = self.services.test_limits(environment.plan.language)
+        with self.services.sandbox.open_pool(environment.image, limits=limits) as pool:
             verifier = CandidateVerifier(
                 candidate=candidate,
                 tests=tests,
@@ -177,6 +178,7 @@ class _WrittenTestsVerifier:
         runner = EditRunner(
             services=self.services,
             image=environment.image,
+            language=environment.plan.language,
             workdir=environment.plan.workdir,
             script=self.services.artifacts.get_text(verification.eval_script),
             gold_patch=self._gold_patch,

@@ -89,7 +89,10 @@ class _Context:
         end = next(at for at in range(start, len(tokens)) if tokens[at].token is last) + 1
         if use := _find_use(tokens, start, end):
             start, end = use, use + 1
-        return cls(tokens, start, end, tuple(_find_calls(tokens, start)))
+        calls = tuple(_find_calls(tokens, start))
+        if not calls and _get_checks(tokens[start].path).has_bare_calls:
+            calls = tuple(_find_names_before(tokens, start))
+        return cls(tokens, start, end, calls)
 
     @property
     def call_names(self) -> list[str]:
@@ -99,8 +102,7 @@ class _Context:
     @cached_property
     def checks(self) -> MessageChecks:
         """Names by which the language of the string's file compares messages."""
-        language = find_language(self.tokens[self.start].path)
-        return language.messages if language is not None else MessageChecks()
+        return _get_checks(self.tokens[self.start].path)
 
     @property
     def keyword(self) -> str:
@@ -135,6 +137,21 @@ class _Context:
     def _is_on_line(self, at: int, other: AddedToken) -> bool:
         added = self.tokens[at]
         return added.path == other.path and added.token.line == other.token.line
+
+
+def _get_checks(path: str) -> MessageChecks:
+    language = find_language(path)
+    return language.messages if language is not None else MessageChecks()
+
+
+def _find_names_before(tokens: Sequence[AddedToken], start: int) -> Iterator[int]:
+    """Yield the indexes of the names before a token on its line, nearest first."""
+    here = tokens[start]
+    for at in range(start - 1, -1, -1):
+        if tokens[at].path != here.path or tokens[at].token.line != here.token.line:
+            return
+        if tokens[at].token.category == "name":
+            yield at
 
 
 def _find_use(tokens: Sequence[AddedToken], start: int, end: int) -> int | None:
