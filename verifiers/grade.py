@@ -12,11 +12,9 @@ from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from evaluation.runner.run import EvaluationResult
 from guest.controls import blind
 from guest.reports.canaries import find_tampering
+from guest.reports.entries import name_restored_files
 from taskdb.records import RunVariant, Score, Task, TestId
 from verifiers.conditions import AS_VERIFIED, Conditions
-
-MAX_RESTORED_FILES = 10
-"""Protected files that an explanation names."""
 
 
 @contextmanager
@@ -185,8 +183,5 @@ class _Grading:
 def describe_patch(result: EvaluationResult) -> str:
     """Return which repairs the submission's patch needed, and which of its files were put back, to end a line with."""
     repairs = f"; applied after: {', '.join(result.repairs)}" if result.repairs else ""
-    if not result.restored_files:
-        return repairs
-    named = [ascii(path)[1:-1] for path in result.restored_files[:MAX_RESTORED_FILES]]
-    more = len(result.restored_files) - len(named)
-    return f"{repairs}; put back or removed, as protected: {', '.join(named)}" + (f" and {more} more" if more else "")
+    restored = name_restored_files(result.restored_files)
+    return f"{repairs}; {restored}" if restored else repairs

@@ -19,6 +19,7 @@ from backends.sandbox.base import ContainerPool
 from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.script.render import extract_config_patch, render_plan_script
 from guest.harness import HARNESS_FOLDER
+from guest.scoring.timing import order_runs
 from taskdb.records import BuildPlan, TestId
 
 Clock = Literal["cpu", "wall"]
@@ -187,12 +188,10 @@ def measure_interleaved(
         runs: samples of each tree that count.
     """
     samples: list[list[WorkloadSample]] = [[] for _ in patches]
-    for number in range(runs + 1):
-        order = range(len(patches)) if number % 2 else reversed(range(len(patches)))
-        for tree in order:
-            sample = run_workload(pool, script, tests, workdir=workdir, patch=patches[tree])
-            if sample.invalid_reason or sample.infrastructure_error:
-                return sample
-            if number:
-                samples[tree].append(sample)
+    for tree, counts in order_runs(len(patches), runs):
+        sample = run_workload(pool, script, tests, workdir=workdir, patch=patches[tree])
+        if sample.invalid_reason or sample.infrastructure_error:
+            return sample
+        if counts:
+            samples[tree].append(sample)
     return samples

@@ -24,19 +24,14 @@ from core.errors import InputError
 from core.templates import make_environment
 from evaluation.reports.converter import pack_converter
 from guest.harness import HARNESS_FOLDER
+from guest.reports.entries import MAX_LIST_BYTES
+from guest.reports.junit import MAX_REPORT_BYTES
 from languages.paths import is_config, list_config_patterns, list_protected_patterns
 from languages.registry import frameworks_by_name
 from taskdb.records import BuildPlan, TestCommand
 
 TESTS_UID = 1000
 """Uid and gid of `mergemill`, which owns the tree and runs the tests in every image."""
-
-REPORT_BYTES = 40 * 1024 * 1024
-"""Bytes read of a JUnit report; the rest is dropped. With the names of the tree's files it fits into what is collected
-from a container."""
-
-KNOWN_BYTES = 16 * 1024 * 1024
-"""Bytes of the list of the tree's files."""
 
 CONVERT_SECONDS = 120
 """Time limit for converting the runner's own report to the canonical form."""
@@ -135,8 +130,8 @@ def render_script(
 
 _FIXED_VALUES = {
     "uid": TESTS_UID,
-    "report_bytes": REPORT_BYTES,
-    "known_bytes": KNOWN_BYTES,
+    "report_bytes": MAX_REPORT_BYTES,
+    "known_bytes": MAX_LIST_BYTES,
     "convert_seconds": CONVERT_SECONDS,
     "shadowing": SHADOWING_PATTERNS,
     "runner_modules": RUNNER_MODULES,

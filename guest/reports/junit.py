@@ -16,6 +16,9 @@ from xml.etree import ElementTree as ET
 STATUSES = ("passed", "xfailed", "skipped", "failed", "error")
 """Statuses of a test, from the best to the worst."""
 
+MAX_REPORT_BYTES = 40 * 1024 * 1024
+"""Bytes read of a report; the rest is dropped. With the names of the tree's files it fits into what is collected from
+a container."""
 MAX_TESTS = 500_000
 MAX_ELEMENTS, MAX_DEPTH = 5_000_000, 1_000
 MAX_CLASSNAME = 2_000

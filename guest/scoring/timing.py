@@ -7,13 +7,23 @@ Bundles contain a copy of this file, so it needs Python 3.9 and the standard lib
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 RUNS_PER_TREE = 5
 """Times measured for each tree; five against five without overlap give p = 1/252."""
 
 ALPHA = 0.01
+
+
+def order_runs(trees: int, runs: int) -> Iterator[tuple[int, bool]]:
+    """Yield the number of the tree of each run, and whether its time counts: the first run of each tree is a warm-up.
+
+    The trees take turns, forwards and backwards, so that a machine that becomes slower favours none.
+    """
+    for number in range(runs + 1):
+        for tree in range(trees) if number % 2 else reversed(range(trees)):
+            yield tree, number > 0
 
 
 def compute_p_value(slower: Sequence[float], faster: Sequence[float]) -> float:

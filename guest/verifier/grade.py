@@ -39,7 +39,7 @@ if __name__ == "__main__":
 
 from guest.controls import blind  # noqa: E402
 from guest.reports import canaries, junit  # noqa: E402
-from guest.reports.entries import split_entries  # noqa: E402
+from guest.reports.entries import MAX_LIST_BYTES, name_restored_files, split_entries  # noqa: E402
 
 HOME = "/home/mergemill"
 UID = 1000
@@ -49,11 +49,8 @@ STATE_FILE = "image_state.json"
 SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/var/lock")  # noqa: S108 - every user can write there
 CLOCK_TICK = 0.02  # seconds after which the kernel gives a change another time
 HEAD_BYTES, TAIL_BYTES = 64 * 1024, 192 * 1024
-MAX_REPORT = 40 * 1024 * 1024
 MAX_PATCH = 64 * 1024 * 1024
-MAX_ENTRIES = 16 * 1024 * 1024  # bytes of a list that eval.sh wrote
 MAX_REASONS = 20  # against grading in a container that the output names
-MAX_RESTORED_FILES = 10  # protected files that the output names
 
 
 TreeEntry = Tuple[Optional[Tuple[int, int]], Optional[Set[str]]]
@@ -300,7 +297,7 @@ def delete(path: str) -> None:
 
 def read_entries(report: str, name: str) -> List[str]:
     """Return the entries of a file that eval.sh wrote, separated by lines or NULs; [] when it is absent."""
-    return split_entries(read_bytes(report, name, MAX_ENTRIES) or b"")
+    return split_entries(read_bytes(report, name, MAX_LIST_BYTES) or b"")
 
 
 def read_bytes(report: str, name: str, limit: int) -> Optional[bytes]:
@@ -314,7 +311,7 @@ def read_bytes(report: str, name: str, limit: int) -> Optional[bytes]:
 
 def read_report(report: str) -> Optional[junit.JUnitReport]:
     """Return the `JUnitReport` of the run whose report folder is `report`; None if it left none that can be read."""
-    content = read_bytes(report, "junit.xml", MAX_REPORT)
+    content = read_bytes(report, "junit.xml", junit.MAX_REPORT_BYTES)
     if content is None:
         return None
     try:
@@ -325,7 +322,7 @@ def read_report(report: str) -> Optional[junit.JUnitReport]:
 
 def read_canaries(report: str) -> Dict[str, str]:
     """Return file -> required status of the canaries that eval.sh added."""
-    return canaries.parse_canary_list(read_bytes(report, "canaries", MAX_ENTRIES) or b"")
+    return canaries.parse_canary_list(read_bytes(report, "canaries", MAX_LIST_BYTES) or b"")
 
 
 def has_forged_canary(report: str, statuses: Mapping[str, str]) -> bool:
@@ -358,10 +355,8 @@ def print_restored_files(report: str, record: str) -> None:
     names = set(read_entries(report, "restored"))
     if os.path.isdir(record):
         names.intersection_update(read_entries(record, "touched"))
-    shown = [ascii(name)[1:-1] for name in sorted(names)[:MAX_RESTORED_FILES]]
-    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     if names:
-        print("put back or removed, as protected: {}{}".format(", ".join(shown), more))
+        print(name_restored_files(names))
 
 
 def draw_evaluations() -> List[blind.Evaluation]:

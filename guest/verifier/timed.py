@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from guest.scoring.timing import RUNS_PER_TREE, is_faster
+from guest.scoring.timing import RUNS_PER_TREE, is_faster, order_runs
 from guest.verifier import grade
 from guest.verifier.kind_score import KindScore
 from guest.verifier.tree_runs import TreeRun, TreeRunner
@@ -47,15 +47,13 @@ def measure_trees(
 ) -> list[list[float]] | str:
     """Return the seconds of the workload on each tree, measured in turn after a warm-up, or why they are void."""
     seconds: list[list[float]] = [[] for _ in patches]
-    for number in range(RUNS_PER_TREE + 1):
-        order = range(len(patches)) if number % 2 else reversed(range(len(patches)))
-        for tree in order:
-            run = runner.run(script, patch=patches[tree])
-            if reason := _find_invalid_reason(run, task["workload_tests"]):
-                return reason
-            if number:
-                use_wall = task["clock"] == "wall" or run.cpu_seconds is None
-                seconds[tree].append(run.wall_seconds if use_wall else run.cpu_seconds or 0.0)
+    for tree, counts in order_runs(len(patches), RUNS_PER_TREE):
+        run = runner.run(script, patch=patches[tree])
+        if reason := _find_invalid_reason(run, task["workload_tests"]):
+            return reason
+        if counts:
+            use_wall = task["clock"] == "wall" or run.cpu_seconds is None
+            seconds[tree].append(run.wall_seconds if use_wall else run.cpu_seconds or 0.0)
     return seconds
 
 

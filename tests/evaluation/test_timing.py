@@ -12,6 +12,7 @@ from guest.scoring.timing import (
     compute_guaranteed_speedup,
     compute_p_value,
     compute_speedup,
+    order_runs,
 )
 
 BASE = [2.0, 2.1, 2.05, 1.95, 2.2]
@@ -52,3 +53,7 @@ def test_the_p_value_is_that_of_scipy(seed: int) -> None:
     faster = [random.choice([0.5, 1.0, 1.5, random.random()]) for _ in range(random.randint(1, 6))]
     expected = mannwhitneyu(slower, faster, alternative="greater", method="exact").pvalue
     assert compute_p_value(slower, faster) == pytest.approx(expected)
+
+
+def test_trees_take_turns_after_a_first_run_of_each() -> None:
+    assert list(order_runs(2, 2)) == [(1, False), (0, False), (0, True), (1, True), (1, True), (0, True)]
