@@ -14,7 +14,7 @@ from mergemill_client.worlds import RemoteWorldEnvironment, WorldConnection, Wor
 
 from backends.sandbox.docker import DockerSandbox
 from tests.grading_server import serve_answers
-from tests.mergemill.world_service.test_episodes import kill_container
+from tests.mergemill.worlds.service.test_episodes import kill_container
 from tests.world_service import RunningService, open_in_container, serve_worlds, solve
 from tests.worlds.conftest import world_image, world_sandbox  # noqa: F401 - fixtures
 from worlds.examples.loading import load_example_scenarios

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import make_command_environment, run_mergemill
-from tests.mergemill.test_disk import small_disk
+from tests.mergemill.pipeline.test_disk import small_disk
 from tests.samplers.conftest import BUGFIX
 from tests.samplers.scripted_model import Call, ModelRequest, ScriptedModel, Turn
 from tests.samplers.test_sampling import FIX, SUBMIT, read_rollouts, run_command, sample

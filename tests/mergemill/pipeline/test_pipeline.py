@@ -28,7 +28,7 @@ from tests.mergemill.stages import FakeMinedChange, FakeStages, mine_changes, ru
 from tests.records import make_rejection
 from tests.scopes import make_scope
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def summarize(folder: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from exporters.manifest import check_manifest
 from tests.cli import run_mergemill, run_with_closed_pipe
-from tests.mergemill.test_closed_pipe import IMAGE_COMMANDS
+from tests.mergemill.cli.test_closed_pipe import IMAGE_COMMANDS
 from tests.sample import make_sample
 
 NAME = "ada__greet-3.bugfix"

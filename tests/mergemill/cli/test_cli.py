@@ -28,7 +28,7 @@ from tests.helpers import TinyRepo
 from tests.sample import make_sample
 from tests.taskdb.chains import add_chain
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.fixture(scope="module")

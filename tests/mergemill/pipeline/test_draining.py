@@ -19,7 +19,7 @@ from tests.cli import make_command_environment, run_mergemill
 from tests.mergemill.stages import FakeStages, mine_changes, run
 from tests.sample import make_sample
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 COMMAND = """
 import sys, time

@@ -18,7 +18,7 @@ from mergemill.operations.leftovers import GRACE_SECONDS, find_leftovers
 from tests.cli import make_command_environment, run_mergemill
 from tests.sample import make_sample
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HALF = "0123456789abcdef" * 2
 
 SCRATCH = """
