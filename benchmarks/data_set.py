@@ -107,8 +107,12 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--scaffold", default=SCAFFOLDS)
     parser.add_argument("--character", default=",".join(CHARACTERS))
     parser.add_argument("--workers", default="2")
-    parser.add_argument("--page", type=Path, help="page for a table of scaffolds and tasks, such as docs/scaffolds.md")
-    parser.add_argument("--effects", type=Path, help="page for a table of rules, such as docs/selection.md")
+    parser.add_argument(
+        "--page", type=Path, help="page for a table of scaffolds and tasks, such as docs/guide/agents/scaffolds.md"
+    )
+    parser.add_argument(
+        "--effects", type=Path, help="page for a table of rules, such as docs/guide/agents/selection.md"
+    )
     return parser.parse_args(arguments)
 
 

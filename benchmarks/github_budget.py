@@ -2,7 +2,7 @@
 
 It runs against the emulator of the tests, whose costs follow GitHub's documented formula:
 `python -m benchmarks.github_budget [N]`. The figures of other tools were measured on a listing or counted in their code
-(docs/mine.md).
+(docs/guide/mine/mine.md).
 """
 
 from __future__ import annotations

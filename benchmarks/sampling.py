@@ -162,7 +162,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rollouts", type=int, default=12, help="of each round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--page", type=Path, help="a page into which the result is written, such as docs/rollouts.md")
+    parser.add_argument(
+        "--page", type=Path, help="a page into which the result is written, such as docs/guide/agents/rollouts.md"
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         copy = shutil.copytree(options.db.parent, Path(folder) / "copy")

@@ -53,7 +53,7 @@ from tests.taskdb.conftest import PostgresServer, find_programs
 MOST_MILLISECONDS = 20.0
 MOST_MEMORY_RATIO = 1.2
 TASK_SECONDS = 105.0
-"""Wall seconds of a certified task in one worker, measured by benchmarks.cost (docs/measured.md)."""
+"""Wall seconds of a certified task in one worker, measured by benchmarks.cost (docs/evidence/measured.md)."""
 SOURCE = "git:greet"
 WORKERS = (1, 2, 4)
 SAMPLES = ("greet", "salute", "hail", "cheer")

@@ -1,6 +1,7 @@
 """Simulate what the order in which a trainer takes rollouts costs, and which rollouts it prefers.
 
-    python -m benchmarks.windowed_queue [--running 1000] [--rollouts 20000] [--seed 0] [--page docs/objectives.md]
+    python -m benchmarks.windowed_queue [--running 1000] [--rollouts 20000] [--seed 0]
+        [--page docs/guide/agents/objectives.md]
 
 The queue is `mergemill_client.queue.WindowedQueue` itself (on PYTHONPATH: `client`), time is simulated. Latencies are
 log-normal with mean 1, but one in a hundred is 50. The trainer takes at once whatever the queue gives it, so all

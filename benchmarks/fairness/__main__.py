@@ -1,6 +1,6 @@
 """Grade honest submissions to small tasks, and print how many of them were refused.
 
-    python -m benchmarks.fairness [--languages python,go] [--workers 2] [--page docs/fairness.md]
+    python -m benchmarks.fairness [--languages python,go] [--workers 2] [--page docs/evidence/fairness.md]
 
 One task per language is made by the command line, certification included; Docker is needed. A submission is refused
 unless it earns 1. `--page` writes the table between the marks of a page; without all languages it is not written.

@@ -1,6 +1,7 @@
 """Measure which flaky tests are caught by 3, 5 and 10 repeats, and which slip into certificates.
 
-    python -m benchmarks.flaky [--projects 8] [--copies 5] [--simulated 4000] [--seed 0] [--page docs/measured.md]
+    python -m benchmarks.flaky [--projects 8] [--copies 5] [--simulated 4000] [--seed 0]
+        [--page docs/evidence/measured.md]
 
 Two tables are printed, in percent with Wilson's 95 % intervals: tests verified in containers, and simulated outcomes
 that the same code compares. Both take the first 3 and 5 of 10 repeats. Names, order of files and simulated outcomes

@@ -61,7 +61,9 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--pause", type=float, default=0.5, help="seconds between two tokens of a stream")
     parser.add_argument("--no-litellm", action="store_true")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--page", type=Path, help="a page into which the result is written, such as docs/gateway.md")
+    parser.add_argument(
+        "--page", type=Path, help="a page into which the result is written, such as docs/guide/agents/gateway.md"
+    )
     parser.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
     return parser.parse_args(arguments)
 

@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="fit to all rows and write the judge's weights")
     parser.add_argument("--shipped", action="store_true", help="judge by the written weights")
     parser.add_argument(
-        "--llm", metavar="URL", help="ask the model at this address, too (its other settings: see docs/cli.md)"
+        "--llm", metavar="URL", help="ask the model at this address, too (its other settings: docs/reference/cli.md)"
     )
     parser.add_argument("--model", metavar="NAME")
     options = parser.parse_args()

@@ -2,5 +2,5 @@
 
     python -m benchmarks.loop --out DIR [--small]
 
-docs/training.md describes the stages and has the figures.
+docs/guide/agents/training.md describes the stages and has the figures.
 """

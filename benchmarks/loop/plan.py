@@ -1,4 +1,4 @@
-"""Sizes of the loop: the one whose figures are in docs/training.md, and a small one that shows that all parts fit."""
+"""Sizes of the loop: that of the figures in docs/guide/agents/training.md, and a small one that runs all parts."""
 
 from __future__ import annotations
 

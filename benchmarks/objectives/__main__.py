@@ -1,6 +1,7 @@
 """Measure how many batches objectives need until a policy has learned a token that is unlikely at first.
 
-    python -m benchmarks.objectives [--seeds 10] [--learning-rates 0.003 0.01 ...] [--page docs/objectives.md]
+    python -m benchmarks.objectives [--seeds 10] [--learning-rates 0.003 0.01 ...]
+        [--page docs/guide/agents/objectives.md]
 
 Each objective runs with each learning rate of Adam, as none is known to be best for all of them; and with and without
 rewards by luck. Needs torch (on PYTHONPATH: `client`), no GPU; some minutes with the defaults.

@@ -2,7 +2,7 @@
 
 measure   read stage times, outcomes and sizes of real runs from their databases, and write a profile
 simulate  simulate one plan: hours, dollars, terabytes, utilisation, bottleneck
-answers   simulate the plans of docs/scale.md and write its tables
+answers   simulate the plans of docs/evidence/scale.md and write its tables
 check     run changes for real with 1, 2 and 4 workers, and compare with what the simulator predicts
 """
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     _add_measure(commands.add_parser("measure", help="write a profile"))
     _add_simulate(commands.add_parser("simulate", help="simulate one plan"))
-    _add_answers(commands.add_parser("answers", help="write the tables of docs/scale.md"))
+    _add_answers(commands.add_parser("answers", help="write the tables of docs/evidence/scale.md"))
     _add_check(commands.add_parser("check", help="compare with real runs"))
     options = parser.parse_args(arguments)
     try:

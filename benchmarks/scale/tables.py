@@ -1,4 +1,4 @@
-"""Outcomes as text, and the tables of docs/scale.md."""
+"""Outcomes as text, and the tables of docs/evidence/scale.md."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _render_parts(parts: Mapping[str, float], form: str) -> str:
 def render_answers(
     profile: Profile, repositories: int, seed: int, show: Callable[[str], object] = lambda _: None
 ) -> str:
-    """Simulate the plans of docs/scale.md and return its tables in Markdown.
+    """Simulate the plans of docs/evidence/scale.md and return its tables in Markdown.
 
     Args:
         profile: measured times and sizes.

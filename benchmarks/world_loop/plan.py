@@ -1,4 +1,4 @@
-"""Sizes of the loop: the one whose figures are in docs/training-worlds.md, and a small one for tests."""
+"""Sizes of the loop: that of the figures in docs/guide/agents/training-worlds.md, and a small one for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skill files: a skill is a file `NAME.md`, or a row of a table, a file `*.yaml`. docs/skills.md describes both.
+"""Skill files: a skill is a file `NAME.md`, or a row of a table, a file `*.yaml`. See docs/guide/build/skills.md.
 
 A `.md` file is YAML between two lines `---`, then text for people and models. The rows of a table share one form.
 """

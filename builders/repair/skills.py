@@ -1,6 +1,6 @@
 """Skills: known build failures as data. A skill has conditions, edits that repair the build, and a text for models.
 
-docs/skills.md describes the files; `builders.repair.skill_files` reads them.
+docs/guide/build/skills.md describes the files; `builders.repair.skill_files` reads them.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _configure(
 
 
 def main() -> None:
-    """Run the `mergemill` command of this process and exit (docs/cli.md lists the exit codes)."""
+    """Run the `mergemill` command of this process and exit (docs/reference/cli.md lists the exit codes)."""
     gc.set_threshold(COLLECTION_THRESHOLD)
     gc.disable()  # until the module of the command is imported
     # SIGTERM, which stops services, is handled as Ctrl-C; SIGINT too where a shell had it ignored for a background job.

@@ -215,7 +215,8 @@ def check_cluster(machine: Machine) -> MachineCheck:
     has_database = check_database(machine).detail != NO_DATABASE
     with open_cluster(settings, engine=True, notify=problems.append, database=has_database) as cluster:
         found = "; ".join([cluster.describe(), *problems])
-    return build_check("cluster", found, not problems, "repair the nodes that are left out: docs/clusters.md")
+    advice = "repair the nodes that are left out: docs/guide/operate/clusters.md"
+    return build_check("cluster", found, not problems, advice)
 
 
 CHECKS: tuple[Callable[[Machine], MachineCheck], ...] = (

@@ -2,7 +2,8 @@
 
 A row of `list_steps()` names a stage, the record it makes and the function that makes it. The miner fills the queue in
 the driver; a change then goes through all its stages in one worker, and the driver, the only writer, stores each result
-as it arrives. No stage waits for another stage to finish all changes. docs/pipeline.md describes what is resumed.
+as it arrives. No stage waits for another stage to finish all changes. What is
+resumed: docs/guide/operate/pipeline.md.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@
     not found          404, 410, 451, 403; in GraphQL NOT_FOUND for the whole query       GitHubNotFoundError
     transient fault    500, 503, no JSON or incomplete JSON                               FaultyResponseError
 
-`docs/github.md` describes the rules; GitHub's own pages are "Rate limits for the REST API" and "... the GraphQL API".
+`docs/guide/mine/github.md` describes the rules; GitHub's own pages are "Rate limits for the REST API" and "... the
+GraphQL API".
 """
 
 from __future__ import annotations

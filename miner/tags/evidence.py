@@ -1,7 +1,7 @@
 """Evidence for kinds, collected from texts, labels, linked issues, paths, the diff, the author and rejecting rules.
 
 Weights are logarithms of odds and add up, as in naive Bayes; where labelled texts exist they are learned
-(`weights.json`), elsewhere set by hand next to the signs. docs/tags.md lists which are which.
+(`weights.json`), elsewhere set by hand next to the signs. docs/guide/mine/tags.md lists which are which.
 """
 
 from __future__ import annotations

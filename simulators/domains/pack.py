@@ -30,7 +30,7 @@ PACKS_FOLDER = Path(__file__).parent
 MAX_POLICY_CHARACTERS = 60_000
 """A longer policy leaves a simulator too little room for the conversation."""
 T = TypeVar("T", bound=BaseModel)
-ADVICE = "see docs/simulate.md for what a domain pack holds"
+ADVICE = "see docs/guide/simulate/simulate.md for what a domain pack holds"
 
 
 class PackFormat(BaseModel):

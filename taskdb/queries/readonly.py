@@ -82,7 +82,7 @@ def _build_usage_error(problem: str) -> UsageError:
     advice = (
         "only reading is possible"
         if "not authorized" in problem or "read-only" in problem
-        else "docs/query.md lists the views"
+        else "docs/guide/query/query.md lists the views"
     )
     return UsageError(f"SQL: {problem}", advice=advice)
 

@@ -1,4 +1,4 @@
-"""Queries of the command line: tasks, funnel, why. Results are plain JSON data with the keys of docs/cli.md."""
+"""Queries of the command line: tasks, funnel, why. Results are JSON data with the keys of docs/reference/cli.md."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Leak(Part):
     """An attempt to get at what a task hides, found in what the agent did."""
 
     name: str
-    """Such as `git-history`; docs/rollouts.md lists the names."""
+    """Such as `git-history`; docs/guide/agents/rollouts.md lists the names."""
     exchange: int
     """Number of the recorded exchange whose answer has it, from 0."""
     quote: str

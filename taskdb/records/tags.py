@@ -8,7 +8,7 @@ from taskdb.records.base import Part, Record
 
 
 class ChangeKind(StrEnum):
-    """Kind of a change. A change may be of several kinds; docs/tags.md lists them with their routes."""
+    """Kind of a change. A change may be of several kinds; docs/guide/mine/tags.md lists them with their routes."""
 
     BUGFIX = "bugfix"
     """Corrects wrong behaviour."""

@@ -2,8 +2,8 @@
 
 Made from these declarations: the listing and its view, indices of numeric filters, options of the command line, query
 parameters, the filters and columns of the client (`scripts/task-columns` writes them into its distribution), the table
-of the view in docs/query.md and in the reference, the facts in exported rows, and the task table in Parquet.
-CONTRIBUTING explains how a column is added.
+of the view in docs/guide/query/query.md and in the reference, the facts in exported rows, and the task table in
+Parquet. CONTRIBUTING explains how a column is added.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ class TaskColumn:
     """Declaration of a column beside its name and type; the type of a column that may be null has `| None`."""
 
     doc: str
-    """Text of its row in docs/query.md; columns of the same text share a row."""
+    """Text of its row in docs/guide/query/query.md; columns of the same text share a row."""
     sql: str | None = ""
     """Expression over the tables of `taskdb.listing.TASKS_DEFINITION`: `t` task, `d` derivation, `c` candidate, `j`
     verdict, `a` newest audit. Empty: the column of table `task` of the same name; None: the listing computes it."""

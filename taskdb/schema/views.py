@@ -1,4 +1,4 @@
-"""The documented read-only views (docs/query.md), the stable interface for `mergemill sql` and database browsers.
+"""Documented read-only views (docs/guide/query/query.md): the stable interface of `mergemill sql` and of browsers.
 
 Each is SQL that SQLite and PostgreSQL both accept. The views are created again when this file changes, so a changed
 view needs no migration. Order matters: a view may use those before it.

@@ -96,7 +96,7 @@ def test_the_client_imports_nothing_of_mergemill() -> None:
 def test_every_adapter_is_in_the_table_with_the_version_that_runs_it() -> None:
     names = {path.stem for path in ADAPTERS.glob("*.py")} - set(SHARED)
     assert names == set(VERSIONS)
-    page = (CLIENT.parent / "docs" / "rewards.md").read_text()
+    page = (CLIENT.parent / "docs/guide/verify/rewards.md").read_text()
     for name, version in VERSIONS.items():
         row = next(line for line in page.splitlines() if f"`mergemill_client/adapters/{name}.py`" in line)
         assert version.split("==")[1] in row, name

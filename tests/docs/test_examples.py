@@ -28,12 +28,12 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").r
 NEEDS_DOCKER = "<!-- needs: docker -->"
 NEEDS_BUBBLEWRAP = "<!-- needs: bubblewrap -->"
 SLOW_PAGES = (
-    "docs/bundle.md",
-    "docs/export.md",
-    "docs/rollouts.md",
-    "docs/world-bundles.md",
-    "docs/how-to/grade.md",
-    "docs/how-to/disk.md",
+    "docs/guide/query/bundle.md",
+    "docs/guide/query/export.md",
+    "docs/guide/agents/rollouts.md",
+    "docs/guide/worlds/world-bundles.md",
+    "docs/start/how-to/grade.md",
+    "docs/start/how-to/disk.md",
 )
 """Pages whose commands the tests of the commands and the other pages run in every run of the tests, too."""
 WITHOUT_COMMANDS = ("docs/adr/", "CONTRIBUTING.md")

@@ -30,9 +30,11 @@ PACKAGES = (
     "docs",
     "evaluation",
     "exporters",
+    "guest",
     "languages",
     "mergemill",
     "miner",
+    "mutation",
     "samplers",
     "scripts",
     "simulators",
@@ -198,7 +200,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     pages = {path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("index.html")}
-    assert {"tutorial/index.html", "reference/commands/index.html", "reference/records/index.html"} <= pages
+    assert {"start/tutorial/index.html", "reference/commands/index.html", "reference/records/index.html"} <= pages
     commands = (tmp_path / "site" / "reference" / "commands" / "index.html").read_text()
     assert "mergemill tasks list" in commands
     assert "--min-f2p" in commands

@@ -243,7 +243,7 @@ def test_a_reason_and_its_input_name_one_rule() -> None:
 
 
 def test_the_documented_table_lists_the_complete_policy_in_its_order() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs/guide/mine/rules.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `([\w-]+)` \| (\w+) \| (yes|no) \|", text, re.MULTILINE)
     rows = [(rule.reason.value, rule.needs.value, "yes" if rule.applies_to_published else "no") for rule in RULES]
     assert documented == rows

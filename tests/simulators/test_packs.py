@@ -120,7 +120,7 @@ def test_a_malformed_pack_is_one_line(tmp_path: Path, changes: dict[str, Any], m
     line = raised.value.format_line()
     assert message in line
     assert "\n" not in line
-    assert "docs/simulate.md" in line
+    assert "docs/guide/simulate/simulate.md" in line
 
 
 @pytest.mark.parametrize("name", ["tools.json", "policy.md"])

@@ -210,7 +210,7 @@ def test_a_file_without_conversations_is_one_line(tmp_path: Path, text: str, mes
     line = raised.value.format_line()
     assert message in line
     assert "\n" not in line
-    assert "docs/simulate.md" in line
+    assert "docs/guide/simulate/simulate.md" in line
 
 
 def test_binary_and_missing_files_are_one_line(tmp_path: Path) -> None:

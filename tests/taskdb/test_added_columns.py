@@ -137,8 +137,10 @@ def test_a_declared_filter_is_an_option_and_a_filter_of_the_client(tree: Path, t
     assert json.loads(listed) == {NAME: N_TOKENS}
     assert "Select by the length of the hints in tokens." in run(tree, "-c", script, "tasks", "list", "--help")
     written = run(tree, tree / "scripts" / "task-columns").splitlines()
-    assert sorted(written) == ["client/mergemill_client/columns.py", "docs/query.md"]
-    assert f"| `{NAME}` | words and signs of the hints |\n" in (tree / "docs" / "query.md").read_text(encoding="utf-8")
+    assert sorted(written) == ["client/mergemill_client/columns.py", "docs/guide/query/query.md"]
+    assert f"| `{NAME}` | words and signs of the hints |\n" in (tree / "docs/guide/query/query.md").read_text(
+        encoding="utf-8"
+    )
     program = (
         "import sys, mergemill_client as c\n"
         "with c.open(sys.argv[1]) as d: print([t['hint_tokens'] for t in d.tasks(hint_tokens=(1, None))])"
@@ -159,7 +161,7 @@ def test_filters_are_over_columns_of_their_type_and_exported_columns_are_documen
     assert {VALUE_TYPES[name] for name in WORD_FILTERS} == {str}
     assert {VALUE_TYPES[name] for name in RANGE_FILTERS} == {int, float}
     assert [name for name in SCHEMA.names if name in VALUE_TYPES] == list(VALUE_TYPES)
-    page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/guide/query/export.md").read_text(encoding="utf-8")
     assert not [name for name in EXPORTED if f"`{name}`" not in page]
 
 

@@ -17,7 +17,7 @@ from taskdb.schema.views import VIEWS
 from taskdb.store import Store
 from tests.taskdb.chains import add_chain, make_url
 
-DOCUMENTED = (Path(__file__).parents[2] / "docs" / "query.md").read_text()
+DOCUMENTED = (Path(__file__).parents[2] / "docs/guide/query/query.md").read_text()
 
 
 REFUSED = [
@@ -63,7 +63,7 @@ def test_a_statement_that_writes_is_rejected(tmp_path: Path, statement: str) -> 
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_and_column_is_documented(tmp_path: Path, view: str) -> None:
     section = re.search(rf"^### `{view}`\n(.*?)(?=^#|\Z)", DOCUMENTED, re.MULTILINE | re.DOTALL)
-    assert section, f"docs/query.md has no section on the view {view}"
+    assert section, f"docs/guide/query/query.md has no section on the view {view}"
     documented = set(re.findall(r"`(\w+)`", section[1]))
     with Store.open(make_url(tmp_path)) as store:
         add_chain(store)

@@ -35,7 +35,7 @@ REPRESENTATIVES = (
     "Markdown, no last line feed",
 )
 REFUSED = {("python", "code in a folder of tests")}
-"""Honest submissions that earn 0; docs/fairness.md explains why."""
+"""Honest submissions that earn 0; docs/evidence/fairness.md explains why."""
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from worlds.server.service import ServedWorld, WorldServer
 from worlds.users import make_scripted_user
 
 pytestmark = pytest.mark.docker
-PAGE = Path(__file__).parents[2] / "docs" / "worlds.md"
+PAGE = Path(__file__).parents[2] / "docs/guide/worlds/worlds.md"
 KEPT = CHECKS + '\n\ndef has_vase(final_state):\n    return final_state["items"]["I-2"]["name"] == "vase"\n'
 
 

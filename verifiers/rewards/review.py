@@ -25,7 +25,7 @@ from verifiers.rewards.defect_matching import DefectMatcher
 
 
 def grade(task: Task, services: Services, submission: bytes) -> Score:
-    """Return the score of a review in JSON (see docs/kinds.md); anything else earns 0 with an explanation.
+    """Return the score of a review in JSON (see docs/guide/derive/kinds.md); anything else earns 0 with an explanation.
 
     `parts`: recall, precision, hallucination_rate, matched, findings, defects; with a model also judged and void.
 

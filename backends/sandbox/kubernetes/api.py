@@ -200,7 +200,8 @@ class ClusterApi:
             if part in text and status in (400, 403, 404, 422):
                 return error_class(message, advice=advice)
         if status in (403, 400, 422):
-            return MachineError(message, advice=RIGHTS_ADVICE if status == 403 else "see docs/kubernetes.md")
+            advice = RIGHTS_ADVICE if status == 403 else "see docs/guide/operate/kubernetes.md"
+            return MachineError(message, advice=advice)
         if status == 404 and "pods" in text:
             return MissingPodError(message)
         return Transient(f"the cluster at {self.url} failed: {message}", advice="run the same command again later")

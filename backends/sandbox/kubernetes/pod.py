@@ -35,7 +35,10 @@ REPORT_BYTES = 64 * 1024
 """Beyond the collected files."""
 PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 START_REASONS = frozenset({"CreateContainerError", "RunContainerError", "CreateContainerConfigError"})
-CUT_ADVICE = "--kubernetes-helper-image needs python3, and the namespace must permit NET_ADMIN (docs/kubernetes.md)"
+CUT_ADVICE = (
+    "--kubernetes-helper-image needs python3, and the namespace must permit NET_ADMIN"
+    " (docs/guide/operate/kubernetes.md)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,7 @@ def audit(
         _print_task(result, as_json=as_json)
         n_findings += len(result.findings)
     if n_findings:
-        raise InputError(f"{format_count(n_findings, 'finding')}: docs/grade.md explains them")
+        raise InputError(f"{format_count(n_findings, 'finding')}: docs/guide/verify/grade.md explains them")
 
 
 def _print_bundle(result: BundleAudit, *, as_json: bool) -> None:

@@ -67,7 +67,7 @@ def check_skills(
     for error in errors:
         output.print_message(error.format_line())
     if errors:
-        raise InputError(f"{len(errors)} of {n_files} skill files are invalid", advice="docs/skills.md")
+        raise InputError(f"{len(errors)} of {n_files} skill files are invalid", advice="docs/guide/build/skills.md")
     output.print_text(f"{format_count(n_valid, 'skill')}, all valid")
 
 

@@ -18,7 +18,9 @@ app = typer.Typer(add_completion=False)
 @app.command("sql")
 @with_settings(*READ_SETTINGS)
 def sql(
-    statement: Annotated[str, typer.Argument(metavar="SELECT", help="One SELECT over the views of docs/query.md.")],
+    statement: Annotated[
+        str, typer.Argument(metavar="SELECT", help="One SELECT over the views of docs/guide/query/query.md.")
+    ],
     as_json: JsonOption = False,
     *,
     settings: Settings,

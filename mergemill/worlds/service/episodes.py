@@ -41,7 +41,7 @@ class RefusedRequestError(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeRequest:
-    """What an episode is opened with. See `POST /reset` in docs/worlds.md."""
+    """What an episode is opened with. See `POST /reset` in docs/guide/worlds/worlds.md."""
 
     world: str
     scenario: str | None = None

@@ -1,4 +1,4 @@
-"""Responses of a service of worlds; docs/worlds.md lists the fields. A client gets them as JSON."""
+"""Responses of a service of worlds; docs/guide/worlds/worlds.md lists the fields. A client gets them as JSON."""
 
 from __future__ import annotations
 

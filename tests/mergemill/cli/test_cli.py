@@ -305,7 +305,7 @@ def test_head_of_a_large_result_prints_no_error(folder: Path) -> None:
 
 @pytest.mark.parametrize("words", list(load_commands()), ids=" ".join)
 def test_every_command_and_option_is_documented(words: tuple[str, ...]) -> None:
-    page = (DOCS / "cli.md").read_text()
+    page = (DOCS / "reference/cli.md").read_text()
     assert f"`mergemill {' '.join(words)}" in page
     command = load_commands()[words]
     options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}

@@ -12,7 +12,7 @@ from samplers.scaffolds.registry import load_scaffold
 from tests.samplers.bench import AgentBench
 from tests.samplers.scripted_model import Turn
 
-PAGE = Path(__file__).parents[3] / "docs/scaffolds.md"
+PAGE = Path(__file__).parents[3] / "docs/guide/agents/scaffolds.md"
 
 
 @pytest.mark.docker

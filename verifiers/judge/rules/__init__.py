@@ -1,4 +1,4 @@
-"""Rules that need no model. `RULES` is the complete policy; docs/judge.md has their measured precision."""
+"""Rules that need no model. `RULES` is the complete policy; docs/guide/verify/judge.md has their measured precision."""
 
 from __future__ import annotations
 
