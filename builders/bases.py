@@ -59,7 +59,7 @@ class BaseRecipe:
     source: str
     release: Release
     python: str = ""
-    """Path of the interpreter in the container, for Python."""
+    """Path of the interpreter in the container, for languages that have one."""
 
     @property
     def name(self) -> str:
@@ -112,18 +112,18 @@ def list_known_recipes(language: str, release: Release, base_source: str) -> tup
 
     Debian's own interpreter comes before one of this machine where the base for that has to be made anyway.
     """
-    python = language == "python"
+    interpreter = _get_interpreter(language, release)
     official = BaseRecipe(
         language=language,
         version=release.version,
         method="official",
         source=catalog.get_official_image(release),
         release=release,
-        python=f"/usr/local/bin/python{release.version}" if python else "",
+        python=f"/usr/local/bin/{interpreter}" if interpreter else "",
     )
     if base_source == "registry":
         return (official,)
-    host = _create_host_recipe(release) if python else None
+    host = _create_host_recipe(language, release) if interpreter else None
     debian = _create_debian_recipe(language, release) if release.suite else None
     local = [recipe for recipe in (debian, host) if recipe]
     if release.suite != interpreters.detect_debian_suite():
@@ -131,25 +131,30 @@ def list_known_recipes(language: str, release: Release, base_source: str) -> tup
     return tuple(local) if base_source == "debian" else (official, *local)
 
 
+def _get_interpreter(language: str, release: Release) -> str:
+    """Return the name of the interpreter's file; empty for languages without one."""
+    return known_language(language).interpreter.format(version=release.version)
+
+
 def _create_debian_recipe(language: str, release: Release) -> BaseRecipe:
-    python = f"/usr/bin/python{release.version}" if language == "python" else ""
+    interpreter = _get_interpreter(language, release)
     return BaseRecipe(
         language=language,
         version=release.version,
         method="debian",
         source=release.suite or "",
         release=release,
-        python=python,
+        python=f"/usr/bin/{interpreter}" if interpreter else "",
     )
 
 
-def _create_host_recipe(release: Release) -> BaseRecipe | None:
+def _create_host_recipe(language: str, release: Release) -> BaseRecipe | None:
     interpreter = interpreters.find_interpreters().get(release.version)
-    if interpreter is None or _find_carrier_release(interpreter) is None:
+    if interpreter is None or _find_carrier_release(language, interpreter) is None:
         return None
     source = f"{interpreter.prefix}@{release.version}.{interpreter.patch}"
     return BaseRecipe(
-        language="python",
+        language=language,
         version=release.version,
         method="host",
         source=source,
@@ -158,10 +163,10 @@ def _create_host_recipe(release: Release) -> BaseRecipe | None:
     )
 
 
-def _find_carrier_release(interpreter: interpreters.Interpreter) -> Release | None:
+def _find_carrier_release(language: str, interpreter: interpreters.Interpreter) -> Release | None:
     """Return the release on whose Debian base the interpreter runs."""
     suite = "bookworm" if interpreter.standalone else interpreters.detect_debian_suite()
-    return next((one for one in catalog.list_releases("python") if one.suite == suite), None)
+    return next((one for one in catalog.list_releases(language) if one.suite == suite), None)
 
 
 def list_available_versions(language: str, services: Services) -> tuple[str, ...]:
@@ -282,10 +287,10 @@ def _make_toolchain_base(recipe: BaseRecipe, services: Services) -> ImageInfo:
 def _make_host_base(recipe: BaseRecipe, services: Services) -> ImageInfo | None:
     """Copy an interpreter of this machine onto the base of its Debian release."""
     interpreter = interpreters.find_interpreters()[recipe.version]
-    carrier = _find_carrier_release(interpreter)
+    carrier = _find_carrier_release(recipe.language, interpreter)
     if carrier is None or carrier.suite is None:
         return None
-    suite = _create_debian_recipe("python", carrier)
+    suite = _create_debian_recipe(recipe.language, carrier)
     _make_debian_base(suite, services)
     with tempfile.TemporaryFile() as tree:
         interpreters.write_tar(interpreter, tree)

@@ -146,6 +146,9 @@ class Language:
     find_test_fault: FindTestFault = find_test_fault
     """Returns the first fault of a test file that a model wrote, such as reading the program's source. Pure."""
     find_test_files: TestFileFinder
+    interpreter: str = ""
+    """Name of the interpreter's file, with `{version}`, in /usr/local/bin of official images and /usr/bin of Debian's.
+    Bases of such a language may also be made from interpreters of this machine. Empty for other languages."""
     test_seconds: float | None = None
     """Seconds after which a run of tests is stopped; None for the setting `test_timeout`."""
     syntaxes: tuple[Syntax, ...] = ()

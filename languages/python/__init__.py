@@ -86,6 +86,7 @@ PYTHON = Language(
     render_plan=render_plan,
     find_test_fault=find_test_fault,
     find_test_files=find_test_files,
+    interpreter="python{version}",
     syntaxes=(parsing.PYTHON,),
     controls=ControlSites(
         accepts_lists=True,
