@@ -59,7 +59,7 @@ class ForeignProcess:
 
     Args:
         server: registers descriptors, starts and kills processes.
-        role: key of `guest.world.starter.ROLES`.
+        role: key of `guest.world.starter.CONFINED_ROLES`.
         on_end: called once the process has ended, with the reason.
     """
 
