@@ -154,6 +154,5 @@ def describe_task_columns() -> str:
     for name, declared in DECLARED.items():
         kind = VALUE_TYPES[name].__name__ + (" or null" if name in NULLABLE else "")
         option = f"`--{name.replace('_', '-')}`" if name in {**WORD_FILTERS, **RANGE_FILTERS} else ""
-        meaning = re.sub(r"\]\((?=[\w-]+\.md)", "](../", declared.doc)
-        rows.append(f"| `{name}` | {kind} | {escape_cell(meaning)} | {option} |")
+        rows.append(f"| `{name}` | {kind} | {escape_cell(declared.describe('reference'))} | {option} |")
     return "\n".join(rows)

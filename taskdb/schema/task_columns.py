@@ -6,6 +6,8 @@ of the view in docs/guide/query/query.md and in the reference, the facts in expo
 Parquet. CONTRIBUTING explains how a column is added.
 """
 
+import posixpath
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -37,7 +39,7 @@ class TaskColumn:
     """Declaration of a column beside its name and type; the type of a column that may be null has `| None`."""
 
     doc: str
-    """Text of its row in docs/guide/query/query.md; columns of the same text share a row."""
+    """Text of its row in docs/guide/query/query.md; columns of the same text share a row. Links begin at docs/."""
     sql: str | None = ""
     """Expression over the tables of `taskdb.listing.TASKS_DEFINITION`: `t` task, `d` derivation, `c` candidate, `j`
     verdict, `a` newest audit. Empty: the column of table `task` of the same name; None: the listing computes it."""
@@ -46,14 +48,19 @@ class TaskColumn:
     exported: bool = False
     """Whether rows of exported tasks have it."""
 
+    def describe(self, folder: str) -> str:
+        """Return the text for a page in a folder of docs/, such as `guide/query`: its links begin at that folder."""
+        return re.sub(r"\]\(([\w/-]+\.md)", lambda link: f"]({posixpath.relpath(link[1], folder)}", self.doc)
+
 
 _TASK = "the task"
 _COUNTS = "tests in the lists"
 _ORIGIN = "its origin"
 _IMAGE = (
-    "`verified`, `simulated` or `none`, and the image with its digest, empty where there is none ([Kinds](kinds.md))"
+    "`verified`, `simulated` or `none`, and the image with its digest, empty where there is none "
+    "([Kinds](guide/derive/kinds.md))"
 )
-_VERDICT = "of the verdict, null where there is none ([Judge](judge.md))"
+_VERDICT = "of the verdict, null where there is none ([Judge](guide/verify/judge.md))"
 _SIZE = "of the gold patch"
 
 
@@ -79,7 +86,7 @@ class TaskColumns:
             record=lambda task: task.published.verdict if task.published else None,
             doc="for `instances:` sources, FAIL_TO_PASS compared with the published list: `exact`, `exact-by-name`, "
             "`exact-by-parent`, `exact-by-file`, `superset`, `subset`, `different` "
-            "([instances](instances.md#verdicts))",
+            "([instances](evidence/instances.md#verdicts))",
         ),
     ]
     environment: Annotated[str, TaskColumn(doc=_IMAGE)]
@@ -87,7 +94,11 @@ class TaskColumns:
     change_name: Annotated[str, TaskColumn(sql="d.name", doc=_ORIGIN)]
     change_kind: Annotated[
         str | None,
-        TaskColumn(sql="d.change_kind", exported=True, doc="kind of the change ([Tags](tags.md)), not of the task"),
+        TaskColumn(
+            sql="d.change_kind",
+            exported=True,
+            doc="kind of the change ([Tags](guide/mine/tags.md)), not of the task",
+        ),
     ]
     candidate: Annotated[str, TaskColumn(sql="d.candidate", doc=_ORIGIN)]
     verification: Annotated[str | None, TaskColumn(sql="d.verification", doc=_ORIGIN)]
@@ -98,7 +109,7 @@ class TaskColumns:
             sql="a.strength",
             exported=True,
             doc="share of the faults in the gold patch that the tests detect, 0 to 1, by the newest "
-            "[audit](grade.md#strength); null where it did not measure it",
+            "[audit](guide/verify/grade.md#strength); null where it did not measure it",
         ),
     ]
     untested_hunks: Annotated[
@@ -115,7 +126,7 @@ class TaskColumns:
         TaskColumn(
             exported=True,
             doc="probability of passing for a submission that cannot distinguish real tests from "
-            "[sabotaged](verify.md#negative-controls) ones; null where there are none",
+            "[sabotaged](guide/verify/verify.md#negative-controls) ones; null where there are none",
         ),
     ]
     flaky_bound: Annotated[
@@ -124,7 +135,7 @@ class TaskColumns:
             sql=None,
             exported=True,
             doc="upper bound of the probability that gold fails in a grading, the end of Wilson's 95 % interval: "
-            "3.84 / (n + 3.84) after the n gradings of the [certificate](grade.md); null without one",
+            "3.84 / (n + 3.84) after the n gradings of the [certificate](guide/verify/grade.md); null without one",
         ),
     ]
     underspecified: Annotated[float | None, TaskColumn(sql="j.underspecified", doc=_VERDICT, exported=True)]
@@ -175,8 +186,8 @@ class TaskColumns:
         str,
         TaskColumn(
             exported=True,
-            doc="who wrote the tests: `human` or [`model-written`](written-tests.md); the latter are selected only on "
-            "request",
+            doc="who wrote the tests: `human` or [`model-written`](guide/verify/written-tests.md); the latter are "
+            "selected only on request",
         ),
     ]
 
