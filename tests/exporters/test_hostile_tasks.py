@@ -116,7 +116,7 @@ def test_the_card_of_a_data_set_shows_hostile_text_as_text(text: str, tmp_path: 
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=192k", "tmpfs", folder]
+    command = ["mount", "-t", "tmpfs", "-o", "size=320k", "tmpfs", folder]
     if subprocess.run(command, capture_output=True, check=False).returncode != 0:
         pytest.skip("this user cannot mount a file system")
     yield folder
