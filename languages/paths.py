@@ -11,7 +11,7 @@ import re
 from functools import cache
 
 from languages.base import COMMON_TEST_PATTERNS
-from languages.registry import LANGUAGES, detect_file_language, get_language
+from languages.registry import LANGUAGES, detect_file_language, get_language, list_classified_languages
 
 _NOT_SOURCE = re.compile(
     r"(^|/)(docs?|documentation|examples?|benchmarks?|asv_bench|\.github)/|(^|/)(setup|conf)\.py$|(^|/)_version\.py$"
@@ -22,7 +22,9 @@ _NOT_SOURCE = re.compile(
 def list_test_patterns() -> tuple[str, ...]:
     """Return the patterns of test files, fixtures and snapshots of all languages."""
     return tuple(
-        dict.fromkeys([*COMMON_TEST_PATTERNS, *(p for language in LANGUAGES.values() for p in language.test_patterns)])
+        dict.fromkeys(
+            [*COMMON_TEST_PATTERNS, *(p for language in list_classified_languages() for p in language.test_patterns)]
+        )
     )
 
 
@@ -38,13 +40,17 @@ def list_protected_patterns() -> tuple[str, ...]:
 @cache
 def list_benchmark_patterns() -> tuple[str, ...]:
     """Return the patterns of files of benchmarks alone, of all languages."""
-    return tuple(dict.fromkeys(pattern for language in LANGUAGES.values() for pattern in language.benchmark_patterns))
+    return tuple(
+        dict.fromkeys(pattern for language in list_classified_languages() for pattern in language.benchmark_patterns)
+    )
 
 
 @cache
 def list_runner_patterns() -> tuple[str, ...]:
     """Return the patterns of test runner configuration of all languages."""
-    return tuple(dict.fromkeys(pattern for language in LANGUAGES.values() for pattern in language.runner_patterns))
+    return tuple(
+        dict.fromkeys(pattern for language in list_classified_languages() for pattern in language.runner_patterns)
+    )
 
 
 @cache
@@ -54,7 +60,9 @@ def list_config_patterns() -> tuple[str, ...]:
     A submission's edits of these files are reverted too; if the gold patch changes one, its version belongs to the test
     patch.
     """
-    return tuple(dict.fromkeys(pattern for language in LANGUAGES.values() for pattern in language.config_patterns))
+    return tuple(
+        dict.fromkeys(pattern for language in list_classified_languages() for pattern in language.config_patterns)
+    )
 
 
 @cache

@@ -29,6 +29,7 @@ from languages.rust import RUST
 from languages.scala import SCALA
 from languages.swift import SWIFT
 from languages.typescript import TYPESCRIPT
+from languages.unsupported import UNSUPPORTED, UnsupportedLanguage
 
 LANGUAGES: dict[str, Language] = {
     "python": PYTHON,
@@ -53,13 +54,6 @@ LANGUAGES: dict[str, Language] = {
 }
 """Name -> language."""
 
-OTHER_SUFFIXES = {
-    ".cs": "c#",
-    ".dart": "dart",
-    ".zig": "zig",
-}
-"""Suffixes of program files in languages that are not supported."""
-
 
 def get_language(name: str) -> Language:
     """Return the language of that name.
@@ -79,9 +73,19 @@ def frameworks_by_name() -> dict[str, Framework]:
 
 
 @cache
+def list_classified_languages() -> tuple[Language | UnsupportedLanguage, ...]:
+    """Return all languages whose files are classified, in the order of their patterns in evaluation scripts.
+
+    The ids of tasks depend on these scripts byte by byte, and a language that is no longer supported keeps its place.
+    """
+    known = {**LANGUAGES, **UNSUPPORTED}
+    return tuple(known[name] for name in sorted(known, key=lambda name: (name != "python", name.replace("#", "~"))))
+
+
+@cache
 def languages_by_suffix() -> dict[str, str]:
     """Return suffix of a program file -> name of its language."""
-    return OTHER_SUFFIXES | {suffix: name for name, language in LANGUAGES.items() for suffix in language.suffixes}
+    return {suffix: name for name, language in {**UNSUPPORTED, **LANGUAGES}.items() for suffix in language.suffixes}
 
 
 def detect_file_language(path: str) -> str:

@@ -1,0 +1,46 @@
+"""Languages that mergemill cannot build, but whose files it can classify: which are programs, tests and settings.
+
+A change of a supported language may touch them, too; their tests belong to the test patch, and a submission must not
+change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnsupportedLanguage:
+    """Files of a language without environments. The fields are those of `languages.base.Language`."""
+
+    suffixes: tuple[str, ...]
+    test_patterns: tuple[str, ...] = ()
+    benchmark_patterns: tuple[str, ...] = ()
+    runner_patterns: tuple[str, ...] = ()
+    config_patterns: tuple[str, ...] = ()
+
+
+UNSUPPORTED: Mapping[str, UnsupportedLanguage] = {
+    "c#": UnsupportedLanguage(
+        suffixes=(".cs",),
+        test_patterns=(
+            r"(^|/)[^/]*Tests?([._-][^/]*)?/.*\.(cs|csproj|json|resx|txt|xml)$",
+            r"(^|/)([^/]+[._-])?tests?([._-][^/]*)?/.*\.(cs|csproj)$",
+            r"(^|/)[^/]*[a-z0-9_]Tests?\.cs$",
+        ),
+        runner_patterns=(
+            r"(^|/)[^/]*\.runsettings$",
+            r"(^|/)([^/]+\.)?xunit\.runner\.json$",
+            r"(^|/)testconfig\.json$",
+        ),
+        config_patterns=(r"(^|/)Directory\.(Build|Packages)\.(props|targets)$", r"(^|/)global\.json$"),
+    ),
+    "dart": UnsupportedLanguage(
+        suffixes=(".dart",),
+        test_patterns=(r"(^|/)(integration_)?test/.*\.dart$", r"(^|/)[^/]*_test\.dart$"),
+        runner_patterns=(r"(^|/)dart_test(\.\w+)?\.yaml$",),
+    ),
+    "zig": UnsupportedLanguage(suffixes=(".zig",)),
+}
+"""Name -> its files."""
