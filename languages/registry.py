@@ -78,14 +78,15 @@ def list_classified_languages() -> tuple[Language | UnsupportedLanguage, ...]:
 
     The ids of tasks depend on these scripts byte by byte, and a language that is no longer supported keeps its place.
     """
-    known = {**LANGUAGES, **UNSUPPORTED}
+    known: dict[str, Language | UnsupportedLanguage] = {**LANGUAGES, **UNSUPPORTED}
     return tuple(known[name] for name in sorted(known, key=lambda name: (name != "python", name.replace("#", "~"))))
 
 
 @cache
 def languages_by_suffix() -> dict[str, str]:
     """Return suffix of a program file -> name of its language."""
-    return {suffix: name for name, language in {**UNSUPPORTED, **LANGUAGES}.items() for suffix in language.suffixes}
+    known: dict[str, Language | UnsupportedLanguage] = {**UNSUPPORTED, **LANGUAGES}
+    return {suffix: name for name, language in known.items() for suffix in language.suffixes}
 
 
 def detect_file_language(path: str) -> str:
