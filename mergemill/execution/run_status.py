@@ -62,7 +62,7 @@ class RunStatusFile:
     def __post_init__(self) -> None:
         self.work = self.shown.work
         started = datetime.now(UTC)
-        self.id = f"{started:%Y%m%dT%H%M%S}-{os.getpid()}"
+        self.id = f"{started:%Y%m%dT%H%M%S%f}-{os.getpid()}"
         self._started_at = started.isoformat(timespec="seconds")
         self._events: deque[dict[str, object]] = deque(maxlen=LAST_EVENTS)
         self._lock = threading.Lock()

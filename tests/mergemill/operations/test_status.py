@@ -107,6 +107,13 @@ def test_a_step_has_the_name_of_its_node_or_of_this_machine(tmp_path: Path) -> N
     assert places == {"ada__greet-1": "node-a", "ada__greet-2": socket.gethostname()}
 
 
+def test_runs_that_start_in_the_same_second_are_listed_newest_first(tmp_path: Path) -> None:
+    for source in ("git:first", "git:second"):
+        with RunStatusFile(MessageProgress(), tmp_path, "run", [source]):
+            pass
+    assert [run["sources"] for run in list_runs(tmp_path)] == [["git:second"], ["git:first"]]
+
+
 def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
     for number in range(MAX_FILES + 5):
         write_run(tmp_path, f"19990101T{number:06}")

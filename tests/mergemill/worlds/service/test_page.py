@@ -10,7 +10,7 @@ import pytest
 from tests.world_service import RunningService
 
 pytestmark = pytest.mark.docker
-PAGE = Path(__file__).parents[3] / "docs/guide/worlds/worlds.md"
+PAGE = Path(__file__).parents[4] / "docs/guide/worlds/worlds.md"
 
 
 def run_block(word: str, service: RunningService) -> dict[str, object]:
