@@ -8,10 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.worlds.bundles.making import bundle_examples, write_examples
+from tests.worlds.bundles.making import write_examples
 from tests.worlds.bundles.test_training_rows import read_lines
+from worlds.examples.loading import list_example_worlds, load_example_scenarios
 
-SCENARIOS = [one.definition.name for world in bundle_examples() for one in world.scenarios]
+SCENARIOS = [scenario.name for world in list_example_worlds() for scenario in load_example_scenarios(world)]
 
 
 def test_verl_rows_have_the_fields_of_its_data_set(tmp_path: Path) -> None:
