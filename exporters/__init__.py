@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, UsageError
-from exporters import (
+from exporters.bundle_records import LoadChain, add_records
+from exporters.bundle_writer import BundleWriter, write_bundle
+from exporters.export_format import ExportFormat, exclude_other_oracles
+from exporters.formats import (
     harbor,
     huggingface,
     inspect_package,
@@ -25,12 +28,9 @@ from exporters import (
     swe_smith,
     swebench,
 )
-from exporters.bundle_records import LoadChain, add_records
-from exporters.bundle_writer import BundleWriter, write_bundle
-from exporters.export_format import ExportFormat, exclude_other_oracles
+from exporters.formats.trainer_rows import write_trainer_rows
 from exporters.image_layout import add_images
 from exporters.item import ExportItem
-from exporters.trainer_rows import write_trainer_rows
 from exporters.tree import TreeArchives
 from exporters.verifier_files import explain_missing_environment
 from taskdb.records import Bundle

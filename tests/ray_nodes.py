@@ -162,8 +162,8 @@ class RayNodes:
 def _prefer(pid: int) -> None:
     """Let a session of processes run before others, where that is allowed.
 
-    Ray takes a node for dead that does not answer within seconds, and other tests keep all processors busy. Linux shares
-    them between sessions first, so the nice value of a process that is in a session of its own counts for little.
+    Ray takes a node for dead that does not answer within seconds, and other tests keep all processors busy. Linux
+    shares them between sessions first, so the nice value of a process in a session of its own counts for little.
     """
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, pid, -10)

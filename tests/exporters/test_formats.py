@@ -14,7 +14,7 @@ import pytest
 
 import exporters
 from core.errors import InputError
-from exporters.swebench import escape_test_id
+from exporters.formats.swebench import escape_test_id
 from exporters.task_files import read_container_file
 from exporters.tree import read_tree
 from taskdb.records import Task

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from exporters.swebench import LOG_PARSER, escape_test_id
+from exporters.formats.swebench import LOG_PARSER, escape_test_id
 from tests.backends.llm.server import Script, ScriptedAnswer, ScriptedToolCall, run_model_server
 from tests.cli import run_mergemill
 from tests.exporters.consumers import install, install_harbor, run_command, run_harbor, run_swebench

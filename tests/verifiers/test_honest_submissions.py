@@ -13,8 +13,8 @@ from benchmarks.fairness.projects import PROJECTS
 from benchmarks.fairness.suite import GradedSubmission, HonestTask, SubmissionGroup, open_task
 from evaluation.runner.run import run_tests
 from evaluation.script.render import render_script
+from exporters.formats.swebench import build_row
 from exporters.item import ExportItem
-from exporters.swebench import build_row
 from taskdb.records import Score, TestCommand
 from tests.containers import make_environment_image, make_services
 from tests.exporters.verifying import run_verifier

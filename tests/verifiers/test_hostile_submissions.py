@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import pytest
 
+from exporters.formats.swebench import build_row
 from exporters.item import ExportItem
-from exporters.swebench import build_row
 from exporters.verifier_files import PATCH_PATH, REWARD_PATH, build_verifier_files
 from tests.exporters.verifying import run_verifier
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, open_shop_task

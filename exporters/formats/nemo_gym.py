@@ -10,7 +10,7 @@ import yaml
 
 from exporters import rows
 from exporters.bundle_writer import write_file
-from exporters.trainer_rows import NEMO_GYM_AGENT, TASKS, make_episode
+from exporters.formats.trainer_rows import NEMO_GYM_AGENT, TASKS, make_episode
 from training_data.episodes import NEMO_GYM
 from training_data.formats import FORMATS
 from training_data.row_files import write_json_lines

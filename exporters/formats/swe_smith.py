@@ -17,8 +17,8 @@ from core.errors import InputError
 from exporters import rows, task_files
 from exporters.archive import pack_files
 from exporters.bundle_writer import NOT_UTF8_NOTE, write_file
+from exporters.formats.swebench import NOOP_PATCH, escape_test_ids
 from exporters.image_states import ONE_CONTAINER, add_image_state
-from exporters.swebench import NOOP_PATCH, escape_test_ids
 from exporters.task_folder import write_task_folder
 from training_data.row_files import JsonLines
 

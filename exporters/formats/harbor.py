@@ -10,6 +10,7 @@ import base64
 import math
 import shlex
 from collections.abc import Iterable
+from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,7 @@ def _write_dataset(items: Iterable[ExportItem], folder: Path, services: Services
         for item in items:
             _write_task(item, folder / item.folder, services)
             dataset.add(item.folder, item.facts.get("split") or "train")
-    write_file(folder / "harbor_engine.py", Path(__file__).with_name("harbor_engine.py").read_bytes())
+    write_file(folder / "harbor_engine.py", (files("exporters") / "harbor_engine.py").read_bytes())
 
 
 def _write_task(item: ExportItem, folder: Path, services: Services) -> None:

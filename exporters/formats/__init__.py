@@ -1,0 +1,1 @@
+"""Export formats, a module for each, or for several that share a writer."""
