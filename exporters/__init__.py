@@ -1,8 +1,8 @@
 """Export of tasks in the formats of other tools: a bundle needs the task's image and nothing else of the database.
 
-FORMATS is the complete list. A format writes its files into a folder, returns notes on what it could not carry, and
-explains which tasks it cannot carry at all. The rest is the same for all bundles: a manifest of hashes, and a temporary
-folder that is moved to its place when complete.
+FORMATS has the formats of all modules of `exporters.formats`. A format writes its files into a folder, returns notes on
+what it could not carry, and explains which tasks it cannot carry at all. The rest is the same for all bundles: a
+manifest of hashes, and a temporary folder that is moved to its place when complete.
 """
 
 from __future__ import annotations
@@ -10,60 +10,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, UsageError
 from exporters.bundle_records import LoadChain, add_records
 from exporters.bundle_writer import BundleWriter, write_bundle
-from exporters.export_format import ExportFormat, exclude_other_oracles
-from exporters.formats import (
-    harbor,
-    huggingface,
-    inspect_package,
-    multi_swe_bench,
-    nemo_gym,
-    prime_verifiers,
-    swe_smith,
-    swebench,
-)
-from exporters.formats.trainer_rows import write_trainer_rows
+from exporters.export_format import ExportFormat
+from exporters.formats import load_formats
 from exporters.image_layout import add_images
 from exporters.item import ExportItem
 from exporters.tree import TreeArchives
-from exporters.verifier_files import explain_missing_environment
 from taskdb.records import Bundle
 
 if TYPE_CHECKING:
     from backends.services import Services
     from taskdb.records import Certificate, Task
 
-FORMATS: Mapping[str, ExportFormat] = {
-    "swebench": ExportFormat(write=swebench.write_swebench, explain_exclusion=exclude_other_oracles),
-    "harbor": ExportFormat(
-        write=harbor.write_harbor,
-        explain_exclusion=explain_missing_environment,
-        write_parquet=harbor.write_harbor_parquet,
-    ),
-    "swe-smith": ExportFormat(write=swe_smith.write_swe_smith, explain_exclusion=exclude_other_oracles),
-    "multi-swe-bench": ExportFormat(
-        write=multi_swe_bench.write_multi_swe_bench, explain_exclusion=exclude_other_oracles
-    ),
-    "verl": ExportFormat(
-        write=partial(write_trainer_rows, format_name="verl"), explain_exclusion=explain_missing_environment
-    ),
-    "skyrl": ExportFormat(
-        write=partial(write_trainer_rows, format_name="skyrl"), explain_exclusion=explain_missing_environment
-    ),
-    "slime": ExportFormat(
-        write=partial(write_trainer_rows, format_name="slime"), explain_exclusion=explain_missing_environment
-    ),
-    "nemo-gym": ExportFormat(write=nemo_gym.write_nemo_gym, explain_exclusion=explain_missing_environment),
-    "verifiers": ExportFormat(write=prime_verifiers.write_verifiers, explain_exclusion=explain_missing_environment),
-    "inspect": ExportFormat(write=inspect_package.write_inspect, explain_exclusion=explain_missing_environment),
-    "huggingface": ExportFormat(write=huggingface.write_huggingface, explain_exclusion=explain_missing_environment),
-}
+FORMATS: Mapping[str, ExportFormat] = load_formats()
 """Name of the format -> its row."""
 
 

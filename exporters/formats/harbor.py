@@ -19,6 +19,7 @@ import tomli_w
 from exporters import task_files
 from exporters.build_context import write_build_context
 from exporters.bundle_writer import write_file
+from exporters.export_format import ExportFormat
 from exporters.facts import build_facts
 from exporters.harbor_dataset import ORGANIZATION, DatasetWriter
 from exporters.item import ExportItem
@@ -27,6 +28,7 @@ from exporters.verifier_files import (
     build_gold_submission,
     build_verifier_files,
     compute_verifier_seconds,
+    explain_missing_environment,
     find_submission_path,
 )
 from taskdb.records.oracles import ReviewOracle
@@ -168,3 +170,10 @@ def _make_valid(value: Any) -> Any:
     if isinstance(value, dict):
         return {_make_valid(key): _make_valid(inner) for key, inner in value.items() if inner is not None}
     return [_make_valid(inner) for inner in value] if isinstance(value, list) else value
+
+
+FORMATS = {
+    "harbor": ExportFormat(
+        write=write_harbor, explain_exclusion=explain_missing_environment, write_parquet=write_harbor_parquet
+    )
+}

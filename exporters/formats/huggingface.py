@@ -15,7 +15,9 @@ import pyarrow as pa
 from core.text import format_count
 from exporters import rows, task_files
 from exporters.bundle_writer import write_file
+from exporters.export_format import ExportFormat
 from exporters.task_folder import write_task_folder
+from exporters.verifier_files import explain_missing_environment
 from taskdb.records import TestOrigin
 from training_data.card import Card, Section, render_card, render_table
 from training_data.parquet import ParquetShards
@@ -212,3 +214,6 @@ def _render_counts(title: str, counts: Mapping[str, int]) -> str:
 def _render_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table; text of repositories stays in its cell, and makes no link, image or HTML."""
     return render_table(header, [[_render_cell(cell) for cell in line] for line in lines])
+
+
+FORMATS = {"huggingface": ExportFormat(write=write_huggingface, explain_exclusion=explain_missing_environment)}

@@ -10,6 +10,8 @@ import tomli_w
 
 from exporters import rows
 from exporters.bundle_writer import write_file
+from exporters.export_format import ExportFormat
+from exporters.verifier_files import explain_missing_environment
 from training_data.row_files import write_json_lines
 
 if TYPE_CHECKING:
@@ -47,3 +49,6 @@ def write_inspect(items: Iterable[ExportItem], folder: Path, services: Services)
     write_file(package / "__init__.py", INIT)
     rows.write_shipped_file("inspect_tasks.py", package / "tasks.py")
     rows.write_reward_module(package)
+
+
+FORMATS = {"inspect": ExportFormat(write=write_inspect, explain_exclusion=explain_missing_environment)}

@@ -12,6 +12,7 @@ from core.errors import InputError
 from exporters import rows, task_files
 from exporters.archive import pack_files
 from exporters.bundle_writer import NOT_UTF8_NOTE, write_file
+from exporters.export_format import ExportFormat, exclude_other_oracles
 from exporters.formats.swebench import NOOP_PATCH, escape_test_ids
 from exporters.image_states import ONE_CONTAINER, add_image_state
 from exporters.task_folder import write_task_folder
@@ -146,3 +147,6 @@ def build_grader(item: ExportItem, services: Services) -> str:
         item.task, services, escaped_ids=changed, image_state=add_image_state(item, services)
     )
     return base64.b64encode(pack_files(files)).decode()
+
+
+FORMATS = {"multi-swe-bench": ExportFormat(write=write_multi_swe_bench, explain_exclusion=exclude_other_oracles)}

@@ -10,9 +10,11 @@ import yaml
 
 from exporters import rows
 from exporters.bundle_writer import write_file
+from exporters.export_format import ExportFormat
 from exporters.formats.trainer_rows import NEMO_GYM_AGENT, TASKS, make_episode
+from exporters.verifier_files import explain_missing_environment
 from training_data.episodes import NEMO_GYM
-from training_data.formats import FORMATS
+from training_data.formats import FORMATS as ROW_FORMATS
 from training_data.row_files import write_json_lines
 from training_data.sources import Row
 from training_data.writer import RowWriter
@@ -32,7 +34,7 @@ def write_nemo_gym(items: Iterable[ExportItem], folder: Path, services: Services
     """Write the resources server, its rows by split and a folder per task."""
     server = folder / SERVER_FOLDER
     examples: list[Row] = []
-    row_format = FORMATS[NEMO_GYM]
+    row_format = ROW_FORMATS[NEMO_GYM]
     with RowWriter(server / "data", row_format, TASKS, names=SPLIT_NAMES, splits=(), portable=True) as writer:
         for task_row in rows.iterate_training_rows(items, folder, services):
             written = writer.add(make_episode(task_row), split=task_row["split"])
@@ -74,3 +76,6 @@ def build_server_config(data_sets: Sequence[str]) -> dict[str, Any]:
             }
         },
     }
+
+
+FORMATS = {"nemo-gym": ExportFormat(write=write_nemo_gym, explain_exclusion=explain_missing_environment)}

@@ -10,6 +10,8 @@ import tomli_w
 
 from exporters import rows
 from exporters.bundle_writer import write_file
+from exporters.export_format import ExportFormat
+from exporters.verifier_files import explain_missing_environment
 from training_data.row_files import write_json_lines
 
 if TYPE_CHECKING:
@@ -49,3 +51,6 @@ def write_verifiers(items: Iterable[ExportItem], folder: Path, services: Service
     write_file(package / "__init__.py", INIT)
     rows.write_shipped_file("prime_taskset.py", package / "taskset.py")
     rows.write_reward_module(package)
+
+
+FORMATS = {"verifiers": ExportFormat(write=write_verifiers, explain_exclusion=explain_missing_environment)}

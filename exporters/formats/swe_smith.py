@@ -17,6 +17,7 @@ from core.errors import InputError
 from exporters import rows, task_files
 from exporters.archive import pack_files
 from exporters.bundle_writer import NOT_UTF8_NOTE, write_file
+from exporters.export_format import ExportFormat, exclude_other_oracles
 from exporters.formats.swebench import NOOP_PATCH, escape_test_ids
 from exporters.image_states import ONE_CONTAINER, add_image_state
 from exporters.task_folder import write_task_folder
@@ -111,3 +112,6 @@ def reverse_gold_patch(task: Task, services: Services) -> bytes:
         open_patched_commit(history, start, services.artifacts.get(task.gold_patch)) as (repository, solved),
     ):
         return repository.run_git("diff-tree", "-r", "-p", *DIFF_OPTIONS, "--no-renames", solved, start)
+
+
+FORMATS = {"swe-smith": ExportFormat(write=write_swe_smith, explain_exclusion=exclude_other_oracles)}

@@ -26,6 +26,7 @@ from core.errors import InputError
 from exporters import rows, task_files
 from exporters.archive import pack_files
 from exporters.bundle_writer import NOT_UTF8_NOTE, write_file
+from exporters.export_format import ExportFormat, exclude_other_oracles
 from exporters.image_states import ONE_CONTAINER, add_image_state
 from exporters.item import ExportItem
 from exporters.task_folder import write_task_folder
@@ -227,3 +228,6 @@ def render_eval_script(
 
 def _make_prediction(row: Mapping[str, Any], model: str, patch: str) -> dict[str, str]:
     return {"instance_id": row["instance_id"], "model_name_or_path": model, "model_patch": patch}
+
+
+FORMATS = {"swebench": ExportFormat(write=write_swebench, explain_exclusion=exclude_other_oracles)}

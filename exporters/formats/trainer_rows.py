@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exporters import rows
+from exporters.export_format import ExportFormat
+from exporters.verifier_files import explain_missing_environment
 from training_data.episodes import NEMO_GYM, SKYRL, TrainingEpisode
-from training_data.formats import FORMATS
+from training_data.formats import FORMATS as ROW_FORMATS
 from training_data.sources import RowSource
 from training_data.writer import RowWriter
 
@@ -32,7 +35,7 @@ def write_trainer_rows(items: Iterable[ExportItem], folder: Path, services: Serv
 
     `format_name`: a key of `training_data.formats.FORMATS` with a module `mergemill_NAME.py` in `exporters/shipped`.
     """
-    with RowWriter(folder, FORMATS[format_name], TASKS, splits=(), portable=True) as writer:
+    with RowWriter(folder, ROW_FORMATS[format_name], TASKS, splits=(), portable=True) as writer:
         for row in rows.iterate_training_rows(items, folder, services):
             writer.add(make_episode(row), split=row["split"])
     rows.write_reward_module(folder)
@@ -49,3 +52,11 @@ def make_episode(row: Mapping[str, Any]) -> TrainingEpisode:
         facts=row,
         split=row["split"],
     )
+
+
+FORMATS = {
+    name: ExportFormat(
+        write=partial(write_trainer_rows, format_name=name), explain_exclusion=explain_missing_environment
+    )
+    for name in ("verl", "skyrl", "slime")
+}

@@ -79,6 +79,7 @@ def run_example(command: str, folder: Path) -> CommandResult:
         "COLUMNS": "200",
         "MERGEMILL_STRENGTH_RUNS": "5",
         "MERGEMILL_CERTIFY_EXPLOITS": "off",  # they would double the time; a page that shows them asks for them
+        "MERGEMILL_REPEATS": "1",  # as in tests of commands
     }
     if words := split_plain_command(command):
         return run_command(words[1:], folder, environment)

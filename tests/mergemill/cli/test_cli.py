@@ -501,7 +501,7 @@ def test_completion_lists_commands_and_options(tmp_path: Path) -> None:
         ("tasks list --repo t", []),
         ("run --kind bugfix,a", ["bugfix,all"]),
         ("run --base-source ", ["auto", "registry", "debian"]),
-        ("export --format swe", ["swebench", "swe-smith"]),
+        ("export --format swe", ["swe-smith", "swebench"]),
     ],
 )
 def test_completion_lists_the_words_of_an_option(line: str, words: list[str], tmp_path: Path) -> None:
