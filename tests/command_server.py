@@ -46,6 +46,8 @@ class CommandServer:
 
     def __init__(self) -> None:
         self.environment = dict(os.environ)
+        self.cpu_seconds = 0.0
+        """CPU seconds of all commands that have ended."""
         self._lock = threading.Lock()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -74,10 +76,11 @@ class CommandServer:
             with self._lock:
                 socket.send_fds(self._socket, [request], streams)
             os.close(writer)
-            code = int(ended.read())
+            code, seconds = ended.read().split()
+            self.cpu_seconds += float(seconds)
             kept.seek(0)
             errors.seek(0)
-            return code, kept.read().decode(), errors.read().decode()
+            return int(code), kept.read().decode(), errors.read().decode()
 
     def _has_same_start(self, environment: Mapping[str, str]) -> bool:
         names = environment.keys() | self.environment.keys()
@@ -89,6 +92,11 @@ class CommandServer:
 def start_command_server() -> CommandServer:
     """Return this process's server."""
     return CommandServer()
+
+
+def read_cpu_seconds() -> float:
+    """Return the CPU seconds of the commands of this process's server, 0 where none was started."""
+    return start_command_server().cpu_seconds if start_command_server.cache_info().currsize else 0.0
 
 
 def serve(requests: socket.socket) -> None:
@@ -124,8 +132,9 @@ def _run_and_report(request: dict[str, Any], output: int, errors: int, ended: in
     if (command := os.fork()) == 0:
         os.close(ended)
         _run(request, output, errors)
-    _, status = os.waitpid(command, 0)
-    os.write(ended, str(os.waitstatus_to_exitcode(status)).encode())
+    _, status, usage = os.wait4(command, 0)
+    seconds = usage.ru_utime + usage.ru_stime
+    os.write(ended, f"{os.waitstatus_to_exitcode(status)} {seconds}".encode())
     os._exit(0)
 
 

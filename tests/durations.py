@@ -23,11 +23,14 @@ from typing import Any
 
 import pytest
 
+from tests import command_server
+
 
 def read_cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of all its children that have ended and were waited for."""
+    """Return the CPU seconds of this process, its commands, and all children that have ended and were waited for."""
     times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    own = times.user + times.system + times.children_user + times.children_system
+    return own + command_server.read_cpu_seconds()
 
 
 @dataclass

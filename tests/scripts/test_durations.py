@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.durations import read_rows, render_ledger, sum_files
+from tests.cli import run_mergemill
+from tests.durations import read_cpu_seconds, read_rows, render_ledger, sum_files
 
 ROOT = Path(__file__).parents[2]
 TESTS = """
@@ -98,3 +99,13 @@ def test_the_kept_ledger_has_the_columns_of_a_new_one() -> None:
     kept = (ROOT / "tests" / "durations.tsv").read_text().splitlines()
     assert [kept[0]] == render_ledger(sum_files([])).splitlines()
     assert all(len(line.split("\t")) == 4 for line in kept)
+
+
+def test_the_processes_of_commands_count(tmp_path: Path) -> None:
+    run_mergemill("--help", cwd=tmp_path)  # starts the server
+    before, spent_here = read_cpu_seconds(), os.times()
+    for _ in range(3):
+        assert run_mergemill("--help", cwd=tmp_path).exit_code == 0
+    now = os.times()
+    elsewhere = read_cpu_seconds() - before - (now.user - spent_here.user) - (now.system - spent_here.system)
+    assert elsewhere > 0.05
