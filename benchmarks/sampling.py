@@ -62,7 +62,7 @@ class QueueFigures:
 
 def measure_queue(settings: Settings, size: int) -> QueueFigures:
     """Plan, store and plan again a queue of at least `size` rollouts."""
-    with Store.open(settings.db, create=False, writes=True) as store:
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
         tasks = select_tasks(store, _make_request(NoopScaffold(), 1))
         request = _make_request(ReactScaffold(), -(-size // len(tasks)))
         plan, (n_planned, pending) = _time(lambda: list_pending(store, tasks, request.scaffolds, request))
@@ -78,13 +78,13 @@ def measure_queue(settings: Settings, size: int) -> QueueFigures:
 
 def measure_driver(settings: Settings, rollouts: int, rounds: int) -> tuple[list[float], list[float]]:
     """Return wall seconds per rollout by `sample`, and by its containers and gradings alone, of each round."""
-    with Store.open(settings.db, create=False, writes=True) as store:
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
         tasks = select_tasks(store, _make_request(NoopScaffold(), 1))
     each = -(-rollouts // len(tasks))
     services = make_services(settings, engine=True)
     driven, bare = [], []
     for number in range(1, rounds + 1):
-        limit = settings.workers
+        limit = settings.cluster.workers
         with ThreadPoolExecutor(limit) as threads:
             seconds, _ = _time(lambda: list(threads.map(lambda task: run_bare(task, services), tasks * each)))
         bare.append(seconds / (len(tasks) * each))

@@ -33,13 +33,13 @@ JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"
 
 def collect_host_settings(settings: Settings) -> tuple[dict[str, bytes], dict[str, str]]:
     """Return (content by path in the container, variables)."""
-    bundle = settings.find_ca_bundle()
+    bundle = settings.host.find_ca_bundle()
     files = {CA_FILE: bundle.read_bytes()} if bundle else {}
     env = dict.fromkeys(CA_NAMES, CA_FILE) if bundle else {}
     if bundle:
         files[JAVA_CA_FILE] = build_java_trust_store(files[CA_FILE])
         env[JAVA_OPTIONS] = f"-Djavax.net.ssl.trustStore={JAVA_CA_FILE}"
-    inherited = settings.inherit_environment()
+    inherited = settings.host.inherit_environment()
     # uv does not read pip's variable for the package index.
     if "PIP_INDEX_URL" in inherited:
         inherited.setdefault("UV_DEFAULT_INDEX", inherited["PIP_INDEX_URL"])

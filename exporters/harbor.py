@@ -125,10 +125,10 @@ def build_config(item: ExportItem, services: Services) -> dict[str, Any]:
 def _build_resources(task: Task, settings: Settings) -> dict[str, Any]:
     is_review = isinstance(task.oracle, ReviewOracle)
     return {
-        "cpus": 1 if is_review else math.ceil(settings.cpus),
-        "memory_mb": REVIEW_MEMORY_MB if is_review else settings.memory_mb,
-        "storage_mb": settings.disk_mb,
-        "build_timeout_sec": settings.budget_seconds,
+        "cpus": 1 if is_review else math.ceil(settings.limits.cpus),
+        "memory_mb": REVIEW_MEMORY_MB if is_review else settings.limits.memory_mb,
+        "storage_mb": settings.limits.disk_mb,
+        "build_timeout_sec": settings.budget.seconds,
         "workdir": REVIEW_FOLDER if is_review else task.require_plan().workdir,
     }
 

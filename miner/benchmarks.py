@@ -100,7 +100,7 @@ def load_benchmarks(settings: Settings) -> BenchmarkIndex:
     Raises:
         InputError: a list is missing or a row cannot be read; the message names file and line.
     """
-    files = [file for word in settings.benchmarks for file in _list_files(word)]
+    files = [file for word in settings.similarity.benchmarks for file in _list_files(word)]
     return _load_files(tuple((str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files))
 
 

@@ -53,7 +53,7 @@ class Reason(StrEnum):
 
 def is_in_date_range(settings: Settings, date: str) -> bool:
     """Return whether an ISO 8601 date lies between `since` and `until`, both included."""
-    first, last = settings.since, settings.until
+    first, last = settings.source.since, settings.source.until
     return (first is None or first.isoformat() <= date[:10]) and (last is None or date[:10] <= last.isoformat())
 
 

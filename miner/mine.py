@@ -77,7 +77,7 @@ def mine(
 ) -> Iterator[MinedChange | InputError | str]:
     """Mine one source, newest change first; published tasks in the order of their file.
 
-    Stops after `settings.limit` candidates. Changes outside `settings.since` and `settings.until` are left out. Close
+    Stops after the setting `limit` of candidates. Changes outside the settings `since` and `until` are left out. Close
     the generator to stop earlier.
 
     Args:
@@ -107,7 +107,7 @@ def mine(
         mined = select_candidate(change, services, find_similar)
         yield mined
         n_candidates += isinstance(mined.result, Candidate)
-        if services.settings.limit is not None and n_candidates >= services.settings.limit:
+        if services.settings.source.limit is not None and n_candidates >= services.settings.source.limit:
             return
 
 

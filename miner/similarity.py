@@ -41,8 +41,8 @@ class PatchSketch:
     def describe_similarity(self, other: PatchSketch, settings: Settings) -> str | None:
         """Return which part is more similar than the settings allow, and how similar; None if neither is."""
         for part, ours, theirs, limit in (
-            ("patch", self.patch, other.patch, settings.max_patch_similarity),
-            ("statement", self.statement, other.statement, settings.max_statement_similarity),
+            ("patch", self.patch, other.patch, settings.similarity.max_patch_similarity),
+            ("statement", self.statement, other.statement, settings.similarity.max_statement_similarity),
         ):
             if (found := compute_jaccard_index(ours, theirs)) > limit:
                 return f"its {part} has a similarity of {found:.2f} to that"

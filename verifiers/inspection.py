@@ -108,7 +108,7 @@ def inspect(
         graded = _run_probes(probes, target, services, need_rates=need_rates, advance=counter.advance)
         results += [_make_result(probe.name, score) for probe, score in graded]
     edits = []
-    if limit := services.settings.strength_runs:
+    if limit := services.settings.verify.strength_runs:
         edits = draft_edits(read_gold_files(target.touched, gold), limit)
     with open_counter("edit", len(edits)) as counter:
         strength = measure_strength(task, services, edits, counter.advance)
@@ -189,7 +189,7 @@ def _run_probes(
         advance()
         return score
 
-    with ThreadPoolExecutor(services.settings.workers, thread_name_prefix="mergemill-probe") as threads:
+    with ThreadPoolExecutor(services.settings.cluster.workers, thread_name_prefix="mergemill-probe") as threads:
         try:
             scores = threads.map(grade_probe, probes)
             yield from ((probe, score) for probe, score in zip(probes, scores, strict=True) if score)

@@ -235,7 +235,7 @@ class EditRunner:
         seconds = min(limits.seconds, SHORT_RUN_SECONDS + 4 * self.test_seconds)  # a mutant may run for ever
         jobs = [self._make_job(concatenate_patches(self.gold_patch, draft.patch), advance) for _, draft in edits]
         results = run_parallel(
-            services.sandbox, self.image, replace(limits, seconds=seconds), jobs, services.settings.workers
+            services.sandbox, self.image, replace(limits, seconds=seconds), jobs, services.settings.cluster.workers
         )
         return [self._make_tried(*edit, result) for edit, result in zip(edits, results, strict=True)]
 

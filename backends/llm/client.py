@@ -78,13 +78,13 @@ class ChatModel:
     """
 
     def __init__(self, settings: Settings, *, first_pause: float = 1.0, temperature: float | None = None) -> None:
-        key = settings.find_llm_key()
-        self.name = settings.model or ""
-        self.context_tokens = settings.llm_context
-        self._url = settings.llm
+        key = settings.llm.find_key()
+        self.name = settings.llm.model or ""
+        self.context_tokens = settings.llm.context
+        self._url = settings.llm.url
         self._secret = key.get_secret_value() if key else ""
-        self._timeout = settings.llm_timeout
-        self._answer_tokens = settings.llm_answer_tokens
+        self._timeout = settings.llm.timeout
+        self._answer_tokens = settings.llm.answer_tokens
         self._prices = TokenPrices.from_settings(settings)
         self._first_pause = first_pause
         self._temperature = temperature
@@ -407,7 +407,7 @@ def _is_retryable(error: BaseException) -> bool:
 
 
 def _create_ssl_context(settings: Settings) -> ssl.SSLContext:
-    bundle = settings.find_ca_bundle()
+    bundle = settings.host.find_ca_bundle()
     try:
         return ssl.create_default_context(cafile=bundle)
     except OSError as error:

@@ -37,9 +37,9 @@ class TokenPrices:
     @classmethod
     def from_settings(cls, settings: Settings) -> TokenPrices:
         """Return the prices of the settings; the price of cached tokens defaults to that of prompt tokens."""
-        cached = settings.llm_price_cached
-        prompt = settings.llm_price_prompt
-        return cls(prompt=prompt, cached=prompt if cached is None else cached, completion=settings.llm_price_completion)
+        cached = settings.llm.price_cached
+        prompt = settings.llm.price_prompt
+        return cls(prompt=prompt, cached=prompt if cached is None else cached, completion=settings.llm.price_completion)
 
     def compute_cost(self, usage: TokenUsage) -> float:
         """Return the cost of a request."""
@@ -58,7 +58,7 @@ class TokenBudget:
     @classmethod
     def from_settings(cls, settings: Settings) -> TokenBudget:
         """Return the budget of the settings, which is for one record."""
-        return cls(tokens=settings.budget_tokens, cost=settings.budget_cost)
+        return cls(tokens=settings.budget.tokens, cost=settings.budget.cost)
 
 
 @dataclass

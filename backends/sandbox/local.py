@@ -79,7 +79,7 @@ def create_sandbox(settings: Settings, _: Callable[[str], None]) -> LocalSandbox
     Raises:
         UsageError: `allow_untrusted_local` is not set.
     """
-    if not settings.allow_untrusted_local:
+    if not settings.sandbox.allow_untrusted_local:
         advice = "--sandbox docker, or --allow-untrusted-local for code that you trust"
         raise UsageError("--sandbox local runs foreign code without isolation", advice=advice)
     return LocalSandbox()

@@ -41,12 +41,14 @@ def open_sandbox(settings: Settings, record_use: Callable[[str], None] = lambda 
         UsageError: there is no such backend, or the settings do not permit it.
         MachineError: this machine lacks what the backend needs.
     """
-    if settings.sandbox not in SANDBOXES:
-        raise UsageError(f"--sandbox: {settings.sandbox} is unknown", advice=f"one of {', '.join(SANDBOXES)}")
-    module, _, function = SANDBOXES[settings.sandbox].partition(":")
+    if settings.sandbox.kind not in SANDBOXES:
+        raise UsageError(f"--sandbox: {settings.sandbox.kind} is unknown", advice=f"one of {', '.join(SANDBOXES)}")
+    module, _, function = SANDBOXES[settings.sandbox.kind].partition(":")
     try:
         factory = getattr(import_module(module), function)
     except ModuleNotFoundError as error:
-        advice = f"pip install 'mergemill[{settings.sandbox}]'"
-        raise MachineError(f"--sandbox {settings.sandbox} needs the package {error.name}", advice=advice) from error
+        advice = f"pip install 'mergemill[{settings.sandbox.kind}]'"
+        raise MachineError(
+            f"--sandbox {settings.sandbox.kind} needs the package {error.name}", advice=advice
+        ) from error
     return cast("Sandbox", factory(settings, record_use))

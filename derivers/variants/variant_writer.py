@@ -67,8 +67,8 @@ class VariantWriter:
                 RewrittenStatement,
                 meter=UsageMeter(TokenBudget.from_settings(settings)),
                 check=find_fault,
-                answers=AnswerCache(settings.store_dir / "answers"),
-                deadline=time.monotonic() + settings.budget_seconds,
+                answers=AnswerCache(settings.storage.store_dir / "answers"),
+                deadline=time.monotonic() + settings.budget.seconds,
             ).value
         except (ContextLengthError, BudgetExceededError):
             return None

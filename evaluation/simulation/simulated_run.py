@@ -138,8 +138,8 @@ def simulate_run(setting: SimulationInput, services: Services, *, sample: int = 
             meter=UsageMeter(TokenBudget.from_settings(settings)),
             sample=sample,
             check=lambda report: _find_invalid_outcome(report, setting),
-            answers=AnswerCache(settings.store_dir / "answers"),
-            deadline=time.monotonic() + settings.budget_seconds,
+            answers=AnswerCache(settings.storage.store_dir / "answers"),
+            deadline=time.monotonic() + settings.budget.seconds,
         )
     except (BudgetExceededError, ContextLengthError) as error:
         raise SimulationError(str(error)) from error

@@ -108,7 +108,7 @@ def _check_simulator(store: Store, settings: Settings, simulated: SimulatedRows)
             "--format parquet has rewards for reinforcement learning, and some are a simulator's",
             advice="name it with --simulator, or leave out --with-simulated",
         )
-    require_measured_simulator(store, simulated.simulator, settings.max_false_pass)
+    require_measured_simulator(store, simulated.simulator, settings.measurement.max_false_pass)
 
 
 def _load(store: Store, settings: Settings, keys: list[str]) -> Iterator[ExportedTrajectory]:

@@ -69,7 +69,7 @@ def export_splits(
         Transient: the disk is full or not writable.
     """
     services = make_services(settings, engine=with_images)
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         _check_unique_names(store, filters)
         if push_to is not None:
             _push_images(filters, push_to, store, settings)
@@ -94,7 +94,7 @@ def export_splits(
 def count_left_out(filters: TaskFilters, settings: Settings) -> dict[str, int]:
     """Return how many tasks resolved filters leave out by each of LIMITS; a task counts for the first that applies."""
     found = {}
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         kept = replace(filters, **LIMITS)
         left = queries.count_tasks(store, kept)
         for name in LIMITS:
@@ -137,7 +137,7 @@ def count_doubtful(filters: TaskFilters, settings: Settings) -> dict[str, int]:
             {"where": NOT_JUDGED},
         ),
     ]
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         return {
             reason: number
             for reason, is_open, narrower in doubts

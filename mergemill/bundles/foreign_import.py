@@ -53,7 +53,7 @@ class ForeignRow:
 
 def locate_imports(settings: Settings) -> Path:
     """Return the file of all imported rows."""
-    return (settings.store_dir / "imports" / "tasks.jsonl").absolute()
+    return (settings.storage.store_dir / "imports" / "tasks.jsonl").absolute()
 
 
 def import_rows(path: Path, format_name: str, settings: Settings) -> Iterator[ForeignRow]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from core.config import Settings
 from core.errors import InputError
 from core.files import read_input
+from core.settings.group import replace_values
 from taskdb.queries import saved_selections
 from taskdb.queries.sampling import sample_tasks
 from taskdb.queries.selection import TaskFilters
@@ -56,13 +57,13 @@ def resolve_filters(
 
 def has_rollouts(settings: Settings) -> bool:
     """Return whether any task has a pass rate."""
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         return bool(count_tasks(store, TaskFilters(where="difficulty <> '{}'")))
 
 
 @contextmanager
 def _open_store(settings: Settings, store: Store | None) -> Iterator[Store]:
-    with nullcontext(store) if store is not None else Store.open(settings.db, create=False) as opened:
+    with nullcontext(store) if store is not None else Store.open(settings.storage.db, create=False) as opened:
         yield opened
 
 
@@ -89,7 +90,7 @@ def _find_contaminated(store: Store, filters: TaskFilters, settings: Settings) -
     """Return the ids of tasks whose change, or whose repository, a benchmark list names."""
     from miner.benchmarks import load_benchmarks  # noqa: PLC0415 - few commands read the lists
 
-    index = load_benchmarks(settings.model_copy(update={"benchmarks": filters.decontaminated}))
+    index = load_benchmarks(replace_values(settings, {"benchmarks": filters.decontaminated}))
     repos = {*index.repositories, *(repo for repo, _ in (*index.numbers, *index.commits))}
     return [
         origin.id

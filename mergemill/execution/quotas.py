@@ -72,8 +72,8 @@ def has_begun(lineage: Lineage) -> bool:
 
 def load_quotas(store: Store, settings: Settings) -> RepositoryQuotas:
     """Return the quotas of the settings with the numbers of the database, which are read only where there is one."""
-    quotas = RepositoryQuotas(max_changes=settings.quota_changes, max_tasks=settings.quota_tasks)
-    if settings.quota_changes is not None or settings.quota_tasks is not None:
+    quotas = RepositoryQuotas(max_changes=settings.quota.changes, max_tasks=settings.quota.tasks)
+    if settings.quota.changes is not None or settings.quota.tasks is not None:
         numbers = count_by_repository(store)
         quotas.begun, quotas.certified = numbers.begun, numbers.certified
     return quotas
@@ -81,7 +81,7 @@ def load_quotas(store: Store, settings: Settings) -> RepositoryQuotas:
 
 def list_waiting(store: Store, settings: Settings) -> list[dict[str, Any]]:
     """Return for each repository whose quota is reached: repo, quota (its option), waiting (changes), most first."""
-    if settings.quota_changes is None and settings.quota_tasks is None:
+    if settings.quota.changes is None and settings.quota.tasks is None:
         return []
     quotas, numbers = load_quotas(store, settings), count_by_repository(store)
     found = []

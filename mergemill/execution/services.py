@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from backends.sandbox.registry import open_sandbox
 from backends.services import Services
-from core.config import OFF
 from core.errors import UsageError
+from core.settings.group import replace_values
+from core.settings.models import OFF
 from languages.registry import LANGUAGES
 from mergemill.execution.images.ledger import UsageLedger
 from taskdb.artifacts import open_artifacts
@@ -81,15 +82,15 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
     """
     from backends.clones import CloneStore  # noqa: PLC0415 - queries need no GitPython
 
-    if settings.language is not None and settings.language not in LANGUAGES:
-        raise UsageError(f"--language: {settings.language} is unknown", advice=f"one of {', '.join(LANGUAGES)}")
+    if settings.source.language is not None and settings.source.language not in LANGUAGES:
+        raise UsageError(f"--language: {settings.source.language} is unknown", advice=f"one of {', '.join(LANGUAGES)}")
     sandbox = _open_engine(settings) if engine else cast("Sandbox", _LazySandbox(settings))
     if engine:
         sandbox.reap()
     services = Services(
         settings=settings,
         sandbox=sandbox,
-        clones=CloneStore(settings.store_dir / "clones", settings.clones),
+        clones=CloneStore(settings.storage.store_dir / "clones", settings.source.clones),
         artifacts=open_artifacts(settings),
         model=make_model(settings),
     )
@@ -98,14 +99,14 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
 
 def make_model(settings: Settings, *, temperature: float | None = None) -> LanguageModel | None:
     """Return the model of the settings, or None; `temperature`: None for the endpoint's own."""
-    if settings.llm == OFF:
+    if settings.llm.url == OFF:
         return None
-    if settings.model is None:
-        settings = settings.model_copy(update={"model": settings.simulator_model})
+    if settings.llm.model is None:
+        settings = replace_values(settings, {"model": settings.llm.simulator_model})
     from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
 
     return ChatModel(settings, temperature=temperature)
 
 
 def _open_engine(settings: Settings) -> Sandbox:
-    return open_sandbox(settings, UsageLedger(settings.store_dir).touch)
+    return open_sandbox(settings, UsageLedger(settings.storage.store_dir).touch)

@@ -23,6 +23,6 @@ def resolve_source(word: str, settings: Settings, store: Store) -> str:
         settings: names the folder of the clones.
         store: the database.
     """
-    canonical = canonicalize_source(word, settings.store_dir / "clones")
+    canonical = canonicalize_source(word, settings.storage.store_dir / "clones")
     is_old = canonical != word and has_source(store, word) and not has_source(store, canonical)
     return word if is_old else canonical

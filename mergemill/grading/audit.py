@@ -83,7 +83,7 @@ def resolve_targets(words: Sequence[str], settings: Settings) -> AuditTargets:
     bundles = [find_bundle(word) for word in words]
     if all(bundles):
         return AuditTargets(tuple(folder for folder in bundles if folder))
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         pairs = zip(words, bundles, strict=True)
         return AuditTargets(tuple(folder or queries.resolve_task(store, word) for word, folder in pairs))
 
@@ -132,10 +132,10 @@ def audit_targets(
         for folder in targets.bundles:
             yield from audit_bundle(folder, services, inspect)
         return
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         services = enable_fetching(services, store)
         if store.is_read_only:
-            log.warning("the results are not stored: %s is read-only", settings.db)
+            log.warning("the results are not stored: %s is read-only", settings.storage.db)
         for target in targets.targets:
             if isinstance(target, Path):
                 yield from audit_bundle(target, services, inspect)

@@ -60,7 +60,7 @@ def prune(
         dry_run: whether nothing is removed.
     """
     image_store = make_services(settings, engine=True).images
-    ledger = UsageLedger(settings.store_dir)
+    ledger = UsageLedger(settings.storage.store_dir)
     last_uses = ledger.read_all()
     needs, known_copies = _load_image_facts(settings, required=True)
     context = PruneContext(
@@ -92,7 +92,7 @@ def push(
     """
     prefix = parse_registry(registry)
     services = make_services(settings, engine=True)
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         requests = _collect_images(store, filters)
         for result, outcome in copies.push_images(services.images, requests, prefix, services.clock, rebuilt=rebuilt):
             if isinstance(outcome, ImageCopy):
@@ -109,7 +109,7 @@ def pull(filters: TaskFilters, settings: Settings) -> Iterator[tuple[TransferRes
         InputError: no task matches.
     """
     image_store = make_services(settings, engine=True).images
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         requests = _collect_images(store, filters)
         known_copies = image_queries.load_image_copies(store)
     yield from copies.pull_images(image_store, requests, known_copies)
@@ -122,7 +122,7 @@ def audit(words: Sequence[str], settings: Settings) -> Iterator[tuple[Task, tupl
         InputError: a word names no task, or an image is missing.
         Transient: the engine failed.
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         if words:
             tasks = [queries.resolve_task(store, word) for word in words]
         else:
@@ -138,16 +138,16 @@ def audit(words: Sequence[str], settings: Settings) -> Iterator[tuple[Task, tupl
 
 def _load_image_facts(settings: Settings, *, required: bool) -> tuple[ImageNeeds, Mapping[str, tuple[ImageCopy, ...]]]:
     """Return which images are needed and where copies are; nothing where there is no database yet."""
-    if not required and not database_exists(settings.db):
+    if not required and not database_exists(settings.storage.db):
         return ImageNeeds(), {}
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         return image_queries.load_image_needs(store), image_queries.load_image_copies(store)
 
 
 def _describe_images(settings: Settings, image_store: ImageStore) -> list[ImageSummary]:
     needs, known_copies = _load_image_facts(settings, required=False)
     own_images = inventory.list_own_images(image_store)
-    return inventory.describe_images(own_images, needs, known_copies, UsageLedger(settings.store_dir))
+    return inventory.describe_images(own_images, needs, known_copies, UsageLedger(settings.storage.store_dir))
 
 
 def _collect_images(store: Store, filters: TaskFilters) -> list[TransferRequest]:

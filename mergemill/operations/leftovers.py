@@ -46,15 +46,17 @@ def find_leftovers(settings: Settings, now: Callable[[], float] = time.time) -> 
     """Yield what killed processes left on this machine, in the store and on the engine.
 
     Raises:
-        MachineError: no engine answers, where `settings.sandbox` is `docker`; all others are yielded before.
+        MachineError: no engine answers, where `settings.sandbox.kind` is `docker`; all others are yielded before.
         Transient: the engine failed.
     """
     for folder in find_orphaned_folders():
         yield _make_leftover("folder", folder)
     oldest = now() - GRACE_SECONDS
-    if settings.store_dir.is_dir():
-        yield from (_make_leftover(*one) for one in _search_store(settings.store_dir) if _is_older(one[1], oldest))
-    if settings.sandbox == "docker":
+    if settings.storage.store_dir.is_dir():
+        yield from (
+            _make_leftover(*one) for one in _search_store(settings.storage.store_dir) if _is_older(one[1], oldest)
+        )
+    if settings.sandbox.kind == "docker":
         yield from _find_containers()
 
 

@@ -28,16 +28,16 @@ def collect_status(settings: Settings, limit: int) -> dict[str, Any]:
     Raises:
         InputError: there is no database.
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         funnel, summary, quotas = compute_funnel(store), compute_summary(store), list_waiting(store, settings)
-    runs = select_runs(list_runs(settings.store_dir / "runs"), limit)
+    runs = select_runs(list_runs(settings.storage.store_dir / "runs"), limit)
     return {
         "runs": runs,
         "queue": {row["stage"]: row["waiting"] for row in funnel if row["stage"] != Stage.MINE},
         "quotas": quotas,
         "certified": summary["certified"],
         "failures": list_failures(runs),
-        "disk": describe_disk(settings.store_dir),
+        "disk": describe_disk(settings.storage.store_dir),
         "engine": describe_engine(settings),
     }
 
@@ -68,7 +68,7 @@ def describe_engine(settings: Settings) -> dict[str, Any] | None:
 
     `disk` is None where the engine's folder is on another machine.
     """
-    if settings.sandbox != "docker":
+    if settings.sandbox.kind != "docker":
         return None
     from backends.sandbox.docker import DockerSandbox  # noqa: PLC0415 - other sandboxes need no docker SDK
 

@@ -98,8 +98,8 @@ def export_simulated(
         Transient: the disk is full.
     """
     resolve_options(request.profile, settings)
-    with Store.open(settings.db, create=False) as store:
-        measured = require_measured_simulator(store, request.simulator, settings.max_false_pass)
+    with Store.open(settings.storage.db, create=False) as store:
+        measured = require_measured_simulator(store, request.simulator, settings.measurement.max_false_pass)
     pack = load_pack(request.domain)
     collection = read_seeds(request.seeds, license_id=request.seeds_license)
     for problem in collection.problems:
@@ -126,7 +126,7 @@ def _write(
     seeds: list[Seed],
     measured: dict[str, Any],
 ) -> dict[str, Any]:
-    target = settings.simulate_target or "qwen"
+    target = settings.simulation.target or "qwen"
     rows = [
         build_simia_row(seed, pack, profile=request.profile, target=target, simulator=request.simulator)
         for seed in seeds

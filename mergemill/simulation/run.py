@@ -99,7 +99,7 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
     check_folder(request.out)
     plan_jobs((), options, per_seed=request.per_seed, total=request.total)  # an error before anything is paid
     require_writable_store(settings)
-    with Store.open(settings.db, writes=True) as store, CallLedger(request.out) as ledger:
+    with Store.open(settings.storage.db, writes=True) as store, CallLedger(request.out) as ledger:
         simulator = Simulator(
             model=model,
             ledger=ledger,
@@ -107,7 +107,7 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
             options=options,
             pack=pack,
             prompts=ConversationPrompts(pack, options.prompt),
-            answer_tokens=settings.llm_answer_tokens,
+            answer_tokens=settings.llm.answer_tokens,
         )
         run = SimulationRun(
             request=request, settings=settings, simulator=simulator, reporter=reporter, formats=formats, store=store
@@ -226,7 +226,10 @@ class SimulationRun:
                     failures.append(outcome)
 
             calls = ParallelCalls(
-                work=self.simulator.judge, workers=self.settings.workers, report=report, stop=self.simulator.stop
+                work=self.simulator.judge,
+                workers=self.settings.cluster.workers,
+                report=report,
+                stop=self.simulator.stop,
             )
             outcomes = calls.run(seeds)
         verdicts = []
@@ -265,7 +268,10 @@ class SimulationRun:
                 self.reporter.event(describe_answer(outcome))
 
             calls = ParallelCalls(
-                work=self.simulator.simulate, workers=self.settings.workers, report=report, stop=self.simulator.stop
+                work=self.simulator.simulate,
+                workers=self.settings.cluster.workers,
+                report=report,
+                stop=self.simulator.stop,
             )
             outcomes = calls.run(jobs)
         return [outcome for outcome in outcomes if isinstance(outcome, JobAnswer)], failures

@@ -31,12 +31,12 @@ class WebContext:
     @property
     def rollouts(self) -> Path:
         """Folder of trajectories, one file each."""
-        return self.settings.store_dir / "rollouts"
+        return self.settings.storage.store_dir / "rollouts"
 
     @property
     def runs(self) -> Path:
         """Folder of the status files of runs."""
-        return self.settings.store_dir / "runs"
+        return self.settings.storage.store_dir / "runs"
 
     def render(self, template: str, values: Mapping[str, Any], status: int = 200) -> PageResponse:
         """Return a page; `values` as in `render_text`."""

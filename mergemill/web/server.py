@@ -51,7 +51,7 @@ def serve(
     rules = make_access_rules(host, token)
     open_artifacts(settings).check(writes=False)
     _load_deferred()
-    with Store.open(settings.db, create=False) as store, closing(bind_socket(host, port)) as listener:
+    with Store.open(settings.storage.db, create=False) as store, closing(bind_socket(host, port)) as listener:
         if token is None and not is_loopback(host):
             announce(f"anyone who can reach {host} can read this database; --token protects it")
         announce(f"http://{format_host(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")

@@ -105,11 +105,11 @@ class GitHubApi:
         Raises:
             InputError: a token or the App's settings are unusable.
         """
-        self.server = settings.github_api
-        self.patience = settings.github_patience
+        self.server = settings.github.api
+        self.patience = settings.github.patience
         self.first_pause = first_pause
-        self.pool = TokenPool(load_credentials(settings), concurrency=settings.github_concurrency, clock=clock)
-        bundle = settings.find_ca_bundle()
+        self.pool = TokenPool(load_credentials(settings), concurrency=settings.github.concurrency, clock=clock)
+        bundle = settings.host.find_ca_bundle()
         self._connections = ConnectionPool(self.server, str(bundle) if bundle else True, timeout)
 
     def __enter__(self) -> Self:

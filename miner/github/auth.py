@@ -7,7 +7,7 @@ repository, not enough to mine one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
@@ -52,7 +52,7 @@ def load_credentials(settings: Settings) -> tuple[Credential, ...]:
     Raises:
         InputError: a token is malformed, or the App's settings are incomplete or its key unreadable.
     """
-    tokens = settings.find_github_tokens()
+    tokens = settings.github.find_tokens()
     found = [_build_token_credential(token, place, len(tokens)) for place, token in enumerate(tokens, 1)]
     if app := _build_app(settings):
         found.append(Credential(f"installation {app.installation} of App {app.id}", app=app))
@@ -80,7 +80,12 @@ def _build_token_credential(token: SecretStr, place: int, count: int) -> Credent
 
 
 def _build_app(settings: Settings) -> GitHubApp | None:
-    parts = {name: getattr(settings, name) for name in ("github_app_id", "github_app_key", "github_app_installation")}
+    given = settings.github
+    parts: dict[str, Any] = {
+        "github_app_id": given.app_id,
+        "github_app_key": given.app_key,
+        "github_app_installation": given.app_installation,
+    }
     lacking = [name for name, value in parts.items() if value is None]
     if len(lacking) == len(parts):
         return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CrawlPrefetcher:
-    """Reader of the `github:` sources of a run through one API client, `settings.github_ahead` of them ahead.
+    """Reader of the `github:` sources of a run through one API client, `settings.github.ahead` of them ahead.
 
     A context manager. Nothing is requested before the first source is read.
     """
@@ -64,7 +64,7 @@ class CrawlPrefetcher:
     def _start_next(self, source: str) -> None:
         """Start prefetching the sources after `source`, each in a thread."""
         at = self._sources.index(source) + 1 if source in self._sources else len(self._sources)
-        for following in self._sources[at : at + self.services.settings.github_ahead]:
+        for following in self._sources[at : at + self.services.settings.github.ahead]:
             if following not in self._begun:
                 future = self._begun[following] = Future[GitHubReader]()
                 # Daemon threads: Ctrl-C ends them, and the journal is consistent at any moment.

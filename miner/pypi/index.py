@@ -58,7 +58,7 @@ class PackageIndex:
     def __init__(self, settings: Settings, *, attempts: int = 4, first_wait: float = 1.0) -> None:
         endpoint = next((os.environ[name] for name in INDEX_VARIABLES if os.environ.get(name)), PYPI_SIMPLE_ENDPOINT)
         self.client = PyPISimple(endpoint)
-        if bundle := settings.find_ca_bundle():
+        if bundle := settings.host.find_ca_bundle():
             self.client.s.verify = str(bundle)
         self.attempts = attempts
         self.first_wait = first_wait

@@ -134,16 +134,16 @@ def has_merged(facts: RepositoryFacts, _: Settings) -> str | None:
 
 def license_is_allowed(facts: RepositoryFacts, settings: Settings) -> str | None:
     """Pass when its licence is one of `licenses`, or `licenses` is empty, or the licence is unknown."""
-    if not settings.licenses or facts.license is None or is_allowed(facts.license, settings.licenses):
+    if not settings.mining.licenses or facts.license is None or is_allowed(facts.license, settings.mining.licenses):
         return None
-    return f"{facts.license} is not among {', '.join(settings.licenses)}"
+    return f"{facts.license} is not among {', '.join(settings.mining.licenses)}"
 
 
 def language_is_selected(facts: RepositoryFacts, settings: Settings) -> str | None:
     """Pass when its main language is the selected one, none is selected, or it is unknown."""
-    if settings.language is None or facts.language in (None, settings.language):
+    if settings.source.language is None or facts.language in (None, settings.source.language):
         return None
-    return f"{facts.language}, not {settings.language}"
+    return f"{facts.language}, not {settings.source.language}"
 
 
 REQUIREMENTS: tuple[Callable[[RepositoryFacts, Settings], str | None], ...] = (

@@ -38,6 +38,6 @@ def is_not_stored(change: Change, settings: Settings) -> str | None:
 
 def license_is_allowed(change: Change, settings: Settings) -> str | None:
     """Pass when the licence at the base commit is one of `licenses`, or `licenses` is empty."""
-    if not settings.licenses or is_allowed(change.license, settings.licenses):
+    if not settings.mining.licenses or is_allowed(change.license, settings.mining.licenses):
         return None
-    return f"{change.license} is not among {', '.join(settings.licenses)}"
+    return f"{change.license} is not among {', '.join(settings.mining.licenses)}"

@@ -57,7 +57,7 @@ def touches_tests(change: Change, settings: Settings) -> str | None:
         return None
     if change.awaits_tests:
         return None
-    lacks_model = settings.write_tests and not settings.can_write_tests
+    lacks_model = settings.verify.write_tests and not settings.can_write_tests
     return "no test file is changed" + (", and --write-tests needs --llm and --model" if lacks_model else "")
 
 
@@ -84,7 +84,7 @@ def should_await_tests(change: Change, settings: Settings) -> bool:
 def has_few_files(change: Change, settings: Settings) -> str | None:
     """Pass when at most `max_files` files are touched."""
     n = len(change.files)
-    return None if n <= settings.max_files else f"{n} files, {settings.max_files} allowed"
+    return None if n <= settings.mining.max_files else f"{n} files, {settings.mining.max_files} allowed"
 
 
 def is_written_by_hand(change: Change, _: Settings) -> str | None:

@@ -42,12 +42,15 @@ def can_be_split(change: Change, _: Settings) -> str | None:
 
 def is_small_enough(change: Change, settings: Settings) -> str | None:
     """Pass with at most `max_gold_lines` and `max_test_lines` changed lines and `max_patch_kb` of text each."""
-    sides = (("gold", change.split.gold, settings.max_gold_lines), ("test", change.split.test, settings.max_test_lines))
+    sides = (
+        ("gold", change.split.gold, settings.mining.max_gold_lines),
+        ("test", change.split.test, settings.mining.max_test_lines),
+    )
     for side, patch, most in sides:
         if patch.line_count > most:
             return f"{patch.line_count} {side} lines, {most} allowed"
-        if (size := len(patch.text) // 1024) > settings.max_patch_kb:
-            return f"the {side} patch has {size} KB, {settings.max_patch_kb} allowed"
+        if (size := len(patch.text) // 1024) > settings.mining.max_patch_kb:
+            return f"the {side} patch has {size} KB, {settings.mining.max_patch_kb} allowed"
     return None
 
 
@@ -68,9 +71,9 @@ def is_mostly_in_candidate_language(change: Change, settings: Settings) -> str |
     own = find_language(change)
     lines = [name for line in change.split.gold.changed_lines if (name := detect_file_language(line.path))]
     share = sum(name in language_family(own) for name in lines) / len(lines) if lines else 1.0
-    if share >= settings.min_language_share:
+    if share >= settings.mining.min_language_share:
         return None
-    return f"{share:.0%} of its program lines are {own}, {settings.min_language_share:.0%} required"
+    return f"{share:.0%} of its program lines are {own}, {settings.mining.min_language_share:.0%} required"
 
 
 def find_language(change: Change) -> str:

@@ -28,9 +28,9 @@ def has_statement(change: Change, settings: Settings) -> str | None:
     if change.pull_request.shape is Shape.RELEASE and not statement:
         return "the changelog has no entry for this version"
     n = count_statement_words(statement)
-    if n >= settings.min_statement_words:
+    if n >= settings.mining.min_statement_words:
         return None
-    return f"the problem statement has {n} words, {settings.min_statement_words} required: {statement[:60]!r}"
+    return f"the problem statement has {n} words, {settings.mining.min_statement_words} required: {statement[:60]!r}"
 
 
 def count_statement_words(statement: str) -> int:

@@ -39,16 +39,16 @@ class Upstream(Part):
         Raises:
             UsageError: they name none.
         """
-        if settings.upstream is None:
+        if settings.upstream.url is None:
             raise UsageError("there is no model server", advice="name it with --upstream URL")
         return cls(
-            url=settings.upstream,
-            dialect=settings.upstream_dialect,
-            key=settings.upstream_key.get_secret_value() if settings.upstream_key else "",
-            request_timeout=settings.request_timeout,
-            concurrency=settings.upstream_concurrency,
+            url=settings.upstream.url,
+            dialect=settings.upstream.dialect,
+            key=settings.upstream.key.get_secret_value() if settings.upstream.key else "",
+            request_timeout=settings.upstream.request_timeout,
+            concurrency=settings.upstream.concurrency,
             prices=TokenPrices.from_settings(settings),
-            token_ids=settings.token_ids,
+            token_ids=settings.upstream.token_ids,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Rules of rejection sampling. `RULES` is the complete policy for one trajectory, `Settings.select_...` its limits."""
+"""Rules of rejection sampling. `RULES` is the complete policy for one trajectory, `SelectionSettings` its limits."""
 
 from __future__ import annotations
 
@@ -23,29 +23,27 @@ class SelectionRule:
     metric: str
     """Key in `Trajectory.metrics`; `samplers.trajectories.measures.MEASURES` computes it."""
     setting: str
-    """Setting with the limit."""
+    """Field of the settings with the limit."""
     kinds: frozenset[Kind] | None = None
     """Kinds of tasks it applies to; None for all and for scenarios."""
 
     def get_limit(self, settings: Settings) -> float:
         """Return the limit."""
-        return float(getattr(settings, self.setting))
+        return float(getattr(settings.selection, self.setting))
 
 
 RULES: tuple[SelectionRule, ...] = (
-    SelectionRule(name="leak", metric="leaks", setting="select_leaks"),
-    SelectionRule(name="truncated", metric="truncated", setting="select_truncated"),
-    SelectionRule(name="empty_patch", metric="empty_patch", setting="select_empty_patch"),
-    SelectionRule(
-        name="test_only_patch", metric="test_only_patch", setting="select_test_only_patch", kinds=SOURCE_KINDS
-    ),
-    SelectionRule(name="format_errors", metric="format_errors", setting="select_format_errors"),
-    SelectionRule(name="tool_errors", metric="tool_errors", setting="select_tool_errors"),
-    SelectionRule(name="tool_errors", metric="tool_error_run", setting="select_tool_error_run"),
-    SelectionRule(name="repeats", metric="repeats", setting="select_repeats"),
-    SelectionRule(name="repeats", metric="repeat_run", setting="select_repeat_run"),
-    SelectionRule(name="loops", metric="loops", setting="select_loops"),
-    SelectionRule(name="repetition", metric="repetition", setting="select_repetition"),
+    SelectionRule(name="leak", metric="leaks", setting="leaks"),
+    SelectionRule(name="truncated", metric="truncated", setting="truncated"),
+    SelectionRule(name="empty_patch", metric="empty_patch", setting="empty_patch"),
+    SelectionRule(name="test_only_patch", metric="test_only_patch", setting="test_only_patch", kinds=SOURCE_KINDS),
+    SelectionRule(name="format_errors", metric="format_errors", setting="format_errors"),
+    SelectionRule(name="tool_errors", metric="tool_errors", setting="tool_errors"),
+    SelectionRule(name="tool_errors", metric="tool_error_run", setting="tool_error_run"),
+    SelectionRule(name="repeats", metric="repeats", setting="repeats"),
+    SelectionRule(name="repeats", metric="repeat_run", setting="repeat_run"),
+    SelectionRule(name="loops", metric="loops", setting="loops"),
+    SelectionRule(name="repetition", metric="repetition", setting="repetition"),
 )
 
 

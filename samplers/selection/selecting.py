@@ -97,7 +97,7 @@ def select_trajectories(
     kept = [one for one in main if not broken[one.trajectory.id]]
     if check_rubric is not None:
         for one in kept:
-            if (share := check_rubric(one)) > settings.select_rubric:
+            if (share := check_rubric(one)) > settings.selection.rubric:
                 broken[one.trajectory.id].append(Refusal(rule=RUBRIC, value=share))
         kept = [one for one in kept if not broken[one.trajectory.id]]
     for name, keep in _list_set_rules(limits):
@@ -116,8 +116,9 @@ def select_trajectories(
 
 def hash_rules(settings: Settings, limits: SelectionLimits) -> str:
     """Return the sha256 (hex) of all limits."""
-    names = [name for name in type(settings).model_fields if name.startswith("select_")]
-    values = {name: getattr(settings, name) for name in names}
+    selection = settings.selection
+    fields = type(selection).model_fields
+    values: dict[str, object] = {field.alias or name: getattr(selection, name) for name, field in fields.items()}
     values |= {"per_task": limits.per_task, "mix": dict(limits.mix), "rubric": limits.rubric}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
@@ -125,7 +126,7 @@ def hash_rules(settings: Settings, limits: SelectionLimits) -> str:
 def _list_refusals(one: SelectionCandidate, settings: Settings) -> list[Refusal]:
     value = one.trajectory.value
     found = [Refusal(rule=UNSCORED)] if value is None else []
-    if value is not None and value < settings.select_min_value:
+    if value is not None and value < settings.selection.min_value:
         found.append(Refusal(rule=REWARD, value=value))
     metrics = one.trajectory.metrics
     rules = list_broken_rules(metrics, one.kind, settings)

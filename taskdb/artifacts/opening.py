@@ -20,12 +20,12 @@ def open_artifacts(settings: Settings) -> Artifacts:
     Raises:
         MachineError: a package that their URL needs is missing.
     """
-    place = settings.artifact_place
+    place = settings.storage.artifact_place
     if isinstance(place, Path):
         return Artifacts(place)
     from taskdb.artifacts.shared import SharedArtifacts  # noqa: PLC0415 - a folder needs no fsspec
 
-    return SharedArtifacts(place, settings.store_dir / CACHE_FOLDER)
+    return SharedArtifacts(place, settings.storage.store_dir / CACHE_FOLDER)
 
 
 def require_writable_store(settings: Settings) -> Artifacts:
@@ -36,7 +36,7 @@ def require_writable_store(settings: Settings) -> Artifacts:
         MachineError: a package that the artifacts' URL needs is missing.
         Transient: the disk is full or the store of several machines does not answer.
     """
-    require_writable_folder(settings.store_dir)
+    require_writable_folder(settings.storage.store_dir)
     artifacts = open_artifacts(settings)
     artifacts.check(writes=True)
     return artifacts

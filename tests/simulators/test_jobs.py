@@ -103,7 +103,7 @@ def test_settings_take_the_place_of_the_profiles_values() -> None:
     options = resolve_options(SIMIA, settings)
     assert (options.failures, options.scenarios, options.seen_ids, options.think) == (0.5, True, False, "text")
     applied = apply_profile(SIMIA, settings)
-    assert (applied.workers, applied.llm_answer_tokens, applied.llm_timeout) == (3, 60_000, 500)
+    assert (applied.cluster.workers, applied.llm.answer_tokens, applied.llm.timeout) == (3, 60_000, 500)
     off = Settings.model_validate({"simulate_seen_ids": "off", "simulate_benchmarks": "a.json, b.json"})
     options = resolve_options(DEFAULT, off)
     assert (options.seen_ids, options.scenarios, options.benchmarks) == (False, True, ("a.json", "b.json"))

@@ -335,7 +335,7 @@ def test_other_file_systems_get_a_temporary_file_that_is_moved(tmp_path: Path) -
 )
 def test_a_folder_needs_no_fsspec(setting: str | None, place: Path | str) -> None:
     settings = Settings(store=Path("store"), artifacts=setting)
-    assert settings.artifact_place == place
+    assert settings.storage.artifact_place == place
     assert type(open_artifacts(settings)) is (Artifacts if isinstance(place, Path) else SharedArtifacts)
 
 

@@ -40,9 +40,9 @@ class JudgeClient:
             model=model,
             settings=settings,
             artifacts=artifacts,
-            answers=AnswerCache(settings.store_dir / "answers"),
+            answers=AnswerCache(settings.storage.store_dir / "answers"),
             meter=UsageMeter(TokenBudget.from_settings(settings)),
-            deadline=time.monotonic() + settings.budget_seconds,
+            deadline=time.monotonic() + settings.budget.seconds,
         )
 
     def query(
@@ -67,7 +67,7 @@ class JudgeClient:
         Raises:
             ContextLengthError: the endpoint rejects even the shortest prompt.
         """
-        room = compute_char_budget(self.settings.llm_context, self.settings.llm_answer_tokens)
+        room = compute_char_budget(self.settings.llm.context, self.settings.llm.answer_tokens)
         model = self.model.get_model(name) if name else self.model
         while True:
             try:

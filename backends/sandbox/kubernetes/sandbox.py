@@ -289,17 +289,17 @@ def create_sandbox(settings: Settings, record_use: Callable[[str], None]) -> Kub
         UsageError: a setting names what does not exist.
         InputError: the kubeconfig cannot be used.
     """
-    registry = parse_registry(settings.kubernetes_registry) if settings.kubernetes_registry else None
-    api = ClusterApi(settings.kubernetes_context, settings.kubernetes_namespace)
+    registry = parse_registry(settings.sandbox.kubernetes.registry) if settings.sandbox.kubernetes.registry else None
+    api = ClusterApi(settings.sandbox.kubernetes.context, settings.sandbox.kubernetes.namespace)
     pods = PodSettings(
-        node_selector=dict(label.split("=", 1) for label in settings.kubernetes_nodes),
-        runtime_class=settings.kubernetes_runtime_class,
-        pull_secret=settings.kubernetes_pull_secret,
+        node_selector=dict(label.split("=", 1) for label in settings.sandbox.kubernetes.nodes),
+        runtime_class=settings.sandbox.kubernetes.runtime_class,
+        pull_secret=settings.sandbox.kubernetes.pull_secret,
     )
     return KubernetesSandbox(
         api,
         ClusterImageStore(registry, f"Kubernetes {api.version}", record_use),
         pods,
-        helper_image=settings.kubernetes_helper_image,
-        pending_seconds=settings.kubernetes_pending_seconds,
+        helper_image=settings.sandbox.kubernetes.helper_image,
+        pending_seconds=settings.sandbox.kubernetes.pending_seconds,
     )

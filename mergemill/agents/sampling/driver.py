@@ -66,7 +66,7 @@ def run_to_end(run_one: RunOne, pending: PendingRollout) -> RolloutEnded:
 
 def open_threads(settings: Settings, services: Services) -> LocalCluster:
     """Return threads of this machine for rollouts; none is begun ahead of the results that show an outage."""
-    return LocalCluster(workers=settings.workers, records_per_worker=1, stop=lambda _: services.sandbox.stop())
+    return LocalCluster(workers=settings.cluster.workers, records_per_worker=1, stop=lambda _: services.sandbox.stop())
 
 
 def run_on_nodes(
@@ -157,7 +157,7 @@ class RolloutDriver:
         """
         settings = self.settings
         while pending := self._read_pending():
-            queue = RolloutQueue(pending, retries=settings.rollout_retries, workers=settings.workers)
+            queue = RolloutQueue(pending, retries=settings.rollout.retries, workers=settings.cluster.workers)
             while queue.has_more:  # what is to be tried again comes after all others
                 self._run_queue(queue)
             if queue.is_outage:

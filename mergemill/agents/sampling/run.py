@@ -45,7 +45,7 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
     """
     check_cluster_settings(settings)
     require_writable_store(settings)
-    with Store.open(settings.db, create=False, writes=True) as store:
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
         tasks = select_tasks(store, request)
         find_pending = partial(list_pending, store, tasks, request.scaffolds, request)
         planned, pending = find_pending()
@@ -63,7 +63,7 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
             list_pending=find_pending,  # again: another driver, for whose end this one waited, may have done it
             is_staged=request.attempts is None,
         )
-        if settings.cluster != LOCAL:
+        if settings.cluster.address != LOCAL:
             _sample_on_cluster(request, settings, progress, make_driver, is_simulated=is_simulated)
         else:
             find_task = {task.id: task for task in tasks}.__getitem__
@@ -90,7 +90,7 @@ def _sample_on_cluster(
     """Run rollouts on the nodes of a cluster."""
     uses_model = any(scaffold.uses_model for scaffold in request.scaffolds)
     upstreams = [Upstream.from_settings(settings)] if uses_model else []
-    engine = find_host_image(settings.sandbox) is None
+    engine = find_host_image(settings.sandbox.kind) is None
     run = NodeTaskRollouts(settings=share_settings(settings), request=request, is_simulated=is_simulated)
     run_on_nodes(make_driver, run, settings, progress, engine=engine, upstreams=upstreams)
 
@@ -101,11 +101,13 @@ def check_machine(tasks: Sequence[Task], scaffolds: Sequence[Scaffold], settings
     Raises:
         UsageError: a task needs an image, or a scaffold a program in the container.
     """
-    if find_host_image(settings.sandbox) is None:
+    if find_host_image(settings.sandbox.kind) is None:
         return
     if others := [task.name for task in tasks if task.environment != SIMULATED]:
         advice = "--sandbox docker, or --environment simulated"
-        raise UsageError(f"--sandbox {settings.sandbox} has no image for {others[0]}", advice=advice)
+        raise UsageError(f"--sandbox {settings.sandbox.kind} has no image for {others[0]}", advice=advice)
     if inside := [one.name for one in scaffolds if one.program is not None or isinstance(one, CommandScaffold)]:
         advice = "--sandbox docker, or a scaffold that needs no program, such as react"
-        raise UsageError(f"--sandbox {settings.sandbox} has no place for the program of {inside[0]}", advice=advice)
+        raise UsageError(
+            f"--sandbox {settings.sandbox.kind} has no place for the program of {inside[0]}", advice=advice
+        )

@@ -34,10 +34,10 @@ USER_LOG_FOLDER = "gateway-users"
 def make_user_upstream(settings: Settings) -> Upstream:
     """Return the endpoint of --llm as an upstream, without token ids."""
     return Upstream(
-        url=settings.llm,
-        key=key.get_secret_value() if (key := settings.find_llm_key()) else "",
-        request_timeout=settings.request_timeout,
-        concurrency=settings.upstream_concurrency,
+        url=settings.llm.url,
+        key=key.get_secret_value() if (key := settings.llm.find_key()) else "",
+        request_timeout=settings.upstream.request_timeout,
+        concurrency=settings.upstream.concurrency,
         prices=TokenPrices.from_settings(settings),
     )
 
@@ -63,7 +63,7 @@ def open_gateway(
     is_agents = upstream is None
     upstream = upstream or Upstream.from_settings(settings)
     check_upstream(upstream)
-    logs = settings.store_dir / ((LOG_FOLDER if is_agents else USER_LOG_FOLDER) + slot)
+    logs = settings.storage.store_dir / ((LOG_FOLDER if is_agents else USER_LOG_FOLDER) + slot)
     folder = Path(tempfile.mkdtemp(prefix=make_folder_prefix("agents")))  # the path of a socket must be short
     try:
         with (

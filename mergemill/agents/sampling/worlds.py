@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from core.config import OFF, Settings
+from core.config import Settings
 from core.errors import InputError
+from core.settings.models import OFF
 from mergemill.agents.sampling.driver import RolloutDriver, open_threads, run_events, run_on_nodes
 from mergemill.agents.sampling.nodes import NodeScenarioRollouts
 from mergemill.agents.sampling.progress import SamplingProgress
@@ -62,7 +63,7 @@ def sample_scenarios(
     """
     check_cluster_settings(settings)
     require_writable_store(settings)
-    with Store.open(settings.db, create=False, writes=True) as store:
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
         scenarios = select_scenarios(store, request)
         find_pending = partial(list_pending, store, scenarios, request.scaffolds, request)
         planned, pending = find_pending()
@@ -78,7 +79,7 @@ def sample_scenarios(
             is_staged=request.attempts is None,
         )
         worlds = len({one.parent for one in scenarios})
-        if settings.cluster != LOCAL:
+        if settings.cluster.address != LOCAL:
             _sample_on_cluster(request, settings, progress, make_driver, worlds)
         else:
             subjects = load_subjects(store, open_artifacts(settings), scenarios)
@@ -88,7 +89,7 @@ def sample_scenarios(
                 progress,
                 find_subject=subjects.__getitem__,
                 worlds=worlds,
-                episodes=settings.workers,
+                episodes=settings.cluster.workers,
                 open_server=open_server,
             ) as sampler:
                 make_driver(
@@ -110,7 +111,7 @@ def _sample_on_cluster(
     upstreams = []
     if any(scaffold.uses_model for scaffold in request.scaffolds):
         upstreams.append(Upstream.from_settings(settings))
-    if settings.llm != OFF and any(scaffold.user_model for scaffold in request.scaffolds):
+    if settings.llm.url != OFF and any(scaffold.user_model for scaffold in request.scaffolds):
         upstreams.append(make_user_upstream(settings))
     run = NodeScenarioRollouts(settings=share_settings(settings), request=request, worlds=worlds)
     run_on_nodes(make_driver, run, settings, progress, engine=True, upstreams=upstreams)

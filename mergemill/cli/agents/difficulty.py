@@ -12,6 +12,7 @@ import typer
 from core.config import Settings
 from core.errors import InputError, UsageError
 from core.files import read_input
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.agents.environments import (
@@ -23,7 +24,6 @@ from mergemill.cli.agents.environments import (
 )
 from mergemill.cli.agents.trajectories import ModelOption, ScaffoldOption
 from mergemill.cli.options import (
-    READ_SETTINGS,
     JsonOption,
     complete_words,
     select_certified,
@@ -49,7 +49,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("difficulty")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_filters
 def difficulty(
     *,
@@ -106,7 +106,7 @@ def difficulty(
 
     names = tuple(split_words(scaffold))
     subjects = select_subjects(settings, filters, choice)
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         rates = list_pass_rates(
             store, scaffold=names, model=model, environments=subjects.environments, tasks=subjects.ids
         )
@@ -127,7 +127,7 @@ def _restrict(filters: TaskFilters, choice: EnvironmentChoice) -> TaskFilters:
 def _write_subsets(folder: Path, settings: Settings, filters: TaskFilters, *, as_json: bool) -> None:
     from samplers.difficulty.manifests import DIMENSIONS, write_subsets  # noqa: PLC0415 - as above
 
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         rows = queries.list_tasks(store, select_certified(filters, settings), columns=("id", "name", *DIMENSIONS))
     if not rows:
         raise InputError("no task matches", advice="`mergemill tasks list` lists the tasks")

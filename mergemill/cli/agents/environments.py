@@ -89,12 +89,12 @@ def select_subjects(settings: Settings, filters: TaskFilters, choice: Environmen
     """
     refuse_task_filters(choice, filters)
     if choice.worlds:
-        with Store.open(settings.db, create=False) as store:
+        with Store.open(settings.storage.db, create=False) as store:
             ids = frozenset(find_scenario_ids(store, choice.worlds))
         return SubjectSelection(environments=choice.words, ids=ids)
     if filters == TaskFilters():
         return SubjectSelection(environments=choice.words or TRUSTED_ENVIRONMENTS, ids=None)
     wanted = filters if choice.words is None else replace(filters, environment=choice.words)
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         found = queries.list_tasks(store, resolve_filters(wanted, settings), columns=("id",))
     return SubjectSelection(environments=choice.words, ids=frozenset(row["id"] for row in found))

@@ -50,8 +50,8 @@ def gateway(
         log_dir=log,
         host=host,
         port=port,
-        rollouts=parse_secrets(secret or (), settings.model),
-        open_access=None if secret else RolloutAccess(secret=ANY_SECRET, model=settings.model),
+        rollouts=parse_secrets(secret or (), settings.llm.model),
+        open_access=None if secret else RolloutAccess(secret=ANY_SECRET, model=settings.llm.model),
         stops_at_full_disk=True,
     )
     usage = run_gateway(

@@ -13,6 +13,8 @@ import typer
 
 from core.config import Settings
 from core.errors import UsageError
+from core.settings.agents import RolloutSettings
+from core.settings.machine import ClusterSettings
 from mergemill.cli.agents.environments import (
     EnvironmentChoice,
     EnvironmentOption,
@@ -21,11 +23,11 @@ from mergemill.cli.agents.environments import (
     refuse_task_filters,
 )
 from mergemill.cli.options import (
-    CLUSTER_SETTINGS,
     GRADING_SETTINGS,
     SIMULATOR_SETTINGS,
     UPSTREAM_SETTINGS,
     JsonOption,
+    SettingChoices,
     resolve_filters,
     select_certified,
     split_words,
@@ -41,18 +43,13 @@ if TYPE_CHECKING:
     from mergemill.agents.sampling.request import SampledScaffold
     from mergemill.agents.sampling.world_scaffolds import WorldScaffold
 
-SAMPLE_SETTINGS = (
+SAMPLE_SETTINGS: SettingChoices = (
     *GRADING_SETTINGS,
     *UPSTREAM_SETTINGS,
     *SIMULATOR_SETTINGS,
-    *CLUSTER_SETTINGS,
+    ClusterSettings,
     "model",
-    "rollout_seconds",
-    "rollout_turns",
-    "rollout_requests",
-    "rollout_tokens",
-    "rollout_cost",
-    "rollout_retries",
+    RolloutSettings,
     "llm",
 )
 
@@ -125,7 +122,7 @@ def sample(
         raise UsageError("--scaffold names none", advice="such as --scaffold react,codex")
     choice = parse_environment(environment, world)
     attempted: dict[str, Any] = {
-        "model": settings.model or "",
+        "model": settings.llm.model or "",
         "attempts": parse_attempts(attempts),
         "checkpoint": checkpoint,
         "sampling": parse_sampling(sampling or ()),

@@ -12,6 +12,8 @@ import typer
 from core.config import Settings
 from core.errors import InputError, UsageError
 from core.files import read_input
+from core.settings.agents import SelectionSettings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.agents.environments import (
@@ -24,7 +26,6 @@ from mergemill.cli.agents.environments import (
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
     GRADING_SETTINGS,
-    READ_SETTINGS,
     IdArgument,
     JsonOption,
     NewFolderOption,
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 TABLE_COLUMNS = ("id", "name", "scaffold", "model", "attempt", "role", "value", "n_requests", "selected", "refused_by")
 SHOWN_DIGITS = 12
 NO_TRAJECTORIES = "no trajectory matches; `mergemill sample` makes rollouts"
-SELECT_SETTINGS = tuple(name for name in Settings.model_fields if name.startswith("select_"))
 
 app = typer.Typer(help=COMMANDS["trajectories"].summary, add_completion=False)
 
@@ -108,7 +108,7 @@ def make_trajectory_filters(
 
 
 @app.command("list")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_filters
 def list_all(
     *,
@@ -135,7 +135,7 @@ def list_all(
     wanted = make_trajectory_filters(
         settings, filters, choice, scaffold=scaffold, model=model, min_value=min_value, role=role, selected=selected
     )
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         rows = list_trajectories(store, wanted, limit)
     if not as_json:
         rows = [row | {"id": row["id"][:SHOWN_DIGITS]} for row in rows]
@@ -143,7 +143,7 @@ def list_all(
 
 
 @app.command("show")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def show(
     trajectory: IdArgument,
     as_json: JsonOption = False,
@@ -157,7 +157,7 @@ def show(
     from samplers.trajectories.showing import describe_trajectory, render_conversation  # noqa: PLC0415 - as below
 
     artifacts = open_artifacts(settings)
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         record = resolve_trajectory(store, trajectory)
         rollout = store.get(Rollout, record.parent)
         environment = find_environment(store, rollout)
@@ -171,7 +171,7 @@ def show(
 
 
 @app.command("select")
-@with_settings(*READ_SETTINGS, *SELECT_SETTINGS)
+@with_settings(StorageSettings, SelectionSettings)
 @with_filters
 def select(
     *,
@@ -209,7 +209,7 @@ def select(
     limits = SelectionLimits(per_task=per_task, mix=parse_mix(mix), rubric=items)
     choice = parse_environment(environment, world)
     wanted = make_trajectory_filters(settings, filters, choice, scaffold=scaffold, model=model)
-    with Store.open(settings.db, create=False, writes=True) as store:
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
         summary = run_selection(store, settings, wanted, limits, check_rubric=check_rubric)
     if as_json:
         for count in summary.counts:
@@ -222,7 +222,7 @@ def select(
 
 
 @app.command("export")
-@with_settings(*READ_SETTINGS, "max_false_pass")
+@with_settings(StorageSettings, "max_false_pass")
 @with_filters
 def export(
     *,
@@ -294,7 +294,7 @@ def export(
         role=role,
         selected=None if unselected else True,
     )
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         simulated = SimulatedRows(included=SIMULATED in (choice.words or ()), simulator=simulator)
         report = export_trajectories(store, settings, wanted, out, options, simulated=simulated)
     for reason, number in report.left_out.items():
@@ -354,7 +354,7 @@ def import_files(
     if format_name not in (AUTO, *READERS):
         raise UsageError(f"--format: {format_name} is unknown", advice=f"one of {', '.join((AUTO, *READERS))}")
     counts = {"new": 0, "known": 0, "skipped": 0}
-    with Store.open(settings.db, create=False, writes=True) as store:
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
         for one in import_rollouts(store, settings, files, format_name, task=task, grades=grades):
             counts["skipped" if one.rollout is None else "new" if one.is_new else "known"] += 1
             _print_imported(one, as_json=as_json)

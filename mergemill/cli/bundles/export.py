@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from core.config import Settings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from exporters import FORMATS
 from mergemill.cli import output
 from mergemill.cli.options import (
-    READ_SETTINGS,
     JsonOption,
     complete_words,
     select_certified,
@@ -29,7 +29,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("export")
-@with_settings(*READ_SETTINGS, "clones")
+@with_settings(StorageSettings, "clones")
 @with_filters
 def export(
     format_name: Annotated[

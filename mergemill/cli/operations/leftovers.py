@@ -8,15 +8,16 @@ import typer
 
 from core.config import Settings
 from core.errors import MachineError
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
-from mergemill.cli.options import READ_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import JsonOption, with_settings
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command("gc")
-@with_settings(*READ_SETTINGS, "sandbox")
+@with_settings(StorageSettings, "sandbox")
 def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed and remove nothing.")] = False,
     as_json: JsonOption = False,

@@ -74,7 +74,7 @@ def check_skills(
 def _load_skills(settings: Settings) -> Any:
     from builders.repair.skill_files import BUILTIN_SKILLS, load_skills  # noqa: PLC0415
 
-    return load_skills(BUILTIN_SKILLS, *([settings.skills] if settings.skills else ()))
+    return load_skills(BUILTIN_SKILLS, *([settings.build.skills] if settings.build.skills else ()))
 
 
 def _build_row(skill: Any) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from core.config import Settings
+from core.settings.mining import QuotaSettings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
-from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import JsonOption, with_settings
 from mergemill.execution.progress import format_seconds
 from mergemill.execution.run_status import ACTIVE_STATES
 
@@ -22,7 +24,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("status")
-@with_settings(*READ_SETTINGS, *QUOTA_SETTINGS, "sandbox")
+@with_settings(StorageSettings, QuotaSettings, "sandbox")
 def status(
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Show at most N ended runs.")] = 5,
     watch: Annotated[

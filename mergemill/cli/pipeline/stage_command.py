@@ -122,10 +122,10 @@ def make_scope(
     return Scope(
         sources=expand_sources(sources or ()),
         only=split_words(only),
-        since=settings.since,
-        until=settings.until,
-        language=settings.language,
-        limit=settings.limit,
+        since=settings.source.since,
+        until=settings.source.until,
+        language=settings.source.language,
+        limit=settings.source.limit,
         retry=split_words(retry),
         kinds=get_prerequisites(kinds),
         certified=kinds if kind else tuple(Kind),
@@ -158,7 +158,7 @@ def run_scope(
     from mergemill.pipeline.runs import run_stages  # noqa: PLC0415 - a wrong option is reported without loading the stages
 
     progress = _make_progress(as_json=as_json)
-    with drain_on_sigterm(progress.work, settings.drain_seconds, progress.print_message):
+    with drain_on_sigterm(progress.work, settings.operation.drain_seconds, progress.print_message):
         report = run_stages(stage, scope, settings, progress, _announce_stop, max_tasks=max_tasks)
     if as_json:
         output.print_json({"event": "summary", "new": report.n_new, **report.summary})

@@ -10,9 +10,11 @@ import typer
 
 from core.config import Settings
 from core.errors import UsageError
+from core.settings.mining import QuotaSettings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
-from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import JsonOption, with_settings
 from mergemill.cli.queries.step_reports import print_step_funnel
 from taskdb.queries import tasks as queries
 from taskdb.queries.simulations import compute_simulation_funnel
@@ -46,7 +48,7 @@ FUNNEL_COLUMNS: dict[FunnelGroup, Literal["change_kind", "size", "repo"]] = {
 
 
 @app.command("funnel")
-@with_settings(*READ_SETTINGS, *QUOTA_SETTINGS)
+@with_settings(StorageSettings, QuotaSettings)
 def funnel(
     sources: Annotated[
         list[str] | None,
@@ -83,7 +85,7 @@ def funnel(
     from mergemill.execution.quotas import list_waiting  # noqa: PLC0415 - not for worlds and simulations
     from mergemill.execution.sources import resolve_source  # noqa: PLC0415 - only this command needs the miner
 
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         resolved = [resolve_source(source, settings, store) for source in sources or ()]
         if by:
             counts = queries.compute_funnel_by(store, FUNNEL_COLUMNS[by], resolved)
@@ -103,7 +105,7 @@ def funnel(
 
 def _print_steps(of: FunnelSubject, names: Sequence[str], settings: Settings, *, as_json: bool) -> None:
     """Print the steps of worlds (of some sources) or of simulations (of some domains)."""
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         if of is FunnelSubject.WORLDS:
             rows, examples = compute_world_funnel(store, names)
         else:

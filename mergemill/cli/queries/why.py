@@ -9,8 +9,10 @@ import typer
 
 from core.config import Settings
 from core.errors import InputError, UsageError
+from core.settings.mining import QuotaSettings
+from core.settings.storage import StorageSettings
 from mergemill.cli import output
-from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, IdArgument, JsonOption, with_settings
+from mergemill.cli.options import IdArgument, JsonOption, with_settings
 from mergemill.cli.queries.change_report import print_change_report
 from mergemill.cli.queries.step_reports import print_report
 from mergemill.execution.quotas import RepositoryQuotas, load_quotas
@@ -28,7 +30,7 @@ MESSAGE_CHARACTERS = 4000
 
 
 @app.command("why")
-@with_settings(*READ_SETTINGS, *QUOTA_SETTINGS)
+@with_settings(StorageSettings, QuotaSettings)
 def why(
     change: IdArgument,
     log: Annotated[bool, typer.Option("--log", help="Print the log of its rejection instead.")] = False,
@@ -45,7 +47,7 @@ def why(
 
     Example: mergemill why pallets__flask-5063 --log
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         try:
             pull_request, report = queries.look_up_change(store, change)
         except InputError:

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from core.config import Settings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.options import (
-    READ_SETTINGS,
     IdArgument,
     JsonOption,
     NewFolderOption,
@@ -67,7 +67,7 @@ with_conversation_filters = partial(replace_parameter, "filters", FILTER_OPTIONS
 """Give a command the options of `FILTER_OPTIONS` in place of `filters`."""
 
 
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_conversation_filters
 def list_command(
     *,
@@ -80,12 +80,12 @@ def list_command(
 
     Example: mergemill simulate list --domain retail --no-failure
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         rows = list_conversations(store, filters, limit)
     output.print_rows(rows, COLUMNS, as_lines=as_json, nothing=NOTHING)
 
 
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def show_command(
     conversation: IdArgument,
     as_json: JsonOption = False,
@@ -99,7 +99,7 @@ def show_command(
     from mergemill.simulation.records import load_trajectories  # noqa: PLC0415 - a wrong option does not need it
     from simulators.conversation import render_blocks  # noqa: PLC0415 - as above
 
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         record = resolve_conversation(store, conversation)
     (trajectory,) = load_trajectories(open_artifacts(settings), [record])
     if as_json:
@@ -110,7 +110,7 @@ def show_command(
     output.print_text(render_blocks(trajectory.turns))
 
 
-@with_settings(*READ_SETTINGS, "simulate_target")
+@with_settings(StorageSettings, "simulate_target")
 @with_conversation_filters
 def export_command(
     *,
@@ -131,7 +131,7 @@ def export_command(
     from mergemill.simulation.run import ALL_FORMATS, choose_formats  # noqa: PLC0415 - a wrong option does not need them
 
     formats = choose_formats(tuple(split_words(format_name)) or ALL_FORMATS)
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         facts, reports = export_conversations(store, settings, filters, out, formats)
     summary = {
         "event": "summary",

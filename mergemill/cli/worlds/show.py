@@ -8,8 +8,9 @@ import typer
 
 from core.config import Settings
 from core.errors import UsageError
+from core.settings.storage import StorageSettings
 from mergemill.cli import output
-from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
+from mergemill.cli.options import IdArgument, JsonOption, with_settings
 from mergemill.worlds.reports import describe_scenario, describe_world, find_world_or_scenario
 from taskdb.artifacts import open_artifacts
 from taskdb.records.worlds import World
@@ -24,7 +25,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("show")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def show(
     name: IdArgument,
     program: Annotated[bool, typer.Option("--program", help="Print the program of the world instead.")] = False,
@@ -37,7 +38,7 @@ def show(
     Example: mergemill worlds show library_loans
     """
     artifacts = open_artifacts(settings)
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         found = find_world_or_scenario(store, name)
         if program:
             if not isinstance(found, World):

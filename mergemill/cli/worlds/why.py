@@ -8,7 +8,8 @@ import typer
 
 from core.config import Settings
 from core.errors import InputError
-from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
+from core.settings.storage import StorageSettings
+from mergemill.cli.options import IdArgument, JsonOption, with_settings
 from mergemill.cli.queries.step_reports import print_report
 from taskdb.queries.world_stories import look_up_world
 from taskdb.store import Store
@@ -17,7 +18,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("why")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def why(
     name: IdArgument,
     log: Annotated[bool, typer.Option("--log", help="Print the log of its rejection instead.")] = False,
@@ -29,7 +30,7 @@ def why(
 
     Example: mergemill worlds why library_loans
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         report = look_up_world(store, name)
     if report is None:
         advice = "`mergemill worlds list` lists the worlds"

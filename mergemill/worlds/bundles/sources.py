@@ -98,7 +98,7 @@ def _open_store(settings: Settings, words: Sequence[str]) -> Iterator[Store]:
 
     examples = ", ".join(list_example_worlds())
     try:
-        store = Store.open(settings.db, create=False)
+        store = Store.open(settings.storage.db, create=False)
     except InputError as error:
         what = f"there is no world {words[0]}" if words else "there is no database of worlds"
         advice = f"name a folder with program.py, or one of {examples}"

@@ -114,10 +114,12 @@ def import_worlds(request: WorldImportRequest, settings: Settings, reporter: Rep
     has_problems = any(one.problem for one in worlds) or any(one.problem for one in scenarios)
     codes = [InputError.exit_code if has_problems else 0]
     artifacts = require_writable_store(settings)
-    with _open_servers(settings) as servers, Store.open(settings.db) as store:
+    with _open_servers(settings) as servers, Store.open(settings.storage.db) as store:
         importer = WorldImporter(request, servers, store, artifacts)
         with reporter.open_progress("world", len(worlds)) as progress:
-            for outcome in _run(importer, [(world, by_world[world.name]) for world in worlds], settings.workers):
+            for outcome in _run(
+                importer, [(world, by_world[world.name]) for world in worlds], settings.cluster.workers
+            ):
                 progress.advance()
                 if isinstance(outcome, MergemillError):
                     reporter.message(outcome.format_line())

@@ -83,7 +83,7 @@ class DiscoverStep:
         """Return a seed task for each repository whose software has a domain; the others are rejected."""
         from miner.licenses import is_allowed  # noqa: PLC0415 - a file needs no miner
 
-        repositories, allowed = [], self.settings.licenses
+        repositories, allowed = [], self.settings.mining.licenses
         for about in read_repositories(self.bench.store, self.bench.services):
             if allowed and not is_allowed(about.license, allowed):
                 seed = SeedTask(text=about.repo, source=about.repo, license=about.license)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from backends.llm.base import LanguageModel
 from backends.llm.client import ChatModel
 from core.closable import Closable
+from core.settings.group import replace_values
 from worlds.model_requests import ModelRole
 
 if TYPE_CHECKING:
     from core.config import Settings
-    from worlds.options import MakingOptions
+    from core.settings.worlds import WorldsSettings
 
 
 class ModelPool(Closable):
@@ -22,17 +23,17 @@ class ModelPool(Closable):
         MachineError: the CA bundle cannot be read.
     """
 
-    def __init__(self, settings: Settings, options: MakingOptions) -> None:
+    def __init__(self, settings: Settings, options: WorldsSettings) -> None:
         self._settings, self._options = settings, options
         self._lock = threading.Lock()
         self._models: dict[float | None, ChatModel] = {}
-        url = settings.worlds_embedding_url or settings.llm
-        self.embeddings = ChatModel(settings.model_copy(update={"llm": url})).get_model(options.embedding_model)
+        url = settings.worlds.embedding_url or settings.llm.url
+        self.embeddings = ChatModel(replace_values(settings, {"llm": url})).get_model(options.embedding_model)
 
     @property
     def names(self) -> dict[ModelRole, str]:
         """Model of each role."""
-        name = self._settings.model or ""
+        name = self._settings.llm.model or ""
         return {
             ModelRole.WRITER: name,
             ModelRole.TESTER: self._options.tester_model or name,

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
-from core.config import OFF, Settings
+from core.config import Settings
 from core.errors import UsageError
+from core.settings.models import OFF
 from core.sockets import bind_socket
 from mergemill.execution.services import make_model, make_services
 from mergemill.web.request_guard import AccessRules, is_loopback, make_access_rules
@@ -82,7 +83,7 @@ def open_users(user: str, settings: Settings) -> Iterator[UserFactory | None]:
         UsageError: the user is to be a model, and none is set.
     """
     if user == "auto":
-        user = "scripted" if settings.llm == OFF else "model"
+        user = "scripted" if settings.llm.url == OFF else "model"
     if user != "model":
         yield make_scripted_user if user == "scripted" else None
         return

@@ -118,7 +118,7 @@ def test_a_malformed_registry_or_label_is_an_error_before_the_cluster_is_asked()
     assert isinstance(open_pods(kubernetes_registry="Nonsense"), UsageError)
     with pytest.raises(ValueError, match="KEY=VALUE"):
         Settings(kubernetes_nodes="gpu")  # type: ignore[arg-type]
-    assert Settings(kubernetes_nodes="pool=big, zone=a").kubernetes_nodes == ("pool=big", "zone=a")  # type: ignore[arg-type]
+    assert Settings(kubernetes_nodes="pool=big, zone=a").sandbox.kubernetes.nodes == ("pool=big", "zone=a")  # type: ignore[arg-type]
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:

@@ -188,7 +188,7 @@ def test_the_database_gives_certified_worlds_with_solutions_and_models(folder: P
     first, second = (make_scenario_record(one, world, artifacts, model="org/b") for one in scenarios)
     solution = artifacts.put(json.dumps([call.to_json() for call in scenarios[0].solution or ()]).encode())
     certificates = (make_world_certificate(world), make_scenario_certificate(first, solution=solution))
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         store.add(world, other, first, second, *certificates)
     [source] = find_sources([], settings, with_uncertified=False)
     assert source.material.definition == definition

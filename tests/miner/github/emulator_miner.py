@@ -52,8 +52,10 @@ class EmulatorMiner:
         return Services(
             settings=settings,
             sandbox=cast("Sandbox", None),
-            clones=CloneStore(settings.store_dir / "clones", settings.clones, attempts=6, first_wait=0.01),
-            artifacts=Artifacts(settings.store_dir / "artifacts"),
+            clones=CloneStore(
+                settings.storage.store_dir / "clones", settings.source.clones, attempts=6, first_wait=0.01
+            ),
+            artifacts=Artifacts(settings.storage.store_dir / "artifacts"),
         )
 
     def read_changes(self, source: str = "github:ada/lib", most: int | None = None, **options: object) -> list[Change]:

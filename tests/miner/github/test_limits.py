@@ -10,6 +10,7 @@ import pytest
 
 from core.config import Settings
 from core.errors import InputError, MachineError, Transient
+from core.settings.group import replace_values
 from miner.github import pool
 from miner.github.api import RATE_LIMIT_FIELDS, GitHubApi
 from miner.github.responses import GitHubNotFoundError, PageTooLargeError
@@ -44,7 +45,7 @@ def world(tmp_path_factory):
 @contextlib.contextmanager
 def connect_api(hub: GitHub, tokens: str = "ghp_reader", **options):
     settings = Settings.model_validate({"github_api": hub.url, "github_tokens": tokens} | options)
-    with hub, GitHubApi(Settings(**dict(settings) | {"github_api": hub.url}), clock=JumpingClock(hub.clock)) as api:
+    with hub, GitHubApi(replace_values(settings, {"github_api": hub.url}), clock=JumpingClock(hub.clock)) as api:
         yield api
 
 

@@ -104,7 +104,7 @@ def test_every_rule_permits_its_limit_and_refuses_what_is_above(
     below, above = make_candidate({metric: permitted}), make_candidate({metric: refused})
     outcome = run(below, above)
     assert list_reasons(outcome, below, above) == [None, rule]
-    settings = Settings(**{one.setting: refused for one in RULES if one.metric == metric})
+    settings = Settings(**{f"select_{one.setting}": refused for one in RULES if one.metric == metric})
     assert list_reasons(run(above, settings=settings), above) == [None]
 
 
@@ -199,4 +199,5 @@ def test_other_limits_make_another_hash_of_the_rules() -> None:
         hash_rules(Settings(), SelectionLimits(mix={"react": 1})),
     }
     assert len(hashes) == 4
+    assert "cc5cc19ada2d6279edbf3423991505ee581b3538c5792179ac295be64e3659cb" in hashes  # as stored by earlier versions
     assert hash_rules(Settings(), SelectionLimits()) in hashes

@@ -104,7 +104,7 @@ def open_simulator(folder: Path, model: ScriptedModel, **settings: object) -> It
     """Open a simulator whose ledger is in a folder."""
     chosen = Settings(llm=model.url, model="scripted", **settings)  # type: ignore[arg-type]
     with CallLedger(folder) as ledger, contextlib.closing(ChatModel(chosen, first_pause=0.01)) as client:
-        yield ExecutionSimulator(client, ledger, answer_tokens=chosen.llm_answer_tokens)
+        yield ExecutionSimulator(client, ledger, answer_tokens=chosen.llm.answer_tokens)
 
 
 def make_host(sandbox: Sandbox | None = None, image: str = IMAGE) -> WorkspaceHost:
