@@ -315,7 +315,7 @@ def _build_base_image(
     network: bool = False,
 ) -> ImageInfo:
     """Run a finishing script on an image and commit the result under the recipe's name."""
-    files, host_env = collect_host_settings(services.settings)
+    files, host_env = collect_host_settings(services.settings.host)
     result, info = services.images.build(
         base,
         ["sh", "-c", script],

@@ -36,7 +36,6 @@ from core.settings.mining import (
     GitHubSettings,
     MiningSettings,
     QuotaSettings,
-    SimilaritySettings,
     SourceSettings,
 )
 from core.settings.models import OFF, BudgetSettings, JudgeSettings, LlmSettings, UpstreamSettings
@@ -72,7 +71,6 @@ class Settings(BaseSettings):
     quota: QuotaSettings
     github: GitHubSettings
     mining: MiningSettings
-    similarity: SimilaritySettings
     llm: LlmSettings
     judge: JudgeSettings
     budget: BudgetSettings

@@ -85,13 +85,13 @@ def inspect(
 ) -> Inspection:
     """Inspect the task's image and statement, grade submissions that must earn 0, and measure the tests' strength.
 
-    The strength is measured with at most `services.settings.strength_runs` edits of the gold patch.
+    The strength is measured with at most `services.settings.verify.strength_runs` edits of the gold patch.
 
     Args:
         task: its image must exist in the engine.
         services: sandbox and artifacts; clones if `files` is not given.
         files: the base tree; read from the clone of the task's source by default.
-        probes: submissions to grade, `services.settings.workers` of them at a time.
+        probes: submissions to grade, `services.settings.cluster.workers` of them at a time.
         need_rates: whether a grading goes on until every test was real, which detects more forgeries by name.
         open_counter: opens the progress of the probes, and then of the edits of the gold patch.
 

@@ -157,7 +157,7 @@ def measure_strength(
     edits: Sequence[tuple[EditKind, EditDraft]],
     advance: Callable[[], object] = lambda: None,
 ) -> OracleStrength:
-    """Run a task's tests with each edit of its gold patch, `services.settings.workers` at a time.
+    """Run a task's tests with each edit of its gold patch, `services.settings.cluster.workers` at a time.
 
     A rewrite that a test refuses is run a second time, as a refusal is evidence against the task.
 

@@ -198,7 +198,12 @@ class CandidateVerifier:
     def verify(self) -> Verification | VerificationFailure:
         """Make all runs and return the result."""
         self.eval_files = select_eval_files(
-            self.candidate, self.environment, self.services.settings, self.repository, self.tests.files
+            self.candidate,
+            self.environment,
+            self.services.settings.verify,
+            self.services.settings.budget,
+            tree=self.repository,
+            test_files=self.tests.files,
         )
         if failure := self._run_first_pair() or self._run_repeats():
             return failure
@@ -242,7 +247,9 @@ class CandidateVerifier:
         lists = self.compute_lists()
         if not (lists and lists.fail_to_pass) and (failure := self._explain_no_fail_to_pass()):
             return failure
-        if not self.eval_files and is_long(self.environment, self.services.settings):
+        if not self.eval_files and is_long(
+            self.environment, self.services.settings.verify, self.services.settings.budget
+        ):
             self._keep_files_that_matter()
         return None
 

@@ -121,7 +121,7 @@ def measure(repository: BenchmarkRepository, clones: Path, services: Services, l
     """
     with tempfile.TemporaryDirectory(prefix="mergemill-benchmark-") as folder:
         settings = replace_values(services.settings, {"store": Path(folder)})
-        fresh = replace(services, settings=settings, artifacts=open_artifacts(settings))
+        fresh = replace(services, settings=settings, artifacts=open_artifacts(settings.storage))
         return _build_environment(repository, clones, fresh, logs)
 
 

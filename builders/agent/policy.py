@@ -95,7 +95,7 @@ class LlmPolicy:
                 *self._editor.create_tools(),
             ]
         )
-        budget = TokenBudget.from_settings(settings)
+        budget = TokenBudget.from_settings(settings.budget)
         system = render_prompt(
             "system",
             day=observation.draft.day,

@@ -88,11 +88,6 @@ class MiningSettings(SettingsGroup):
     """Reject a problem statement with fewer words, markup and templates excluded."""
     licenses: WordList = ()
     """Reject changes of repositories under other licences (SPDX ids, comma-separated). Default: accept any or none."""
-
-
-class SimilaritySettings(SettingsGroup):
-    """Benchmarks and other changes that a candidate must not repeat."""
-
     benchmarks: WordList = ()
     """Reject changes on these benchmark lists, comma-separated: files, folders, or names of built-in lists."""
     max_patch_similarity: float = Field(default=0.5, ge=0.5, le=1)

@@ -77,7 +77,7 @@ class BugWriter:
             return None
         settings = services.settings
         deadline = time.monotonic() + settings.budget.seconds
-        return cls(services, services.model, UsageMeter(TokenBudget.from_settings(settings)), deadline)
+        return cls(services, services.model, UsageMeter(TokenBudget.from_settings(settings.budget)), deadline)
 
     def write_bugs(self, path: str, source: bytes, lines: Collection[int]) -> list[Mutation]:
         """Return bugs near the first of some lines of a file; empty where the answer is unusable.

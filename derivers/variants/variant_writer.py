@@ -65,7 +65,7 @@ class VariantWriter:
                 model,
                 conversation,
                 RewrittenStatement,
-                meter=UsageMeter(TokenBudget.from_settings(settings)),
+                meter=UsageMeter(TokenBudget.from_settings(settings.budget)),
                 check=find_fault,
                 answers=AnswerCache(settings.storage.store_dir / "answers"),
                 deadline=time.monotonic() + settings.budget.seconds,

@@ -1,8 +1,8 @@
 """Options that several commands share.
 
-A command that takes `settings: Settings` and is decorated with `with_settings()` gets an option for each setting, or
-for those of the groups and names that are given; `with_filters` does the same for `filters: TaskFilters`. The help of
-an option is the docstring of the setting.
+A command that takes `settings: Settings`, or groups of them such as `storage: StorageSettings`, and is decorated with
+`with_settings()` gets an option for each setting, or for those of the groups and names that are given; `with_filters`
+does the same for `filters: TaskFilters`. The help of an option is the docstring of the setting.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from core.config import SECRETS, Settings, describe_settings, find_setting
 from core.errors import InputError, UsageError
 from core.settings.group import SettingsGroup, list_settings
 from core.settings.machine import HostSettings, KubernetesSettings, LimitSettings, SandboxSettings
-from core.settings.mining import MiningSettings, SimilaritySettings
+from core.settings.mining import MiningSettings
 from core.settings.models import LlmSettings, UpstreamSettings
 from core.settings.simulation import EpisodeSettings, MeasurementSettings, SimulationSettings
 from core.settings.storage import StorageSettings
@@ -168,7 +168,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "metrics_host",
     ),
     "Kubernetes": list_names([KubernetesSettings]),
-    "Mining rules": list_names([MiningSettings, SimilaritySettings]),
+    "Mining rules": list_names([MiningSettings]),
     "Build and verification": (
         "max_attempts",
         "skills",
@@ -242,10 +242,28 @@ SETTING_METAVARS = {
 
 
 def with_settings(*settings: SettingChoice) -> Callable[[CommandFunction], CommandFunction]:
-    """Give a command an option for each setting (without any: of the pipeline) in place of `settings`."""
+    """Give a command an option for each setting (without any: of the pipeline).
+
+    They take the place of its parameters that are `Settings` or a group of them, which has the name of the group.
+    """
     chosen = sorted(list_names(settings) or list_pipeline_settings(), key=_place_option)
     options = {name: _build_option(name, list_settings(Settings)[name]) for name in chosen}
-    return functools.partial(replace_parameter, "settings", options, build_settings)
+
+    def decorate(command: CommandFunction) -> CommandFunction:
+        parameters = inspect.signature(command, eval_str=True).parameters.values()
+        replaced = [parameter.name for parameter in parameters if _is_settings(parameter.annotation)]
+
+        def build(given: Mapping[str, Any]) -> dict[str, Any]:
+            whole = build_settings(given)
+            return {name: whole if name == "settings" else getattr(whole, name) for name in replaced}
+
+        return _replace_parameters(replaced, options, build, command)
+
+    return decorate
+
+
+def _is_settings(annotation: Any) -> bool:
+    return inspect.isclass(annotation) and issubclass(annotation, (Settings, SettingsGroup))
 
 
 def list_pipeline_settings() -> list[str]:
@@ -307,20 +325,20 @@ def _build_filters(given: Mapping[str, Any]) -> TaskFilters:
     return filters if names is None else replace(filters, named=selections.read_names(names, sys.stdin))
 
 
-def resolve_filters(filters: TaskFilters, settings: Settings) -> TaskFilters:
+def resolve_filters(filters: TaskFilters, storage: StorageSettings) -> TaskFilters:
     """Return the filters with names, files, saved selections and samples resolved to a condition."""
-    return _resolve(filters, settings, None)
+    return _resolve(filters, storage, None)
 
 
-def select_certified(filters: TaskFilters, settings: Settings) -> TaskFilters:
+def select_certified(filters: TaskFilters, storage: StorageSettings) -> TaskFilters:
     """Return the resolved filters; without `--status` they select certified tasks."""
-    return _resolve(filters, settings, TaskStatus.CERTIFIED)
+    return _resolve(filters, storage, TaskStatus.CERTIFIED)
 
 
-def _resolve(filters: TaskFilters, settings: Settings, default_status: str | None) -> TaskFilters:
-    if filters.difficulty is not None and not selections.has_rollouts(settings):
+def _resolve(filters: TaskFilters, storage: StorageSettings, default_status: str | None) -> TaskFilters:
+    if filters.difficulty is not None and not selections.has_rollouts(storage):
         output.print_message("--difficulty selects no task: there are no rollouts")
-    return selections.resolve_filters(filters, settings, default_status=default_status)
+    return selections.resolve_filters(filters, storage, default_status=default_status)
 
 
 def build_settings(given: Mapping[str, Any]) -> Settings:
@@ -398,8 +416,17 @@ def replace_parameter(
     parameter: str, options: Mapping[str, Any], build: Callable[[Mapping[str, Any]], Any], command: CommandFunction
 ) -> CommandFunction:
     """Return a command whose `parameter` is built from the options, which follow its own in the signature."""
+    return _replace_parameters([parameter], options, lambda given: {parameter: build(given)}, command)
+
+
+def _replace_parameters(
+    parameters: Sequence[str],
+    options: Mapping[str, Any],
+    build: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    command: CommandFunction,
+) -> CommandFunction:
     signature = inspect.signature(command, eval_str=True)
-    own = [p for p in signature.parameters.values() if p.name != parameter]
+    own = [p for p in signature.parameters.values() if p.name not in parameters]
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
         for name, annotation in options.items()
@@ -407,8 +434,8 @@ def replace_parameter(
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> None:
-        value = build({name: given.pop(name) for name in options})
-        command(**given, **{parameter: value})
+        values = build({name: given.pop(name) for name in options})
+        command(**given, **values)
 
     keyword_only = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
     wrapper.__signature__ = inspect.Signature([*keyword_only, *added])  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from mergemill.execution.nodes import make_node_functions
 if TYPE_CHECKING:
     from backends.cluster.base import Cluster
     from core.config import Settings
+    from core.settings.machine import ClusterSettings
 
 LOCAL, RAY = "local", "ray"
 ADVICE = "one of local, ray, ray://HOST:PORT"
@@ -72,13 +73,13 @@ def open_cluster(
         yield cluster
 
 
-def check_cluster_settings(settings: Settings) -> None:
+def check_cluster_settings(cluster: ClusterSettings) -> None:
     """Check the words of the settings.
 
     Raises:
         UsageError: `cluster` or `node_registry` is malformed.
     """
-    if settings.cluster.address not in (LOCAL, RAY) and not settings.cluster.address.startswith("ray://"):
-        raise UsageError(f"--cluster: {settings.cluster.address} is unknown", advice=ADVICE)
-    if settings.cluster.node_registry is not None:
-        parse_registry(settings.cluster.node_registry)
+    if cluster.address not in (LOCAL, RAY) and not cluster.address.startswith("ray://"):
+        raise UsageError(f"--cluster: {cluster.address} is unknown", advice=ADVICE)
+    if cluster.node_registry is not None:
+        parse_registry(cluster.node_registry)

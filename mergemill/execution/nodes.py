@@ -39,7 +39,7 @@ def make_node_functions(settings: Settings, *, engine: bool, database: bool) -> 
 
     `engine`: whether a Docker engine must answer; `database`: whether the database must be readable.
     """
-    probe = open_artifacts(settings).put(PROBE)
+    probe = open_artifacts(settings.storage).put(PROBE)
     check = partial(check_node, share_settings(settings), probe, engine=engine, database=database)
     return NodeFunctions(check=check, stop=stop_node, drain=drain_node)
 

@@ -16,6 +16,7 @@ from builders import bases, debootstrap
 from core.config import Settings
 from core.errors import InputError, MachineError, MergemillError
 from core.settings.models import OFF
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from languages.registry import LANGUAGES
 from mergemill.execution.clusters import LOCAL, RAY, check_cluster_settings, open_cluster
@@ -158,7 +159,7 @@ def check_github(machine: Machine) -> MachineCheck:
             return f"{left.token}: no limits"
         return f"{left.token}: {left.points} points and {left.requests} requests left"
 
-    with GitHubApi(settings, timeout=ANSWER_SECONDS) as api:
+    with GitHubApi(settings.github, settings.host, timeout=ANSWER_SECONDS) as api:
         found = api.fetch_remaining_quotas()
     return build_check(
         "github", "; ".join(map(format_quota, found)), not any(left.is_rejected for left in found), TOKEN_ADVICE
@@ -172,7 +173,7 @@ def check_model(machine: Machine) -> MachineCheck:
         return build_check("model", "off; --llm URL --model NAME selects one", True)
     from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
 
-    endpoint = ChatModel(settings)
+    endpoint = ChatModel(settings.llm, settings.host)
     try:
         names = endpoint.list_models()
     finally:
@@ -192,7 +193,7 @@ def check_database(machine: Machine) -> MachineCheck:
     except InputError as error:
         missing = (
             machine.settings.storage.db.startswith("sqlite:///")
-            and not _locate_database_file(machine.settings).exists()
+            and not _locate_database_file(machine.settings.storage).exists()
         )
         return build_check("database", NO_DATABASE if missing else str(error), missing, error.advice or "choose --db")
     except MergemillError as error:
@@ -202,7 +203,7 @@ def check_database(machine: Machine) -> MachineCheck:
 
 def check_artifacts(machine: Machine) -> MachineCheck:
     """Check that a shared store of artifacts can be written; a folder is checked by `check_store_disk`."""
-    artifacts = open_artifacts(machine.settings)
+    artifacts = open_artifacts(machine.settings.storage)
     if not isinstance(machine.settings.storage.artifact_place, Path):
         artifacts.check(writes=True)
     return build_check("artifacts", artifacts.place, True)
@@ -265,7 +266,7 @@ def run_checks(settings: Settings) -> list[MachineCheck]:
     Raises:
         UsageError: a setting is malformed.
     """
-    check_cluster_settings(settings)
+    check_cluster_settings(settings.cluster)
     machine = Machine(settings)
     needs_engine = settings.cluster.address in (LOCAL, RAY) or not isinstance(machine.engine, MachineError)
     return [_run_check(check, machine) for check in CHECKS if needs_engine or check not in ENGINE_CHECKS]
@@ -283,5 +284,5 @@ def _check_free_space(name: str, folder: Path, fix: str) -> MachineCheck:
     return build_check(name, f"{free} MB free at {folder}", free >= FREE_MB, fix)
 
 
-def _locate_database_file(settings: Settings) -> Path:
-    return Path(settings.storage.db.removeprefix("sqlite:///"))
+def _locate_database_file(storage: StorageSettings) -> Path:
+    return Path(storage.db.removeprefix("sqlite:///"))

@@ -141,7 +141,7 @@ def open_service(
         raise InputError(f"{request.seeds} has no seed that begins with a person's message")
     limits = {"answer_tokens": settings.llm.answer_tokens}
     models = {
-        prompts: (make_model(settings, temperature=temperature), temperature)
+        prompts: (make_model(settings.llm, settings.host, temperature=temperature), temperature)
         for prompts, temperature in (
             (f"{STEP_PROMPT} {OPENING_PROMPT}", options.temperature),
             (JUDGE_PROMPT, options.judge_temperature),

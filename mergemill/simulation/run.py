@@ -87,18 +87,18 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
         UsageError: no model is set, or options exclude each other.
         Transient: the disk is full.
     """
-    options = resolve_options(request.profile, settings)
+    options = resolve_options(request.profile, settings.simulation)
     settings = apply_profile(request.profile, settings)
     formats = choose_formats(request.formats)
     pack = load_pack(request.domain)
     benchmarks = load_gram_index(options.benchmarks)
     collection = read_seeds(request.seeds, license_id=request.seeds_license)
-    model = make_model(settings, temperature=options.temperature)
+    model = make_model(settings.llm, settings.host, temperature=options.temperature)
     if model is None:
         raise UsageError("a simulator is needed", advice="set --llm URL and --model NAME")
     check_folder(request.out)
     plan_jobs((), options, per_seed=request.per_seed, total=request.total)  # an error before anything is paid
-    require_writable_store(settings)
+    require_writable_store(settings.storage)
     with Store.open(settings.storage.db, writes=True) as store, CallLedger(request.out) as ledger:
         simulator = Simulator(
             model=model,
@@ -319,7 +319,7 @@ class SimulationRun:
         out = self.request.out
         recorder = SimulationRecorder(
             store=self.store,
-            artifacts=open_artifacts(self.settings),
+            artifacts=open_artifacts(self.settings.storage),
             domain=self.simulator.pack.name,
             profile=self._options.profile,
             simulator=self.simulator.model.name,

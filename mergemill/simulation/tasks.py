@@ -26,9 +26,8 @@ from backends.sandbox.locks import hold_machine_lock
 from backends.sandbox.registry import find_host_image
 from backends.services import Services
 from builders.source_tree import IncompleteCloneError, write_history_tar
-from core.config import Settings
 from core.errors import InputError, MergemillError, UsageError
-from core.settings.models import OFF
+from core.settings.models import OFF, LlmSettings
 from evaluation.solution_lines import Needles, make_needles
 from samplers.rollouts.environment import SIMULATED, SimulatedEnvironment, SimulatorFailedError
 from simulators.swe.episode import SweEpisode
@@ -227,7 +226,7 @@ def open_simulated_tasks(
         UsageError: no model is set.
         InputError, Transient: the ledger cannot be written.
     """
-    check_simulator(services.settings)
+    check_simulator(services.settings.llm)
     assert services.model is not None  # noqa: S101 - for the type checker
     folder = services.settings.storage.store_dir / (LEDGER_FOLDER + slot)
     host_image = find_host_image(services.settings.sandbox.kind)
@@ -249,13 +248,13 @@ def open_simulated_tasks(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def check_simulator(settings: Settings) -> None:
+def check_simulator(llm: LlmSettings) -> None:
     """Check that a model is set which answers for programs.
 
     Raises:
         UsageError: none is.
     """
-    if settings.llm.url == OFF:
+    if llm.url == OFF:
         advice = "set --llm URL and --simulator-model NAME"
         raise UsageError("simulated tasks need a model that answers for programs", advice=advice)
 

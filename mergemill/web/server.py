@@ -49,7 +49,7 @@ def serve(
         UsageError: the host is no address of this machine.
     """
     rules = make_access_rules(host, token)
-    open_artifacts(settings).check(writes=False)
+    open_artifacts(settings.storage).check(writes=False)
     _load_deferred()
     with Store.open(settings.storage.db, create=False) as store, closing(bind_socket(host, port)) as listener:
         if token is None and not is_loopback(host):

@@ -51,7 +51,7 @@ class CrawlPrefetcher:
     ) -> Iterator[Change | InputError | str]:
         """Read the changes of a source of the list; see `read_pull_requests`."""
         del services, only
-        self._api = self._api or GitHubApi(self.services.settings)
+        self._api = self._api or GitHubApi(self.services.settings.github, self.services.settings.host)
         self._api.require_token(source)
         begun = self._begun.pop(source, None)
         self._start_next(source)

@@ -78,7 +78,7 @@ class RubricJudge:
             self.model,
             [Message(role="user", text=prompt)],
             RubricAnswer,
-            meter=UsageMeter(TokenBudget.from_settings(self.settings)),
+            meter=UsageMeter(TokenBudget.from_settings(self.settings.budget)),
             check=lambda found: _find_problem(found, len(self.items), f"{conversation}\n{submission}"),
             answers=AnswerCache(self.settings.storage.store_dir / "answers"),
         )

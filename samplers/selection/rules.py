@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.config import Settings
+from core.settings.agents import SelectionSettings
 from taskdb.records import Kind
 
 PATCH_KINDS = frozenset(Kind) - {Kind.REVIEW}
@@ -27,9 +27,9 @@ class SelectionRule:
     kinds: frozenset[Kind] | None = None
     """Kinds of tasks it applies to; None for all and for scenarios."""
 
-    def get_limit(self, settings: Settings) -> float:
+    def get_limit(self, selection: SelectionSettings) -> float:
         """Return the limit."""
-        return float(getattr(settings.selection, self.setting))
+        return float(getattr(selection, self.setting))
 
 
 RULES: tuple[SelectionRule, ...] = (
@@ -47,7 +47,9 @@ RULES: tuple[SelectionRule, ...] = (
 )
 
 
-def list_broken_rules(metrics: Mapping[str, float], kind: Kind | None, settings: Settings) -> list[SelectionRule]:
+def list_broken_rules(
+    metrics: Mapping[str, float], kind: Kind | None, selection: SelectionSettings
+) -> list[SelectionRule]:
     """Return the rules that refuse a trajectory of a task of `kind`, None for a scenario, in their order."""
     rules = [rule for rule in RULES if rule.kinds is None or kind in rule.kinds]
-    return [rule for rule in rules if metrics.get(rule.metric, 0.0) > rule.get_limit(settings)]
+    return [rule for rule in rules if metrics.get(rule.metric, 0.0) > rule.get_limit(selection)]

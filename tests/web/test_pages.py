@@ -205,7 +205,7 @@ def test_a_task_shows_that_a_model_wrote_its_tests(tmp_path: Path) -> None:
     settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
     with Store.open(settings.storage.db) as store:
         names = {
-            origin: add_change(store, open_artifacts(settings), number, make_texts(number), tests=origin)
+            origin: add_change(store, open_artifacts(settings.storage), number, make_texts(number), tests=origin)
             for number, origin in enumerate(TestOrigin)
         }
         application = make_application(store, settings, make_access_rules("127.0.0.1", None))

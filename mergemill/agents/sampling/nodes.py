@@ -110,7 +110,7 @@ class NodeScenarioRollouts(NodeRollouts):
 
     def open_sampler(self, own: Settings, store: Store, slot: str) -> AbstractContextManager[RolloutSampler]:
         """See NodeRollouts."""
-        artifacts = open_artifacts(own)
+        artifacts = open_artifacts(own.storage)
 
         @cache
         def find_subject(key: str) -> SampledScenario:

@@ -154,7 +154,7 @@ def _open_shared(
         if any(scaffold.user_model for scaffold in request.scaffolds):
             user_gateway = gateway
             if settings.llm.url != OFF:
-                users = make_user_upstream(settings)
+                users = make_user_upstream(settings.llm, settings.upstream)
                 user_gateway, _ = opened.enter_context(open_gateway(settings, progress, users, slot=slot))
         yield WorldServices(
             host=opened.enter_context(WorldHost(open_server)),

@@ -61,8 +61,8 @@ def sample_scenarios(
         Transient: a model cannot be reached, or database or disk fail.
         UsageError: a model is needed and no endpoint is named.
     """
-    check_cluster_settings(settings)
-    require_writable_store(settings)
+    check_cluster_settings(settings.cluster)
+    require_writable_store(settings.storage)
     with Store.open(settings.storage.db, create=False, writes=True) as store:
         scenarios = select_scenarios(store, request)
         find_pending = partial(list_pending, store, scenarios, request.scaffolds, request)
@@ -82,7 +82,7 @@ def sample_scenarios(
         if settings.cluster.address != LOCAL:
             _sample_on_cluster(request, settings, progress, make_driver, worlds)
         else:
-            subjects = load_subjects(store, open_artifacts(settings), scenarios)
+            subjects = load_subjects(store, open_artifacts(settings.storage), scenarios)
             with open_scenario_sampler(
                 request,
                 settings,
@@ -93,7 +93,7 @@ def sample_scenarios(
                 open_server=open_server,
             ) as sampler:
                 make_driver(
-                    cluster=open_threads(settings, sampler.services),
+                    cluster=open_threads(settings.cluster, sampler.services),
                     run=partial(run_events, sampler.run),
                     forget=sampler.forget,
                 ).run_all()
@@ -110,9 +110,9 @@ def _sample_on_cluster(
     """Run rollouts on the nodes of a cluster, each of whose workers has a container of worlds of its own."""
     upstreams = []
     if any(scaffold.uses_model for scaffold in request.scaffolds):
-        upstreams.append(Upstream.from_settings(settings))
+        upstreams.append(Upstream.from_settings(settings.upstream, settings.llm))
     if settings.llm.url != OFF and any(scaffold.user_model for scaffold in request.scaffolds):
-        upstreams.append(make_user_upstream(settings))
+        upstreams.append(make_user_upstream(settings.llm, settings.upstream))
     run = NodeScenarioRollouts(settings=share_settings(settings), request=request, worlds=worlds)
     run_on_nodes(make_driver, run, settings, progress, engine=True, upstreams=upstreams)
 

@@ -15,6 +15,7 @@ from core.config import Settings
 from core.errors import UsageError
 from core.settings.agents import RolloutSettings
 from core.settings.machine import ClusterSettings
+from core.settings.storage import StorageSettings
 from mergemill.cli.agents.environments import (
     EnvironmentChoice,
     EnvironmentOption,
@@ -162,7 +163,7 @@ def _sample_tasks(
         raise UsageError(f"--scaffold {of_scenarios[0]} is for scenarios", advice=f"add --environment {SYNTHETIC}")
     scaffolds = tuple(load_scaffold(word) for word in words)
     _require_model(attempted["model"], scaffolds)
-    selected = _select_tasks(filters, only, settings, uncertified=attempted["uncertified"])
+    selected = _select_tasks(filters, only, settings.storage, uncertified=attempted["uncertified"])
     request = SampleRequest(filters=selected, scaffolds=scaffolds, **attempted)
     return run_sampling(request, settings, _make_progress(as_json=as_json))
 
@@ -210,17 +211,19 @@ def _make_progress(*, as_json: bool) -> SamplingProgress:
     return LiveSamplingProgress() if sys.stderr.isatty() else JsonSamplingProgress()
 
 
-def _select_tasks(filters: TaskFilters, only: str | None, settings: Settings, *, uncertified: bool) -> TaskFilters:
+def _select_tasks(
+    filters: TaskFilters, only: str | None, storage: StorageSettings, *, uncertified: bool
+) -> TaskFilters:
     """Return the resolved filters. A task that is named is selected whatever its status, so that it can be refused.
 
     Simulated tasks, which are never certified, are selected where the filters name them.
     """
     if only is not None:
-        return resolve_filters(replace(filters, named=tuple(split_words(only))), settings)
+        return resolve_filters(replace(filters, named=tuple(split_words(only))), storage)
     named = [word.lower() for words in (filters.environment, filters.kind) for word in list_words(words)]
     if uncertified or Kind.SIMULATED in named:
-        return resolve_filters(filters, settings)
-    return select_certified(filters, settings)
+        return resolve_filters(filters, storage)
+    return select_certified(filters, storage)
 
 
 def list_words(words: tuple[str, ...] | str | None) -> tuple[str, ...]:

@@ -141,10 +141,10 @@ def _import_foreign_rows(path: Path, format_name: str, settings: Settings, *, as
         elif result.problem:
             output.print_message(result.problem)
     names = sorted({result.name for result in results if result.problem is None})
-    source = f"instances:{locate_imports(settings)}"
+    source = f"instances:{locate_imports(settings.storage)}"
     exit_code = 0
     if names:
-        scope = make_scope(Stage.MINE, [source], only=None, kind=None, retry=None, settings=settings)
+        scope = make_scope(Stage.MINE, [source], only=None, kind=None, retry=None, source=settings.source)
         exit_code = run_scope(Stage.MINE, replace(scope, only=names), settings, as_json=as_json)
     n_bad = sum(result.problem is not None for result in results)
     if not as_json:

@@ -41,7 +41,7 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
         MachineError: no engine answers at the start.
         Transient: some submissions are unscored.
     """
-    check_cluster_settings(settings)
+    check_cluster_settings(settings.cluster)
     with Store.open(settings.storage.db, create=False) as store:
         grader = TaskGrader(store, settings)
         rows, malformed = read_predictions(path, grader)
@@ -51,7 +51,7 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
             if with_image and settings.cluster.address == LOCAL:
                 grader.open_services(with_image.submission.task)
             if missing:
-                require_writable_store(settings)
+                require_writable_store(settings.storage)
             quiet = not log.isEnabledFor(logging.WARNING)
             progress = make_score_progress(len(missing), as_json=as_json, quiet=quiet)
             failures = _grade_rows(PredictionRun(grader, output.print_message), missing, scores, progress)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from core.config import Settings
 from core.errors import InputError, UsageError
+from core.settings.machine import ClusterSettings
 from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
@@ -27,7 +27,7 @@ def db() -> None:
 
 @app.command("compact")
 @with_settings(StorageSettings)
-def compact_db(as_json: JsonOption = False, *, settings: Settings) -> None:
+def compact_db(as_json: JsonOption = False, *, storage: StorageSettings) -> None:
     """Remove what no record needs, and give free space back.
 
     Records stay, those of superseded chains among them. Meanwhile the disk needs free space of the database's size.
@@ -36,7 +36,7 @@ def compact_db(as_json: JsonOption = False, *, settings: Settings) -> None:
     """
     from taskdb.compaction import compact  # noqa: PLC0415 - only this command needs it
 
-    with Store.open(settings.storage.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         done = compact(store)
     if as_json:
         output.print_json(asdict(done))
@@ -51,7 +51,8 @@ def copy_artifacts(
     to: Annotated[str, typer.Argument(metavar="FOLDER|URL", show_default=False, help="Where the copies go.")],
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
+    cluster: ClusterSettings,
 ) -> None:
     """Copy the artifacts to a shared store or back, and check their hashes.
 
@@ -62,13 +63,13 @@ def copy_artifacts(
     from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - as below
     from mergemill.operations import artifact_copy  # noqa: PLC0415 - only this command needs both
 
-    target = build_settings({"db": settings.storage.db, "store": settings.storage.store, "artifacts": to})
-    if target.storage.artifact_place == settings.storage.artifact_place:
+    target = build_settings({"db": storage.db, "store": storage.store, "artifacts": to})
+    if target.storage.artifact_place == storage.artifact_place:
         raise UsageError(f"the artifacts are at {to} already", advice="--artifacts names where they are now")
     done = artifact_copy.copy_artifacts(
-        open_artifacts(settings),
-        open_artifacts(target),
-        workers=settings.cluster.workers,
+        open_artifacts(storage),
+        open_artifacts(target.storage),
+        workers=cluster.workers,
         make_progress=make_count_progress,
     )
     if as_json:

@@ -182,7 +182,7 @@ def push_images(
     from mergemill.operations.images import push  # noqa: PLC0415 - a wrong option needs no engine
 
     results, errors = [], []
-    for result, error in push(registry, select_certified(filters, settings), settings, rebuilt=rebuilt):
+    for result, error in push(registry, select_certified(filters, settings.storage), settings, rebuilt=rebuilt):
         results.append(result)
         errors += [error] if error else []
         _print_transfer(result, as_json=as_json)
@@ -202,7 +202,7 @@ def pull_images(as_json: JsonOption = False, *, settings: Settings, filters: Tas
     from mergemill.operations.images import pull  # noqa: PLC0415 - a wrong option needs no engine
 
     results, errors = [], []
-    for result, error in pull(select_certified(filters, settings), settings):
+    for result, error in pull(select_certified(filters, settings.storage), settings):
         results.append(result)
         errors += [error] if error else []
         _print_transfer(result, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from core.config import Settings
+from core.settings.machine import SandboxSettings
 from core.settings.mining import QuotaSettings
 from core.settings.storage import StorageSettings
 from core.text import format_count
@@ -33,7 +33,9 @@ def status(
     ] = None,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
+    sandbox: SandboxSettings,
+    quota: QuotaSettings,
 ) -> None:
     """Show what runs where, the queue, rates, failures, disk and engine.
 
@@ -42,7 +44,7 @@ def status(
     from mergemill.operations.status import collect_status  # noqa: PLC0415 - a wrong option is reported without the database
 
     while True:
-        found = collect_status(settings, limit)
+        found = collect_status(storage, sandbox, quota, limit)
         if as_json:
             output.print_json(found)
         else:

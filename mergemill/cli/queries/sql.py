@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from core.config import Settings
 from core.settings.storage import StorageSettings
 from mergemill.cli import output
 from mergemill.cli.options import JsonOption, with_settings
@@ -24,11 +23,11 @@ def sql(
     ],
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
 ) -> None:
     """Run one read-only SQL query.
 
     Example: mergemill sql "SELECT reason, count(*) AS n FROM rejections GROUP BY reason"
     """
-    with Store.open(settings.storage.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         output.print_rows(readonly.run_query(store, statement), (), as_lines=as_json, nothing="no rows")

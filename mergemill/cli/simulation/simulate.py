@@ -203,7 +203,7 @@ def measure(
     if unknown := [kind for kind in kinds if kind not in tuple(SubmissionKind)]:
         raise UsageError(f"--submissions: {unknown[0]} is unknown", advice=f"of {', '.join(SubmissionKind)}")
     request = MeasureRequest(
-        filters=select_certified(filters, settings),
+        filters=select_certified(filters, settings.storage),
         kinds=tuple(SubmissionKind(kind) for kind in dict.fromkeys(kinds)),
         per_kind=per_kind,
         samples=samples,

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from core.config import Settings
 from core.errors import UsageError
 from core.settings.storage import StorageSettings
 from mergemill.cli import output
@@ -60,7 +59,7 @@ def list_command(
     max_tools: Annotated[int | None, typer.Option("--max-tools", min=0, metavar="N", help="Most tools.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Print at most N.")] = None,
     as_json: JsonOption = False,
-    settings: Settings,
+    storage: StorageSettings,
 ) -> None:
     """List worlds by name.
 
@@ -75,7 +74,7 @@ def list_command(
         min_tools=min_tools,
         max_tools=max_tools,
     )
-    with Store.open(settings.storage.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         rows = list_worlds(store, filters, limit)
     output.print_rows(rows, COLUMNS, as_lines=as_json, nothing="no world matches")
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from core.config import Settings
 from core.errors import UsageError
 from core.settings.storage import StorageSettings
 from mergemill.cli import output
@@ -31,14 +30,14 @@ def show(
     program: Annotated[bool, typer.Option("--program", help="Print the program of the world instead.")] = False,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
 ) -> None:
     """Show one world with certificate, tools and scenarios, or one scenario with task, checks and solution.
 
     Example: mergemill worlds show library_loans
     """
-    artifacts = open_artifacts(settings)
-    with Store.open(settings.storage.db, create=False) as store:
+    artifacts = open_artifacts(storage)
+    with Store.open(storage.db, create=False) as store:
         found = find_world_or_scenario(store, name)
         if program:
             if not isinstance(found, World):

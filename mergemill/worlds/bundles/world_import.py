@@ -113,7 +113,7 @@ def import_worlds(request: WorldImportRequest, settings: Settings, reporter: Rep
         reporter.event(_refuse_lost(scenario, request.environments.name).to_json())
     has_problems = any(one.problem for one in worlds) or any(one.problem for one in scenarios)
     codes = [InputError.exit_code if has_problems else 0]
-    artifacts = require_writable_store(settings)
+    artifacts = require_writable_store(settings.storage)
     with _open_servers(settings) as servers, Store.open(settings.storage.db) as store:
         importer = WorldImporter(request, servers, store, artifacts)
         with reporter.open_progress("world", len(worlds)) as progress:

@@ -35,6 +35,7 @@ from worlds.options import apply_defaults
 
 if TYPE_CHECKING:
     from core.config import Settings
+    from core.settings.mining import MiningSettings
 
 LEDGER_FOLDER = "worlds"
 """Folder of the ledger in the store."""
@@ -56,14 +57,14 @@ def run_making(request: MakingRequest, settings: Settings, reporter: Reporter) -
     tasks = read_tasks(request.tasks) if discovers else SeedTasks(tasks=())
     if settings.llm.url == OFF:
         raise UsageError("a model is needed", advice="set --llm URL and --model NAME")
-    require_writable_store(settings)
+    require_writable_store(settings.storage)
     services = make_services(settings, engine=False)
     for problem in tasks.problems:
         reporter.message(problem.format_line())
     with (
         Store.open(settings.storage.db, create=discovers, writes=True) as store,
         CallLedger(settings.storage.store_dir / LEDGER_FOLDER, "mergemill worlds") as ledger,
-        ModelPool(settings, options) as pool,
+        ModelPool(settings.llm, settings.host, options) as pool,
     ):
         models = RoleModels(
             open_model=pool.open,
@@ -83,14 +84,14 @@ def run_making(request: MakingRequest, settings: Settings, reporter: Reporter) -
             pool=pool,
             reporter=reporter,
         )
-        return _run_steps(bench, settings, tasks)
+        return _run_steps(bench, settings.mining, tasks)
 
 
-def _run_steps(bench: WorkBench, settings: Settings, tasks: SeedTasks) -> tuple[dict[str, Any], int]:
+def _run_steps(bench: WorkBench, mining: MiningSettings, tasks: SeedTasks) -> tuple[dict[str, Any], int]:
     started = time.monotonic()
     open_server = functools.partial(open_world_container, bench.services)
     steps: dict[WorldStep, Callable[[], MakingCount]] = {
-        WorldStep.DISCOVER: DiscoverStep(bench=bench, settings=settings, tasks=tasks).run,
+        WorldStep.DISCOVER: DiscoverStep(bench=bench, mining=mining, tasks=tasks).run,
         WorldStep.BUILD: BuildStep(bench=bench).run,
         WorldStep.ASSESS: AssessStep(bench=bench, open_server=open_server).run,
         WorldStep.SCENARIOS: ScenarioStep(bench=bench, open_server=open_server).run,

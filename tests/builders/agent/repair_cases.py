@@ -97,7 +97,7 @@ def open_case(
     case = RepairCase(
         candidate=candidate, tree=tree, first_draft=create_first_draft(tree, candidate, services), services=services
     )
-    model = ChatModel(services.settings, first_pause=0.01)
+    model = ChatModel(services.settings.llm, services.settings.host, first_pause=0.01)
     try:
         with RecordingPolicy(model, case) as policy:
             yield case, policy

@@ -86,11 +86,11 @@ def test_relative_sources_of_an_existing_database_are_found(tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     with Store.open(settings.storage.db) as store:
         add_chain(store, 1)
-        assert resolve_source("git:greet", settings, store) == "git:greet"
-        assert resolve_source("git:other", settings, store) == f"git:{tmp_path}/other"
-        assert resolve_source("pypi:attrs", settings, store) == "pypi:attrs"
+        assert resolve_source("git:greet", settings.storage, store) == "git:greet"
+        assert resolve_source("git:other", settings.storage, store) == f"git:{tmp_path}/other"
+        assert resolve_source("pypi:attrs", settings.storage, store) == "pypi:attrs"
         add_chain(store, 2, source=f"git:{tmp_path}/greet")
-        assert resolve_source("git:greet", settings, store) == f"git:{tmp_path}/greet"
+        assert resolve_source("git:greet", settings.storage, store) == f"git:{tmp_path}/greet"
 
 
 @pytest.mark.parametrize(
@@ -115,5 +115,5 @@ def test_sources_do_not_depend_on_the_current_folder(
     monkeypatch.chdir(here)
     settings = Settings(db=f"sqlite:///{tmp_path}/mergemill.db", store=tmp_path / "store")
     with Store.open(settings.storage.db) as store:
-        found = resolve_source(word, settings, store)
+        found = resolve_source(word, settings.storage, store)
     assert found == expected.format(here=here, parent=tmp_path, target_parent=target.parent)

@@ -129,7 +129,7 @@ def ask_model(services: Services, server: ModelServer, store: Path) -> Iterator[
     """Yield services whose model is the scripted one, with `--variants model`."""
     update = {"variants": "model", "llm": server.url, "model": "scripted", "store": store}
     settings = replace_values(services.settings, update)
-    model = ChatModel(settings, first_pause=0.01)
+    model = ChatModel(settings.llm, settings.host, first_pause=0.01)
     try:
         yield replace(services, settings=settings, model=model)
     finally:

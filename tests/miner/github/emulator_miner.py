@@ -62,7 +62,9 @@ class EmulatorMiner:
         """Return the changes of a source, the first `most` of them."""
         services, found = self.open_services(**options), list[Change]()
         self.messages.clear()
-        api = GitHubApi(services.settings, clock=EmulatorClock(self.hub), first_pause=0.01)
+        api = GitHubApi(
+            services.settings.github, services.settings.host, clock=EmulatorClock(self.hub), first_pause=0.01
+        )
         with api, closing(GitHubReader(source, services, api)) as reading:
             for change in reading.read_changes():
                 if not isinstance(change, Change):

@@ -102,7 +102,7 @@ def test_a_solved_scenario_is_recorded_as_a_task_is(settings: Settings) -> None:
         code, _ = sample(settings, "tools", model=model, sampling={"temperature": 0.5})
         sent = model.requests
     (rollout,) = read_rollouts(settings)
-    artifacts = open_artifacts(settings)
+    artifacts = open_artifacts(settings.storage)
     assert (code, rollout.status, rollout.reason, rollout.value, rollout.resolved) == (0, "done", None, 1.0, True)
     assert (rollout.scaffold, rollout.model, rollout.environment) == ("tools", AGENT, "synthetic")
     assert rollout.requests == len(solution) + 1 == len(rollout.latencies)
@@ -139,7 +139,7 @@ def test_a_part_of_the_calls_earns_a_part_of_the_reward(settings: Settings) -> N
 def test_an_agent_that_gives_up_at_once_earns_0(settings: Settings) -> None:
     rollout = run_one(settings, [COMPLETED])
     assert (rollout.status, rollout.value, rollout.requests) == ("done", 0.0, 1)
-    assert open_artifacts(settings).get(str(rollout.submission)) == b""
+    assert open_artifacts(settings.storage).get(str(rollout.submission)) == b""
 
 
 def test_calls_that_cannot_be_read_are_answered_and_counted(settings: Settings) -> None:
@@ -257,7 +257,7 @@ def test_a_conversation_with_a_script_as_user(settings: Settings) -> None:
     rollout = run_one(settings, answer, "dialogue", user="scripted")
     assert (rollout.status, rollout.value, rollout.scaffold) == ("done", 1.0, "dialogue")
     (trajectory,) = read_trajectories(settings)
-    content = read_content(open_artifacts(settings).get(trajectory.content))
+    content = read_content(open_artifacts(settings.storage).get(trajectory.content))
     roles = [message["role"] for message in content.get_prompt(content.leaves[-1])]
     assert roles[:4] == ["system", "user", "assistant", "user"]
     assert find(BUSY).task not in content.get_prompt(content.leaves[-1])[0]["content"]
@@ -278,7 +278,7 @@ def test_a_conversation_with_a_model_as_user(settings: Settings, is_apart: bool)
     assert set(elsewhere) == ({USER} if is_apart else set())
     assert rollout.requests == names.count(AGENT)
     assert rollout.scaffold_version.endswith(f" {USER}")
-    log: Any = read_json(open_artifacts(settings), rollout.log)
+    log: Any = read_json(open_artifacts(settings.storage), rollout.log)
     used = log["user_usage"]
     assert (log["environment"], used["requests"]) == ("synthetic", 3)
     own = (rollout.prompt_tokens + rollout.completion_tokens) / 1e6
@@ -310,7 +310,7 @@ def test_a_fault_of_the_world_is_a_result_without_a_value(tmp_path: Path) -> Non
     settings = make_settings(tmp_path)
     broken = make_world("# rename", "raise KeyError(name)")
     with Store.open(settings.storage.db) as store:
-        add_world(store, open_artifacts(settings), broken, [make_scenario()])
+        add_world(store, open_artifacts(settings.storage), broken, [make_scenario()])
     wrong = Turn(calls=(Call("rename_item", {"item_id": "I-1", "name": "x"}),))
     with ScriptedModel([wrong]) as model:
         code, _ = sample(settings, "tools", model=model, only=())

@@ -23,7 +23,7 @@ def open_models(
     """Yield the models, options and a meter; `changes` are settings."""
     settings = Settings(llm=model.url, model="scripted", **changes)
     options = settings.worlds
-    with CallLedger(folder, "mergemill worlds") as ledger, ModelPool(settings, options) as pool:
+    with CallLedger(folder, "mergemill worlds") as ledger, ModelPool(settings.llm, settings.host, options) as pool:
         models = RoleModels(
             open_model=pool.open,
             names=pool.names,
