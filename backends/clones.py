@@ -69,7 +69,7 @@ class CloneStore:
     """Clones of one run. Safe for several processes: a clone appears complete, by one rename.
 
     Args:
-        store: folder for the clones made here (`settings.store_dir / "clones"`); base trees lie beside it.
+        store: folder for the clones made here (`settings.storage.store_dir / "clones"`); base trees lie beside it.
         local: folder of the user's clones, named OWNER__NAME or OWNER__NAME.git, or None.
         attempts: how often a network operation is attempted.
         first_wait: seconds before the second attempt; doubles from there.

@@ -57,19 +57,19 @@ class Services:
                 programs.
             cpu_share: share of the CPUs.
         """
-        return self._limits(get_test_seconds(language, self.settings.test_timeout), cpu_share=cpu_share)
+        return self._limits(get_test_seconds(language, self.settings.verify.test_timeout), cpu_share=cpu_share)
 
     def build_limits(self) -> ResourceLimits:
         """Return the limits of one build step, which has more time and disk than a test run."""
-        return self._limits(self.settings.budget_seconds, disk_factor=4)
+        return self._limits(self.settings.budget.seconds, disk_factor=4)
 
     def _limits(self, seconds: float, disk_factor: int = 1, cpu_share: float = 1.0) -> ResourceLimits:
         s = self.settings
         return ResourceLimits(
             seconds=seconds,
-            memory_mb=s.memory_mb,
-            disk_mb=s.disk_mb * disk_factor,
-            pids=s.pids,
-            cpus=s.cpus * cpu_share,
-            output_bytes=s.output_mb * 1024 * 1024,
+            memory_mb=s.limits.memory_mb,
+            disk_mb=s.limits.disk_mb * disk_factor,
+            pids=s.limits.pids,
+            cpus=s.limits.cpus * cpu_share,
+            output_bytes=s.limits.output_mb * 1024 * 1024,
         )

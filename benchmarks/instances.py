@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows = [row for row in rows if is_available(row, options.clones, options.max_clone_mb)]
         lines = draw_instances(rows, options.draw, options.salt, looked_at)
     else:
-        artifacts = open_artifacts(Settings(db=options.db))
+        artifacts = open_artifacts(Settings(db=options.db).storage)
         with Store.open(options.db, create=False) as store:
             results = list(load_results(store, rows, artifacts, looked_at))
         if options.raw:

@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path)
     options = parser.parse_args(arguments)
     settings = Settings(db=options.db, **({"store": options.store} if options.store else {}))
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         grader = TaskGrader(store, settings)
         submission = grader.make_gold(grader.find_task(options.task, "patch"))
 

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from backends.git import GitRepository
 from core.config import Settings
+from core.settings.mining import MiningSettings
 from miner.changes import Change, Reason, UnparsablePatchError
 from miner.git.clone import open_reader
 from miner.git.history import find_repo_name, read_pull_requests
@@ -35,14 +36,14 @@ WITHOUT_PATCHES = {Reason.NO_BASE, Reason.EMPTY, Reason.SUBMODULE, Reason.TOO_MA
 MEASURED_RULES = tuple(rule for rule in RULES if rule.needs in (RuleInput.RECORD, RuleInput.CLONE, RuleInput.PATCHES))
 
 
-def find_all_rejections(change: Change, settings: Settings) -> dict[Reason, str]:
+def find_all_rejections(change: Change, mining: MiningSettings) -> dict[Reason, str]:
     """Return reason and detail of every rule that a change fails, in the order of the policy."""
     found: dict[Reason, str] = {}
     for rule in MEASURED_RULES:
         if rule.reason is Reason.UNPARSABLE and WITHOUT_PATCHES & found.keys():
             return found
         try:
-            detail = rule.check(change, settings)
+            detail = rule.check(change, mining)
         except UnparsablePatchError as error:
             detail = str(error)
         if detail:
@@ -69,7 +70,7 @@ def main() -> int:
             for request, files, is_branch_merge in islice(changes, options.newest):
                 if not is_branch_merge:
                     name = f"{request.name} {request.merge_commit[:10]} {request.title[:70]!r}"
-                    results.append((name, find_all_rejections(clone.build_change(request, files), settings)))
+                    results.append((name, find_all_rejections(clone.build_change(request, files), settings.mining)))
         print(f"{path.name}: {len(results)} changes so far", file=sys.stderr)
     print_table([rejections for _, rejections in results], as_json=options.json)
     if options.sample:

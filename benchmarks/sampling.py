@@ -29,6 +29,7 @@ import verifiers
 from backends.services import Services
 from benchmarks.page_table import write_table
 from core.config import Settings
+from core.settings.storage import StorageSettings
 from mergemill.agents.sampling.progress import SamplingProgress
 from mergemill.agents.sampling.request import SampleRequest, list_pending, select_tasks
 from mergemill.agents.sampling.run import sample
@@ -60,9 +61,9 @@ class QueueFigures:
     megabytes: int
 
 
-def measure_queue(settings: Settings, size: int) -> QueueFigures:
+def measure_queue(storage: StorageSettings, size: int) -> QueueFigures:
     """Plan, store and plan again a queue of at least `size` rollouts."""
-    with Store.open(settings.db, create=False, writes=True) as store:
+    with Store.open(storage.db, create=False, writes=True) as store:
         tasks = select_tasks(store, _make_request(NoopScaffold(), 1))
         request = _make_request(ReactScaffold(), -(-size // len(tasks)))
         plan, (n_planned, pending) = _time(lambda: list_pending(store, tasks, request.scaffolds, request))
@@ -78,13 +79,13 @@ def measure_queue(settings: Settings, size: int) -> QueueFigures:
 
 def measure_driver(settings: Settings, rollouts: int, rounds: int) -> tuple[list[float], list[float]]:
     """Return wall seconds per rollout by `sample`, and by its containers and gradings alone, of each round."""
-    with Store.open(settings.db, create=False, writes=True) as store:
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
         tasks = select_tasks(store, _make_request(NoopScaffold(), 1))
     each = -(-rollouts // len(tasks))
     services = make_services(settings, engine=True)
     driven, bare = [], []
     for number in range(1, rounds + 1):
-        limit = settings.workers
+        limit = settings.cluster.workers
         with ThreadPoolExecutor(limit) as threads:
             seconds, _ = _time(lambda: list(threads.map(lambda task: run_bare(task, services), tasks * each)))
         bare.append(seconds / (len(tasks) * each))
@@ -170,7 +171,7 @@ def main(arguments: Sequence[str]) -> int:
         copy = shutil.copytree(options.db.parent, Path(folder) / "copy")
         settings = Settings(db=f"sqlite:///{copy / options.db.name}", workers=options.workers)
         driven, bare = measure_driver(settings, options.rollouts, options.rounds)
-        queue = measure_queue(settings, options.queue)
+        queue = measure_queue(settings.storage, options.queue)
     result = render_result(queue, driven, bare, options.workers)
     print(result)
     if options.page:

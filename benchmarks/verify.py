@@ -41,6 +41,7 @@ import exporters
 from backends.services import Services
 from benchmarks.verify_overhead import make_repository
 from core.config import Settings
+from core.settings.storage import StorageSettings
 from mergemill.cli import run_command_line
 from mergemill.execution.services import make_services
 from taskdb.queries import tasks as queries
@@ -174,9 +175,9 @@ def count_containers() -> Iterator[Callable[[], int]]:
     yield count
 
 
-def load_tasks(settings: Settings, number: int) -> tuple[list[Task], dict[str, Sequence[str]]]:
+def load_tasks(storage: StorageSettings, number: int) -> tuple[list[Task], dict[str, Sequence[str]]]:
     """Return certified pytest tasks that lists of tests decide, and the test files of each."""
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         found = queries.iter_tasks(store, TaskFilters(status="certified", controlled=True))
         tasks = [task for task, _, _ in found if not task.oracle and task.require_plan().test.framework == "pytest"]
         chosen = tasks[:number]
@@ -240,8 +241,10 @@ def main() -> int:
         settings = Settings(db=options.db or f"sqlite:///{folder}/bench.db", workers=options.workers)
         if options.db is None:
             make_repository(folder / "bench__burn", 2, options.tasks)
-            run_command_line(["run", f"git:{folder}/bench__burn", "--db", settings.db, "--certify-exploits", "off"])
-        tasks, files = load_tasks(settings, options.tasks)
+            run_command_line(
+                ["run", f"git:{folder}/bench__burn", "--db", settings.storage.db, "--certify-exploits", "off"]
+            )
+        tasks, files = load_tasks(settings.storage, options.tasks)
         if not tasks:
             sys.stderr.write("the database has no certified pytest task with controls\n")
             return 3

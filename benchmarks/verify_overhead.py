@@ -146,9 +146,9 @@ def main() -> None:
             source = f"git:{folder}/bench__burn"
         settings = Settings(db=f"sqlite:///{folder}/bench.db", workers=1, limit=options.limit)
         limit = ["--limit", str(options.limit)] if options.limit else []
-        run_command_line(["run", source, "--db", settings.db, "--workers", "1", *limit])
-        artifacts = sum(p.stat().st_size for p in (settings.store_dir / "artifacts").rglob("*") if p.is_file())
-        with Store.open(settings.db) as store:
+        run_command_line(["run", source, "--db", settings.storage.db, "--workers", "1", *limit])
+        artifacts = sum(p.stat().st_size for p in (settings.storage.store_dir / "artifacts").rglob("*") if p.is_file())
+        with Store.open(settings.storage.db) as store:
             found = compute_costs(store)
     console = Console()
     console.print(render_table(found))

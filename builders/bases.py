@@ -188,7 +188,7 @@ def list_rolling_versions(language: str, services: Services) -> frozenset[str]:
 
 
 def _list_usable_recipes(language: str, release: Release, services: Services) -> list[BaseRecipe]:
-    source = services.settings.base_source
+    source = services.settings.host.base_source
     registry = source == "registry" or (source == "auto" and _is_registry_reachable(language, services))
     return [recipe for recipe in list_recipes(language, release, source) if registry or recipe.method != "official"]
 
@@ -201,7 +201,7 @@ def _is_registry_reachable(language: str, services: Services) -> bool:
 
 def find_existing_base(language: str, release: Release, services: Services) -> ImageInfo | None:
     """Return the existing base for a release, or None."""
-    recipes = list_known_recipes(language, release, services.settings.base_source)
+    recipes = list_known_recipes(language, release, services.settings.host.base_source)
     return next((info for recipe in recipes if (info := services.images.inspect(recipe.name))), None)
 
 
@@ -230,7 +230,7 @@ def ensure_base(language: str, version: str, services: Services) -> ImageInfo:
     with services.images.lock(f"base-{language}{version}"):
         if existing := find_existing_base(language, release, services):
             return existing
-        for recipe in list_recipes(language, release, services.settings.base_source):
+        for recipe in list_recipes(language, release, services.settings.host.base_source):
             log.info("making the base for %s %s (%s: %s)", language, version, recipe.method, recipe.source)
             if (image := MAKERS[recipe.method](recipe, services)) is not None:
                 log.info("%s is ready", image.name)
@@ -315,7 +315,7 @@ def _build_base_image(
     network: bool = False,
 ) -> ImageInfo:
     """Run a finishing script on an image and commit the result under the recipe's name."""
-    files, host_env = collect_host_settings(services.settings)
+    files, host_env = collect_host_settings(services.settings.host)
     result, info = services.images.build(
         base,
         ["sh", "-c", script],

@@ -117,7 +117,7 @@ def list_versions_of_change(
 @contextmanager
 def open_policies(case: RepairCase) -> Iterator[list[Policy]]:
     """Yield the policies in the order in which they are queried; the model's is the last, if a model is configured."""
-    folder, model = case.services.settings.skills, case.services.model
+    folder, model = case.services.settings.build.skills, case.services.model
     skills = load_skills(BUILTIN_SKILLS, *([folder] if folder else ()))
     rules: list[Policy] = [NearestRepairPolicy(case), RulePolicy(case, skills)]
     if model is None:

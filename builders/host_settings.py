@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from functools import cache
 
-from core.config import Settings
+from core.settings.machine import HostSettings
 
 CA_FILE = "/run/mergemill/ca.pem"
 JAVA_CA_FILE = "/run/mergemill/ca.jks"
@@ -31,15 +31,15 @@ JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"
 """Options of every JVM that is started."""
 
 
-def collect_host_settings(settings: Settings) -> tuple[dict[str, bytes], dict[str, str]]:
+def collect_host_settings(host: HostSettings) -> tuple[dict[str, bytes], dict[str, str]]:
     """Return (content by path in the container, variables)."""
-    bundle = settings.find_ca_bundle()
+    bundle = host.find_ca_bundle()
     files = {CA_FILE: bundle.read_bytes()} if bundle else {}
     env = dict.fromkeys(CA_NAMES, CA_FILE) if bundle else {}
     if bundle:
         files[JAVA_CA_FILE] = build_java_trust_store(files[CA_FILE])
         env[JAVA_OPTIONS] = f"-Djavax.net.ssl.trustStore={JAVA_CA_FILE}"
-    inherited = settings.inherit_environment()
+    inherited = host.inherit_environment()
     # uv does not read pip's variable for the package index.
     if "PIP_INDEX_URL" in inherited:
         inherited.setdefault("UV_DEFAULT_INDEX", inherited["PIP_INDEX_URL"])

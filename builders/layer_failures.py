@@ -47,4 +47,4 @@ def clear_failures(store: Path) -> None:
 
 
 def _get_failure_file(services: Services, name: str) -> Path:
-    return services.settings.store_dir / FOLDER / f"{re.sub(r'[^A-Za-z0-9]', '_', name)}.json"
+    return services.settings.storage.store_dir / FOLDER / f"{re.sub(r'[^A-Za-z0-9]', '_', name)}.json"

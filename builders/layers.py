@@ -75,7 +75,7 @@ def build_dependency_layer(plan: BuildPlan, clone: GitRepository, services: Serv
 def _run_dependency_build(
     plan: BuildPlan, clone: GitRepository, base: ImageInfo, services: Services
 ) -> tuple[ExecResult, ImageInfo | None]:
-    files, env = collect_host_settings(services.settings)
+    files, env = collect_host_settings(services.settings.host)
     env |= {"MERGEMILL_PYTHON": base.labels.get(bases.PYTHON_LABEL, ""), "UV_CACHE_DIR": UV_CACHE_DIR}
     enter = (f"mkdir -p {plan.workdir} && cd {plan.workdir}",) if plan.manifests else ()
     with source_tree.open_manifest_tar(clone, plan.manifests, at=plan.workdir) as tree:
@@ -116,7 +116,7 @@ def _run_source_build(
     plan: BuildPlan, clone: GitRepository, commit: str, name: str, services: Services, *, network: bool
 ) -> tuple[ExecResult, ImageInfo | None]:
     """Make the source layer once. The engine starts a container without network in a third of the time."""
-    files, env = collect_host_settings(services.settings)
+    files, env = collect_host_settings(services.settings.host)
     files |= {CLEAN_TREE_PATH: read_resource("clean_tree.sh").encode()}
     env = merge_env(env, {"UV_NO_CACHE": "1", "UV_LINK_MODE": "copy", "PYTHONDONTWRITEBYTECODE": "1", **dict(plan.env)})
     command = build_shell_command((f"cd {plan.workdir}", *plan.source_steps, f"sh {CLEAN_TREE_PATH}"))

@@ -68,7 +68,7 @@ def read_image_state(task: Task, services: Services) -> bytes | None:
     if info is None or info.digest != task.image_digest:
         return None
     program = read_container_file("image_state.py")
-    folder = services.settings.store_dir / "image-states"
+    folder = services.settings.storage.store_dir / "image-states"
     path = folder / f"{info.digest.rpartition(':')[2]}-{hashlib.sha256(program).hexdigest()[:16]}.json"
     if path.is_file():
         return path.read_bytes()

@@ -108,8 +108,8 @@ def build_task_row(item: ExportItem, services: Services) -> tuple[dict[str, Any]
         "collect_command": build_collect_command(item),
         "verifier": base64.b64encode(pack_files(build_verifier_files(item, services))).decode(),
         "verifier_seconds": compute_verifier_seconds(task),
-        "cpus": math.ceil(services.settings.cpus),
-        "memory_mb": services.settings.memory_mb,
+        "cpus": math.ceil(services.settings.limits.cpus),
+        "memory_mb": services.settings.limits.memory_mb,
         "gold_submission": base64.b64encode(build_gold_submission(item, services)).decode(),
     }
     return make_valid_row(row)

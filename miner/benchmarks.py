@@ -14,15 +14,15 @@ import json
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from core.config import Settings
 from core.errors import InputError
 from core.files import read_input
+from core.settings.mining import MiningSettings
 from miner.similarity import PatchSketch, build_sketch
 
 DATA_FOLDER = Path(__file__).parent / "data"
@@ -85,22 +85,22 @@ class BenchmarkIndex:
         found = self.numbers.get((repo, number)) if number is not None else None
         return found or self.commits.get((repo, base)) or self.repositories.get(repo)
 
-    def find_near_duplicate(self, sketch: PatchSketch, settings: Settings) -> tuple[BenchmarkEntry, str] | None:
+    def find_near_duplicate(self, sketch: PatchSketch, mining: MiningSettings) -> tuple[BenchmarkEntry, str] | None:
         """Return the first row whose patch or statement is a near duplicate, and which of them it is."""
         for at in sorted({at for key in sketch.keys for at in self.by_key.get(key, ())}):
             entry, patch, statement = self.sketches[at]
-            if found := sketch.describe_similarity(PatchSketch(frozenset(patch), frozenset(statement)), settings):
+            if found := sketch.describe_similarity(PatchSketch(frozenset(patch), frozenset(statement)), mining):
                 return entry, found
         return None
 
 
-def load_benchmarks(settings: Settings) -> BenchmarkIndex:
-    """Load the lists that the settings name; cached.
+def load_benchmarks(lists: Sequence[str]) -> BenchmarkIndex:
+    """Load lists: files, folders, or names of built-in ones; cached.
 
     Raises:
         InputError: a list is missing or a row cannot be read; the message names file and line.
     """
-    files = [file for word in settings.benchmarks for file in _list_files(word)]
+    files = [file for word in lists for file in _list_files(word)]
     return _load_files(tuple((str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files))
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
-from core.config import Settings
+from core.settings.mining import SourceSettings
 from miner.git.messages import is_branch_merge_title
 from miner.similarity import PatchSketch, build_sketch
 from taskdb.records import Candidate, PullRequest, Shape
@@ -51,9 +51,9 @@ class Reason(StrEnum):
     NOT_ROUTED = "not-routed"
 
 
-def is_in_date_range(settings: Settings, date: str) -> bool:
+def is_in_date_range(source: SourceSettings, date: str) -> bool:
     """Return whether an ISO 8601 date lies between `since` and `until`, both included."""
-    first, last = settings.since, settings.until
+    first, last = source.since, source.until
     return (first is None or first.isoformat() <= date[:10]) and (last is None or date[:10] <= last.isoformat())
 
 
@@ -162,6 +162,8 @@ class Change:
     """Return stored candidates that may be near duplicates; None where there is no database."""
     awaits_tests: bool = False
     """Whether the change has no tests, and a model is to write them."""
+    lacks_test_writer: bool = False
+    """Whether a model is to write missing tests, but there is none."""
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     @cached_property

@@ -189,7 +189,7 @@ def parse_instance(line: str) -> InstanceRow:
 def _is_selected(row: InstanceRow, only: Sequence[str], services: Services) -> bool:
     """Return whether a task is selected by name and date; one without a date passes."""
     named = not only or row.instance_id in only or any(map(_MAY_BE_ID.fullmatch, only))
-    return named and (row.created_at is None or is_in_date_range(services.settings, row.created_date))
+    return named and (row.created_at is None or is_in_date_range(services.settings.source, row.created_date))
 
 
 def check_unique(row: InstanceRow, number: int, seen: dict[str, int]) -> None:

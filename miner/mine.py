@@ -77,7 +77,7 @@ def mine(
 ) -> Iterator[MinedChange | InputError | str]:
     """Mine one source, newest change first; published tasks in the order of their file.
 
-    Stops after `settings.limit` candidates. Changes outside `settings.since` and `settings.until` are left out. Close
+    Stops after the setting `limit` of candidates. Changes outside the settings `since` and `until` are left out. Close
     the generator to stop earlier.
 
     Args:
@@ -98,7 +98,7 @@ def mine(
         Transient: the network or the disk failed.
     """
     scheme, _ = parse_source(source)
-    load_benchmarks(services.settings)  # an error in a list is reported before anything is mined
+    load_benchmarks(services.settings.mining.benchmarks)  # an error in a list is reported before anything is mined
     n_candidates = 0
     for change in readers[scheme](source, services, only):
         if isinstance(change, InputError | str):
@@ -107,7 +107,7 @@ def mine(
         mined = select_candidate(change, services, find_similar)
         yield mined
         n_candidates += isinstance(mined.result, Candidate)
-        if services.settings.limit is not None and n_candidates >= services.settings.limit:
+        if services.settings.source.limit is not None and n_candidates >= services.settings.source.limit:
             return
 
 
@@ -135,9 +135,11 @@ def select_candidate(change: Change, services: Services, find_similar: FindSimil
         for other in find_similar(request, sketch.keys) if find_similar else ():
             yield other, _load_sketch(other, services)
 
-    change.awaits_tests = should_await_tests(change, services.settings)
+    settings = services.settings
+    change.awaits_tests = settings.can_write_tests and should_await_tests(change)
+    change.lacks_test_writer = settings.verify.write_tests and not settings.can_write_tests
     change.make_tags, change.find_similar = make_tags, find_similar_sketches
-    rejection = find_rejection(change, services.settings)
+    rejection = find_rejection(change, settings.mining)
     if rejection is None:
         keys = change.sketch.keys if find_similar and request.shape is not Shape.INSTANCE else ()
         return MinedChange(request, _build_candidate(change, make_tags().primary, services), make_tags(), keys)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from core.config import Settings
 from core.minhash import Features, compute_jaccard_index, compute_keys, hash_feature
+from core.settings.mining import MiningSettings
 
 MIN_LINES = 4
 MIN_SEQUENCES = 20
@@ -38,11 +38,11 @@ class PatchSketch:
         """63-bit numbers; two sketches without a common key are not similar."""
         return (*compute_keys("patch", self.patch), *compute_keys("statement", self.statement))
 
-    def describe_similarity(self, other: PatchSketch, settings: Settings) -> str | None:
+    def describe_similarity(self, other: PatchSketch, mining: MiningSettings) -> str | None:
         """Return which part is more similar than the settings allow, and how similar; None if neither is."""
         for part, ours, theirs, limit in (
-            ("patch", self.patch, other.patch, settings.max_patch_similarity),
-            ("statement", self.statement, other.statement, settings.max_statement_similarity),
+            ("patch", self.patch, other.patch, mining.max_patch_similarity),
+            ("statement", self.statement, other.statement, mining.max_statement_similarity),
         ):
             if (found := compute_jaccard_index(ours, theirs)) > limit:
                 return f"its {part} has a similarity of {found:.2f} to that"

@@ -64,7 +64,7 @@ def canonicalize_source(word: str, clones: Path) -> str:
 
     Args:
         word: a source word.
-        clones: folder of the clones (`settings.store_dir / "clones"`).
+        clones: folder of the clones (`settings.storage.store_dir / "clones"`).
     """
     scheme, _, place = word.partition(":")
     if scheme == "instances" or (scheme == "git" and not is_url(place)):

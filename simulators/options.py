@@ -12,10 +12,11 @@ from typing import Any
 
 from core.config import Settings
 from core.errors import UsageError
+from core.settings.group import list_given, replace_values
+from core.settings.simulation import SimulationSettings
 
 SIMIA = "simia"
 DEFAULT = "default"
-SETTING_PREFIX = "simulate_"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,7 @@ GENERAL: Mapping[str, Mapping[str, Any]] = {
 """Profile -> settings of other commands that it has values of its own for, where the user sets none."""
 
 
-def resolve_options(profile: str, settings: Settings) -> SimulationOptions:
+def resolve_options(profile: str, simulation: SimulationSettings) -> SimulationOptions:
     """Return the options of a profile, with the settings that the user sets in place of its own.
 
     Raises:
@@ -84,7 +85,7 @@ def resolve_options(profile: str, settings: Settings) -> SimulationOptions:
         raise UsageError(f"--profile: {profile} is unknown", advice=f"one of {', '.join(PROFILES)}")
     changes: dict[str, Any] = {}
     for option in fields(SimulationOptions):
-        value = getattr(settings, f"{SETTING_PREFIX}{option.name}", None)
+        value = getattr(simulation, option.name, None)
         if value is not None:
             changes[option.name] = value == "on" if option.type == "bool" else value
     return replace(PROFILES[profile], **changes)
@@ -92,5 +93,6 @@ def resolve_options(profile: str, settings: Settings) -> SimulationOptions:
 
 def apply_profile(profile: str, settings: Settings) -> Settings:
     """Return the settings with those of `GENERAL` that the user does not set."""
-    changes = {name: value for name, value in GENERAL[profile].items() if name not in settings.model_fields_set}
-    return settings.model_copy(update=changes)
+    given = list_given(settings)
+    changes = {name: value for name, value in GENERAL[profile].items() if name not in given}
+    return replace_values(settings, changes)

@@ -71,7 +71,7 @@ def make_environment_image(
     base = ensure_base("python", "3.11", services).name
     venv = f"mergemill-test/venv:{_compute_hash([base, packages, _VENV])}"
     if services.images.inspect(venv) is None:
-        certificates = services.settings.find_ca_bundle()
+        certificates = services.settings.host.find_ca_bundle()
         given = {"/run/uv": Path(uv.find_uv_bin()).read_bytes()}
         given |= {"/run/ca.pem": certificates.read_bytes()} if certificates else {}
         ran, image = services.images.build(

@@ -44,7 +44,7 @@ def make_reviews(folder: Path, changes: int = 3) -> GradedTasks:
     done = run_mergemill("run", "git:ada__sums", "--kind", "review", "--db", make_url(folder), cwd=folder)
     assert done.exit_code == 0, done.stderr
     empty = GradedTasks(folder, {})
-    with Store.open(empty.settings.db) as store:
+    with Store.open(empty.settings.storage.db) as store:
         grader = TaskGrader(store, empty.settings)
         names = [row["name"] for row in queries.list_tasks(store, TaskFilters())]
         gold = {name: grader.make_gold(grader.find_task(name, "review")).content.decode() for name in names}
@@ -55,7 +55,7 @@ def make_bugfix(folder: Path) -> GradedTasks:
     """Make a database with one certified bug fix, BUGFIX, in a folder; needs an engine."""
     make_sample(folder / "ada" / "greet")
     database = GradedTasks(folder / "ada", {})
-    words = ("--db", database.settings.db)
+    words = ("--db", database.settings.storage.db)
     done = run_mergemill("run", "git:greet", "--limit", "1", *words, cwd=database.folder)
     assert done.exit_code == 0, done.stderr
     shown = run_mergemill("tasks", "show", BUGFIX, "--json", *words, cwd=database.folder).json

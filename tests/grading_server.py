@@ -25,7 +25,7 @@ TOKEN = "correct horse battery"
 @contextmanager
 def serve_gradings(settings: Settings, *, queue_limit: int = 1000, port: int = 0) -> Iterator[str]:
     """Serve a database with grading; yield the address."""
-    with Store.open(settings.db) as store, closing(bind_socket("127.0.0.1", port)) as listener:
+    with Store.open(settings.storage.db) as store, closing(bind_socket("127.0.0.1", port)) as listener:
         rules = make_access_rules("127.0.0.1", TOKEN)
         application = make_application(store, settings, rules, queue_limit=queue_limit)
         config = uvicorn.Config(application, log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=2)

@@ -16,7 +16,7 @@ from core.errors import MachineError
 def find_problem() -> str:
     """Return why bubblewrap does not run here, empty where it does."""
     try:
-        create_sandbox(Settings(), lambda _: None)
+        create_sandbox(Settings().sandbox, lambda _: None)
     except MachineError as error:
         return error.format_line()
     return ""

@@ -146,17 +146,17 @@ def iterate_gradings(task: Task, services: Services, files: TreeFiles | None = N
     reward, settings = select_reward(task), services.settings
     is_by_lists = reward is REWARDS[TESTS]
     gold = reward.make_gold(task, services)
-    varied = vary_conditions(settings.certify_runs) if is_by_lists else [AS_VERIFIED] * settings.certify_runs
+    varied = vary_conditions(settings.certify.runs) if is_by_lists else [AS_VERIFIED] * settings.certify.runs
     for conditions in varied:
         score = tests.grade(task, services, gold, conditions) if is_by_lists else grade(task, services, gold)
         zone = dict(task.require_plan().env).get("TZ", UTC) if task.image else UTC
-        gradings.add_gold(score, conditions.describe(settings.cpus, zone) if task.image else "no container")
+        gradings.add_gold(score, conditions.describe(settings.limits.cpus, zone) if task.image else "no container")
         yield gradings
     gradings.add_noop(tests.grade(task, services, b"", need_rates=False) if is_by_lists else grade(task, services, b""))
     yield gradings
-    if is_by_lists and settings.certify_exploits != "off":
+    if is_by_lists and settings.certify.exploits != "off":
         is_bound = task.control_bound is not None and task.control_bound <= MAX_BOUND
-        listed = EXPLOITS if settings.certify_exploits == "all" else PROBES
+        listed = EXPLOITS if settings.certify.exploits == "all" else PROBES
         exploits = [probe for probe in listed if probe is not NO_OP]
         for probe, score in grade_probes(task, services, files, exploits):
             gradings.add_exploit(probe.name, score, may_pass=probe.needs_controls and not is_bound)

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from backends.git import GitRepository
 from backends.tree import CommitTree
-from core.config import Settings
+from core.settings.models import BudgetSettings
+from core.settings.tasks import VerifySettings
 from evaluation.reports.outcomes import EvaluationReport
 from languages.paths import is_test_file
 from languages.registry import detect_file_language, get_language, get_test_seconds
@@ -25,7 +26,9 @@ PACKAGE_ROOTS = ("src/", "lib/", "python/")
 def select_eval_files(
     candidate: Candidate,
     environment: Environment,
-    settings: Settings,
+    verify: VerifySettings,
+    budget: BudgetSettings,
+    *,
     tree: GitRepository,
     test_files: Sequence[str],
 ) -> tuple[str, ...]:
@@ -38,17 +41,17 @@ def select_eval_files(
         changed_tests = [path for path in test_files if detect_file_language(path) == candidate.language]
     if candidate.source.startswith("instances:") and changed_tests:
         return tuple(sorted(_drop_files_without_tests(changed_tests, candidate, tree)))
-    limit = get_test_seconds(environment.plan.language, settings.test_timeout)
+    limit = get_test_seconds(environment.plan.language, verify.test_timeout)
     # Twice leaves half of the time for the other runs, with some of the files.
-    if environment.test_seconds <= min(limit / 2, settings.budget_seconds / 4):
+    if environment.test_seconds <= min(limit / 2, budget.seconds / 4):
         return ()
     return tuple(sorted({*changed_tests, *find_importers(tree, candidate.base_commit, candidate.gold_files)}))
 
 
-def is_long(environment: Environment, settings: Settings) -> bool:
+def is_long(environment: Environment, verify: VerifySettings, budget: BudgetSettings) -> bool:
     """Return whether the whole suite takes too long to run each time."""
-    runs = 2 * settings.repeats + 4  # test-only and gold runs, and the gold patch's gradings with controls
-    return environment.test_seconds > min(settings.whole_suite_seconds, settings.budget_seconds / runs)
+    runs = 2 * verify.repeats + 4  # test-only and gold runs, and the gold patch's gradings with controls
+    return environment.test_seconds > min(verify.whole_suite_seconds, budget.seconds / runs)
 
 
 def select_files_that_matter(

@@ -85,13 +85,13 @@ def inspect(
 ) -> Inspection:
     """Inspect the task's image and statement, grade submissions that must earn 0, and measure the tests' strength.
 
-    The strength is measured with at most `services.settings.strength_runs` edits of the gold patch.
+    The strength is measured with at most `services.settings.verify.strength_runs` edits of the gold patch.
 
     Args:
         task: its image must exist in the engine.
         services: sandbox and artifacts; clones if `files` is not given.
         files: the base tree; read from the clone of the task's source by default.
-        probes: submissions to grade, `services.settings.workers` of them at a time.
+        probes: submissions to grade, `services.settings.cluster.workers` of them at a time.
         need_rates: whether a grading goes on until every test was real, which detects more forgeries by name.
         open_counter: opens the progress of the probes, and then of the edits of the gold patch.
 
@@ -108,7 +108,7 @@ def inspect(
         graded = _run_probes(probes, target, services, need_rates=need_rates, advance=counter.advance)
         results += [_make_result(probe.name, score) for probe, score in graded]
     edits = []
-    if limit := services.settings.strength_runs:
+    if limit := services.settings.verify.strength_runs:
         edits = draft_edits(read_gold_files(target.touched, gold), limit)
     with open_counter("edit", len(edits)) as counter:
         strength = measure_strength(task, services, edits, counter.advance)
@@ -189,7 +189,7 @@ def _run_probes(
         advance()
         return score
 
-    with ThreadPoolExecutor(services.settings.workers, thread_name_prefix="mergemill-probe") as threads:
+    with ThreadPoolExecutor(services.settings.cluster.workers, thread_name_prefix="mergemill-probe") as threads:
         try:
             scores = threads.map(grade_probe, probes)
             yield from ((probe, score) for probe, score in zip(probes, scores, strict=True) if score)

@@ -157,7 +157,7 @@ def measure_strength(
     edits: Sequence[tuple[EditKind, EditDraft]],
     advance: Callable[[], object] = lambda: None,
 ) -> OracleStrength:
-    """Run a task's tests with each edit of its gold patch, `services.settings.workers` at a time.
+    """Run a task's tests with each edit of its gold patch, `services.settings.cluster.workers` at a time.
 
     A rewrite that a test refuses is run a second time, as a refusal is evidence against the task.
 
@@ -235,7 +235,7 @@ class EditRunner:
         seconds = min(limits.seconds, SHORT_RUN_SECONDS + 4 * self.test_seconds)  # a mutant may run for ever
         jobs = [self._make_job(concatenate_patches(self.gold_patch, draft.patch), advance) for _, draft in edits]
         results = run_parallel(
-            services.sandbox, self.image, replace(limits, seconds=seconds), jobs, services.settings.workers
+            services.sandbox, self.image, replace(limits, seconds=seconds), jobs, services.settings.cluster.workers
         )
         return [self._make_tried(*edit, result) for edit, result in zip(edits, results, strict=True)]
 

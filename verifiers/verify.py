@@ -198,7 +198,12 @@ class CandidateVerifier:
     def verify(self) -> Verification | VerificationFailure:
         """Make all runs and return the result."""
         self.eval_files = select_eval_files(
-            self.candidate, self.environment, self.services.settings, self.repository, self.tests.files
+            self.candidate,
+            self.environment,
+            self.services.settings.verify,
+            self.services.settings.budget,
+            tree=self.repository,
+            test_files=self.tests.files,
         )
         if failure := self._run_first_pair() or self._run_repeats():
             return failure
@@ -229,7 +234,7 @@ class CandidateVerifier:
             eval_script=self.services.artifacts.put_text(self.evaluator.script),
             **controls.make_fields(self.services.artifacts),
             dropped_canaries="write_canary" not in self.evaluator.script,
-            repeats=self.services.settings.repeats,
+            repeats=self.services.settings.verify.repeats,
             runs=tuple(runs),
             seconds=0.0,
         )
@@ -242,7 +247,9 @@ class CandidateVerifier:
         lists = self.compute_lists()
         if not (lists and lists.fail_to_pass) and (failure := self._explain_no_fail_to_pass()):
             return failure
-        if not self.eval_files and is_long(self.environment, self.services.settings):
+        if not self.eval_files and is_long(
+            self.environment, self.services.settings.verify, self.services.settings.budget
+        ):
             self._keep_files_that_matter()
         return None
 
@@ -260,7 +267,7 @@ class CandidateVerifier:
             runs[:] = [run.with_report(run.report.keep_files(self.eval_files)) for run in runs]
 
     def _run_repeats(self) -> VerificationFailure | None:
-        for seed in range(1, self.services.settings.repeats):
+        for seed in range(1, self.services.settings.verify.repeats):
             for variant in (RunVariant.TEST_ONLY, RunVariant.GOLD):
                 if failure := self._add_run(variant, seed):
                     return failure
@@ -268,8 +275,8 @@ class CandidateVerifier:
 
     def _add_run(self, variant: RunVariant, seed: int) -> VerificationFailure | None:
         """Make one more test-only or gold run; return the reason to stop, if any."""
-        if time.perf_counter() - self.started > self.services.settings.budget_seconds:
-            budget = f"{self.services.settings.budget_seconds:g} s"
+        if time.perf_counter() - self.started > self.services.settings.budget.seconds:
+            budget = f"{self.services.settings.budget.seconds:g} s"
             return VerificationFailure(reason=Reason.OUT_OF_BUDGET, detail=f"verification took longer than {budget}")
         patch = self.gold_patch if variant is RunVariant.GOLD else b""
         run = self.evaluator.run(variant, seed=seed, patch=patch, files=self._list_files(seed))

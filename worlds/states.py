@@ -6,12 +6,12 @@ import hashlib
 import json
 
 from backends.llm.structured import UnusableAnswerError, find_json_object
+from core.settings.worlds import WorldsSettings
 from guest.world.schema_check import find_schema_error
 from worlds.definitions import State, WorldDefinition
 from worlds.documentation import split_documentation
 from worlds.language import find_script_problem
 from worlds.model_requests import PROMPTS, ModelRole, Question, RefusedAnswerError, iterate_prose
-from worlds.options import MakingOptions
 from worlds.program.analysis import analyse_program
 from worlds.program.foreign_keys import find_dangling_key
 from worlds.reasons import Reason
@@ -26,7 +26,7 @@ def compute_world_id(world: WorldDefinition) -> str:
 
 def make_state_question(
     world: WorldDefinition,
-    options: MakingOptions,
+    options: WorldsSettings,
     *,
     purpose: str,
     number: int,

@@ -24,8 +24,9 @@ from backends.llm.base import ContextLengthError, Message, ModelReply, ResponseS
 from backends.llm.error_responses import ErrorKind, ErrorResponse, RetryableError
 from backends.llm.meter import BudgetExceededError, TokenPrices, TokenUsage, UsageMeter
 from backends.llm.response import FINISH_LENGTH, EmbeddingResponse, ResponseAccumulator
-from core.config import Settings
 from core.errors import CancelledRunError, InputError, MachineError
+from core.settings.machine import HostSettings
+from core.settings.models import LlmSettings
 
 MAX_ATTEMPTS = 6
 """Requests for one reply before its error is raised."""
@@ -69,7 +70,8 @@ class ChatModel:
     """Model of an OpenAI-compatible endpoint; see `backends.llm.base.LanguageModel`. Thread-safe.
 
     Args:
-        settings: address, model, key, limits and prices.
+        llm: address, model, key, limits and prices.
+        host: CA bundle.
         first_pause: seconds before the first retry; later ones wait longer.
         temperature: of sampling; None for the endpoint's own.
 
@@ -77,15 +79,17 @@ class ChatModel:
         MachineError: the CA bundle cannot be read.
     """
 
-    def __init__(self, settings: Settings, *, first_pause: float = 1.0, temperature: float | None = None) -> None:
-        key = settings.find_llm_key()
-        self.name = settings.model or ""
-        self.context_tokens = settings.llm_context
-        self._url = settings.llm
+    def __init__(
+        self, llm: LlmSettings, host: HostSettings, *, first_pause: float = 1.0, temperature: float | None = None
+    ) -> None:
+        key = llm.find_key()
+        self.name = llm.model or ""
+        self.context_tokens = llm.context
+        self._url = llm.url
         self._secret = key.get_secret_value() if key else ""
-        self._timeout = settings.llm_timeout
-        self._answer_tokens = settings.llm_answer_tokens
-        self._prices = TokenPrices.from_settings(settings)
+        self._timeout = llm.timeout
+        self._answer_tokens = llm.answer_tokens
+        self._prices = TokenPrices.from_settings(llm)
         self._first_pause = first_pause
         self._temperature = temperature
         self._unsupported: frozenset[ErrorKind] = frozenset()
@@ -96,7 +100,7 @@ class ChatModel:
             api_key=self._secret or PLACEHOLDER_KEY,
             max_retries=0,
             timeout=self._timeout,
-            http_client=openai.DefaultHttpxClient(verify=_create_ssl_context(settings)),
+            http_client=openai.DefaultHttpxClient(verify=_create_ssl_context(host)),
         )
 
     def complete(
@@ -406,8 +410,8 @@ def _is_retryable(error: BaseException) -> bool:
     return isinstance(error, RetryableError) and error.retry_after <= MAX_RETRY_DELAY
 
 
-def _create_ssl_context(settings: Settings) -> ssl.SSLContext:
-    bundle = settings.find_ca_bundle()
+def _create_ssl_context(host: HostSettings) -> ssl.SSLContext:
+    bundle = host.find_ca_bundle()
     try:
         return ssl.create_default_context(cafile=bundle)
     except OSError as error:

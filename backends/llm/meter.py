@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.models import BudgetSettings, LlmSettings
 
 TOKENS_PER_PRICE = 1_000_000
 """Number of tokens that a price is for."""
@@ -35,11 +35,11 @@ class TokenPrices:
     completion: float = 0.0
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> TokenPrices:
+    def from_settings(cls, llm: LlmSettings) -> TokenPrices:
         """Return the prices of the settings; the price of cached tokens defaults to that of prompt tokens."""
-        cached = settings.llm_price_cached
-        prompt = settings.llm_price_prompt
-        return cls(prompt=prompt, cached=prompt if cached is None else cached, completion=settings.llm_price_completion)
+        cached = llm.price_cached
+        prompt = llm.price_prompt
+        return cls(prompt=prompt, cached=prompt if cached is None else cached, completion=llm.price_completion)
 
     def compute_cost(self, usage: TokenUsage) -> float:
         """Return the cost of a request."""
@@ -56,9 +56,9 @@ class TokenBudget:
     cost: float | None = None
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> TokenBudget:
+    def from_settings(cls, budget: BudgetSettings) -> TokenBudget:
         """Return the budget of the settings, which is for one record."""
-        return cls(tokens=settings.budget_tokens, cost=settings.budget_cost)
+        return cls(tokens=budget.tokens, cost=budget.cost)
 
 
 @dataclass

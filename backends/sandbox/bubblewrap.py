@@ -29,7 +29,7 @@ from core.errors import MachineError, Transient, UsageError
 
 if TYPE_CHECKING:
     from backends.sandbox.mounts import Mount
-    from core.config import Settings
+    from core.settings.machine import SandboxSettings
 
 PROGRAM = "bwrap"
 IMAGE = "host"
@@ -56,13 +56,13 @@ _NO_FILE = 44
 """Exit code of `_READ` where there is no such file."""
 
 
-def create_sandbox(settings: Settings, _: Callable[[str], None]) -> BubblewrapSandbox:
+def create_sandbox(_: SandboxSettings, record_use: Callable[[str], None]) -> BubblewrapSandbox:
     """Create the sandbox of `--sandbox bubblewrap`.
 
     Raises:
         MachineError: bubblewrap is missing, or this machine does not let it make namespaces.
     """
-    del settings
+    del record_use
     if shutil.which(PROGRAM) is None:
         raise MachineError("--sandbox bubblewrap needs bubblewrap 0.7", advice="apt-get install -y bubblewrap")
     sandbox = BubblewrapSandbox()

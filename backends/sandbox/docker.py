@@ -24,7 +24,7 @@ from backends.sandbox.process import DockerContainerProcess
 from backends.sandbox.session import DockerContainerSession, build_keepalive_command
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.machine import SandboxSettings
 
 
 class DockerSandbox:
@@ -156,6 +156,6 @@ class DockerSandbox:
         self.engine.remover.flush()
 
 
-def create_sandbox(_: Settings, record_use: Callable[[str], None]) -> DockerSandbox:
+def create_sandbox(_: SandboxSettings, record_use: Callable[[str], None]) -> DockerSandbox:
     """Create the sandbox of `--sandbox docker`."""
     return DockerSandbox(record_use)

@@ -36,7 +36,7 @@ from core.errors import CancelledRunError, InputError, Transient, UsageError
 if TYPE_CHECKING:
     from backends.sandbox.images import ImageStore
     from backends.sandbox.volumes import VolumeStore
-    from core.config import Settings
+    from core.settings.machine import SandboxSettings
 
 IMAGE = "local"
 """The only image: an empty folder, and the programs of this machine."""
@@ -73,13 +73,13 @@ class HostCommand:
     env: Mapping[str, str]
 
 
-def create_sandbox(settings: Settings, _: Callable[[str], None]) -> LocalSandbox:
+def create_sandbox(sandbox: SandboxSettings, _: Callable[[str], None]) -> LocalSandbox:
     """Create the sandbox of `--sandbox local`.
 
     Raises:
         UsageError: `allow_untrusted_local` is not set.
     """
-    if not settings.allow_untrusted_local:
+    if not sandbox.allow_untrusted_local:
         advice = "--sandbox docker, or --allow-untrusted-local for code that you trust"
         raise UsageError("--sandbox local runs foreign code without isolation", advice=advice)
     return LocalSandbox()

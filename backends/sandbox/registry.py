@@ -10,7 +10,7 @@ from core.errors import MachineError, UsageError
 
 if TYPE_CHECKING:
     from backends.sandbox.base import Sandbox
-    from core.config import Settings
+    from core.settings.machine import SandboxSettings
 
 SANDBOXES: Mapping[str, str] = {
     "docker": "backends.sandbox.docker:create_sandbox",
@@ -18,7 +18,7 @@ SANDBOXES: Mapping[str, str] = {
     "bubblewrap": "backends.sandbox.bubblewrap:create_sandbox",
     "local": "backends.sandbox.local:create_sandbox",
 }
-"""Name of `--sandbox` -> factory `(settings, record_use) -> Sandbox`, as MODULE:FUNCTION. Imported when chosen."""
+"""Name of `--sandbox` -> factory `(sandbox, record_use) -> Sandbox`, as MODULE:FUNCTION. Imported when chosen."""
 
 
 HOST_IMAGES: Mapping[str, str] = {"bubblewrap": "host", "local": "local"}
@@ -30,23 +30,23 @@ def find_host_image(name: str) -> str | None:
     return HOST_IMAGES.get(name)
 
 
-def open_sandbox(settings: Settings, record_use: Callable[[str], None] = lambda _: None) -> Sandbox:
+def open_sandbox(sandbox: SandboxSettings, record_use: Callable[[str], None] = lambda _: None) -> Sandbox:
     """Open the sandbox that the settings name.
 
     Args:
-        settings: `sandbox` is the name.
+        sandbox: its kind, and settings of that kind.
         record_use: called with the name of every image that is used, each time.
 
     Raises:
         UsageError: there is no such backend, or the settings do not permit it.
         MachineError: this machine lacks what the backend needs.
     """
-    if settings.sandbox not in SANDBOXES:
-        raise UsageError(f"--sandbox: {settings.sandbox} is unknown", advice=f"one of {', '.join(SANDBOXES)}")
-    module, _, function = SANDBOXES[settings.sandbox].partition(":")
+    if sandbox.kind not in SANDBOXES:
+        raise UsageError(f"--sandbox: {sandbox.kind} is unknown", advice=f"one of {', '.join(SANDBOXES)}")
+    module, _, function = SANDBOXES[sandbox.kind].partition(":")
     try:
         factory = getattr(import_module(module), function)
     except ModuleNotFoundError as error:
-        advice = f"pip install 'mergemill[{settings.sandbox}]'"
-        raise MachineError(f"--sandbox {settings.sandbox} needs the package {error.name}", advice=advice) from error
-    return cast("Sandbox", factory(settings, record_use))
+        advice = f"pip install 'mergemill[{sandbox.kind}]'"
+        raise MachineError(f"--sandbox {sandbox.kind} needs the package {error.name}", advice=advice) from error
+    return cast("Sandbox", factory(sandbox, record_use))

@@ -18,6 +18,7 @@ from benchmarks.environments.choose import BenchmarkRepository
 from builders.build import build
 from builders.repair.loop import REASONS_WITHOUT_BUILD
 from core.errors import InputError, MachineError
+from core.settings.group import replace_values
 from taskdb.artifacts import open_artifacts
 from taskdb.records import Attempt, Candidate, Environment, Rejection
 
@@ -119,8 +120,8 @@ def measure(repository: BenchmarkRepository, clones: Path, services: Services, l
         Transient: engine, network or disk failed, independent of the repository.
     """
     with tempfile.TemporaryDirectory(prefix="mergemill-benchmark-") as folder:
-        settings = services.settings.model_copy(update={"store": Path(folder)})
-        fresh = replace(services, settings=settings, artifacts=open_artifacts(settings))
+        settings = replace_values(services.settings, {"store": Path(folder)})
+        fresh = replace(services, settings=settings, artifacts=open_artifacts(settings.storage))
         return _build_environment(repository, clones, fresh, logs)
 
 

@@ -25,7 +25,7 @@ def collect_panels(rows: LabelledRows, settings: Settings) -> list[OpinionPanel]
     Raises:
         Transient, InputError: the endpoint failed or rejects the request.
     """
-    model, artifacts = ChatModel(settings), Artifacts(settings.store_dir / "artifacts")
+    model, artifacts = ChatModel(settings.llm, settings.host), Artifacts(settings.storage.store_dir / "artifacts")
     try:
         return [collect_opinions(case, JudgeClient.from_settings(model, settings, artifacts)) for case in rows.cases]
     finally:

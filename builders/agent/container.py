@@ -67,7 +67,7 @@ class InspectionContainer:
         self, plan: BuildPlan, image: InspectionImage, log: str
     ) -> AbstractContextManager[ContainerSession]:
         services, candidate = self._case.services, self._case.candidate
-        files, env = collect_host_settings(services.settings)
+        files, env = collect_host_settings(services.settings.host)
         env |= {"PATH": bases.build_base_env(plan.language)["PATH"], **dict(plan.env)}
         limits = replace(services.build_limits(), seconds=max(self._seconds(), 1.0), output_bytes=OUTPUT_BYTES)
         repository = self._case.tree.repository

@@ -65,7 +65,7 @@ class LlmPolicy:
             InputError: the endpoint rejects the key or the request.
         """
         settings = self._case.services.settings
-        self._deadline = time.monotonic() + settings.budget_seconds - observation.usage.seconds
+        self._deadline = time.monotonic() + settings.budget.seconds - observation.usage.seconds
         conversation = self._conversation or self._start_conversation(observation)
         before = (conversation.meter.tokens, conversation.meter.cost)
         self._editor.reset(observation.draft)
@@ -95,12 +95,12 @@ class LlmPolicy:
                 *self._editor.create_tools(),
             ]
         )
-        budget = TokenBudget.from_settings(settings)
+        budget = TokenBudget.from_settings(settings.budget)
         system = render_prompt(
             "system",
             day=observation.draft.day,
             exclude_newer=observation.draft.exclude_newer,
-            attempts=max(settings.max_attempts - observation.usage.attempts, 1),
+            attempts=max(settings.build.max_attempts - observation.usage.attempts, 1),
             seconds=int(self._compute_seconds_left()),
             tokens=budget.tokens or "an unlimited number of",
             money=budget.cost or "",
@@ -111,7 +111,7 @@ class LlmPolicy:
             system,
             meter=UsageMeter(budget),
             seconds_left=self._compute_seconds_left,
-            answer_tokens=settings.llm_answer_tokens,
+            answer_tokens=settings.llm.answer_tokens,
         )
 
     def _build_message(self, observation: Observation, history: ProposalHistory) -> str:

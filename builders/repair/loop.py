@@ -182,7 +182,9 @@ def _find_next_draft(
             continue
         if observation.reason is Reason.GOLD_TESTS_FAIL and policy.name not in POLICIES_FOR_GOLD_TESTS:
             continue
-        for proposal in _request_proposals(policy, observation, state, settings.max_attempts, settings.budget_seconds):
+        for proposal in _request_proposals(
+            policy, observation, state, settings.build.max_attempts, settings.budget.seconds
+        ):
             draft = _apply_proposal(state, proposal, case)
             if draft is not None:
                 return proposal, draft

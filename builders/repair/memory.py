@@ -86,4 +86,4 @@ def _read_repair(file: Path) -> dict[str, Any] | None:
 def _get_repair_folder(case: RepairCase) -> Path:
     services: Services = case.services
     key = hashlib.sha256(f"{case.candidate.repo}\n{case.first_draft.language}".encode()).hexdigest()[:16]
-    return services.settings.store_dir / FOLDER / key
+    return services.settings.storage.store_dir / FOLDER / key

@@ -65,10 +65,10 @@ def _derive_pair(older: Lineage, newer: Lineage, services: Services, tree: GitRe
 def _derive_chains(lineage: Lineage, services: Services, tree: GitRepository) -> list[Task]:
     """Return tasks of different numbers of changes, the longest first; a part that causes a rejection is left out."""
     older = [part for part in lineage.neighbours if isinstance(_read_statement(part, services), str)]
-    parts = select_related(lineage, older, services, tree) if services.settings.chains_per_change else []
+    parts = select_related(lineage, older, services, tree) if services.settings.derive.chains_per_change else []
     tasks: list[Task] = []
     for _ in range(MAX_TRIED_CHAINS):
-        if len(parts) < MIN_CHAIN_PARTS or len(tasks) == services.settings.chains_per_change:
+        if len(parts) < MIN_CHAIN_PARTS or len(tasks) == services.settings.derive.chains_per_change:
             break
         result = _derive_task(parts, services, tree, number=len(parts))
         if isinstance(result, Task):

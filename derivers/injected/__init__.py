@@ -74,7 +74,7 @@ def _select_test_files(lineage: Lineage, services: Services, hideable: frozenset
     """Return the test files to run: empty, for the whole suite, where time allows; else those of the verification."""
     environment = lineage.require_environment()
     seconds, limit = environment.test_seconds, services.test_limits(environment.plan.language).seconds
-    if seconds * MAX_TEST_RUNS <= services.settings.budget_seconds and seconds <= limit / 2:
+    if seconds * MAX_TEST_RUNS <= services.settings.budget.seconds and seconds <= limit / 2:
         return ()
     chosen = lineage.require_verification().eval_files or lineage.tests.files
     return tuple(sorted(hideable & set(chosen)))
@@ -94,7 +94,7 @@ def _collect_bugs(
 
 def _find_own_change(lineage: Lineage, services: Services) -> OwnChange | None:
     """Return the change's own bug fix or feature, None where it is neither or no task with it is requested."""
-    if not services.settings.injected_on_top or not lineage.require_verification().FAIL_TO_PASS:
+    if not services.settings.derive.injected_on_top or not lineage.require_verification().FAIL_TO_PASS:
         return None
     for derive in (derive_bugfix, derive_feature):
         result = derive(lineage, services)
@@ -121,9 +121,9 @@ class InjectedTaskBuilder:
         These are at most `injected_per_change` tasks of bugs alone, then `injected_on_top` with the change's own part.
         """
         settings = self.search.services.settings
-        tasks = self._build_tasks(detected, settings.injected_per_change, settings.injected_bugs)
+        tasks = self._build_tasks(detected, settings.derive.injected_per_change, settings.derive.injected_bugs)
         if own is not None and tasks:
-            tasks += self._build_tasks(detected, settings.injected_on_top, 1, own, len(tasks))
+            tasks += self._build_tasks(detected, settings.derive.injected_on_top, 1, own, len(tasks))
         return tasks
 
     def _find_function(self, bug: DetectedBug) -> str:

@@ -76,8 +76,8 @@ class BugWriter:
         if services.model is None:
             return None
         settings = services.settings
-        deadline = time.monotonic() + settings.budget_seconds
-        return cls(services, services.model, UsageMeter(TokenBudget.from_settings(settings)), deadline)
+        deadline = time.monotonic() + settings.budget.seconds
+        return cls(services, services.model, UsageMeter(TokenBudget.from_settings(settings.budget)), deadline)
 
     def write_bugs(self, path: str, source: bytes, lines: Collection[int]) -> list[Mutation]:
         """Return bugs near the first of some lines of a file; empty where the answer is unusable.
@@ -116,7 +116,7 @@ class BugWriter:
         self, prompt: str, schema: type[T], values: dict[str, Any], check: Callable[[T], str] = lambda _: ""
     ) -> T | None:
         conversation = _PROMPTS.render_conversation(prompt, schema=schema.model_json_schema(), **values)
-        answers = AnswerCache(self.services.settings.store_dir / "answers")
+        answers = AnswerCache(self.services.settings.storage.store_dir / "answers")
         try:
             return request_structured(
                 self.model, conversation, schema, meter=self.meter, check=check, answers=answers, deadline=self.deadline

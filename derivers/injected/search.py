@@ -107,7 +107,9 @@ class BugSearch:
             Transient: the engine failed.
         """
         settings = self.services.settings
-        limit = MAX_TRIED_BUGS + MAX_TRIED_BUGS // 2 * (settings.injected_per_change + settings.injected_on_top - 2)
+        limit = MAX_TRIED_BUGS + MAX_TRIED_BUGS // 2 * (
+            settings.derive.injected_per_change + settings.derive.injected_on_top - 2
+        )
         for number, bug in enumerate(bugs):
             if number >= max(limit, MAX_TRIED_BUGS) or self.is_out_of_time():
                 return
@@ -123,7 +125,7 @@ class BugSearch:
 
     def is_out_of_time(self) -> bool:
         """Return whether the change's time budget is used up, and count that in the tally."""
-        if time.monotonic() - self.started < self.services.settings.budget_seconds:
+        if time.monotonic() - self.started < self.services.settings.budget.seconds:
             return False
         self.tally[Reason.OUT_OF_BUDGET] += 1
         return True

@@ -97,7 +97,7 @@ def _derive_variant(
     statement = lineage.candidate.problem_statement
     if kind is Kind.USER_STORY and len(split_sentences(statement)) < 2 and "```" not in statement:
         return KindRejection(Reason.TOO_SHORT, "the statement is one sentence")
-    by_model = services.settings.variants == "model"
+    by_model = services.settings.derive.variants == "model"
     if by_model and services.model is None:
         return KindRejection(Reason.NO_MODEL, "--variants model needs --llm and --model")
     text: str | None = (

@@ -65,10 +65,10 @@ class VariantWriter:
                 model,
                 conversation,
                 RewrittenStatement,
-                meter=UsageMeter(TokenBudget.from_settings(settings)),
+                meter=UsageMeter(TokenBudget.from_settings(settings.budget)),
                 check=find_fault,
-                answers=AnswerCache(settings.store_dir / "answers"),
-                deadline=time.monotonic() + settings.budget_seconds,
+                answers=AnswerCache(settings.storage.store_dir / "answers"),
+                deadline=time.monotonic() + settings.budget.seconds,
             ).value
         except (ContextLengthError, BudgetExceededError):
             return None

@@ -17,9 +17,9 @@ import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
-from core.config import Settings
+from core.config import SECRETS, Settings, describe_settings
+from core.settings.group import list_settings
 from mergemill.cli import app
 from mergemill.cli.lazy_group import iterate_commands
 from taskdb import records
@@ -81,14 +81,14 @@ def escape_cell(text: str) -> str:
 def write_settings() -> str:
     """Return a page with every setting: option, variable, key of `mergemill.toml`, default."""
     rows = []
-    for name, field in Settings.model_fields.items():
-        if not field.description:
-            continue
-        default = "" if field.default in (None, PydanticUndefined, "") else f"`{field.default}`"
-        option = "--" + name.removesuffix("_dir").replace("_", "-")
-        rows.append(f"| `{option}` | `MERGEMILL_{name.upper()}` | {escape_cell(field.description)} | {default} |")
+    descriptions = describe_settings()
+    for name, field in list_settings(Settings).items():
+        default = "" if field.default in (None, (), False) else f"`{field.default}`"
+        option = "" if name in SECRETS else f"`--{name.replace('_', '-')}`"
+        rows.append(f"| {option} | `MERGEMILL_{name.upper()}` | {escape_cell(descriptions[name])} | {default} |")
     intro = (
-        "Each setting is an option, an environment variable and a key of `mergemill.toml`, in this order of precedence."
+        "Each setting is an option, an environment variable and a key of `mergemill.toml`, in this order of "
+        "precedence. Secrets have no option."
     )
     header = "| option | variable | meaning | default |\n|---|---|---|---|"
     return "\n".join(["# Settings", "", intro, "", header, *rows, ""])

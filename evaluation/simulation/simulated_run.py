@@ -135,11 +135,11 @@ def simulate_run(setting: SimulationInput, services: Services, *, sample: int = 
             services.model,
             _build_prompt(setting),
             SimulatedReport,
-            meter=UsageMeter(TokenBudget.from_settings(settings)),
+            meter=UsageMeter(TokenBudget.from_settings(settings.budget)),
             sample=sample,
             check=lambda report: _find_invalid_outcome(report, setting),
-            answers=AnswerCache(settings.store_dir / "answers"),
-            deadline=time.monotonic() + settings.budget_seconds,
+            answers=AnswerCache(settings.storage.store_dir / "answers"),
+            deadline=time.monotonic() + settings.budget.seconds,
         )
     except (BudgetExceededError, ContextLengthError) as error:
         raise SimulationError(str(error)) from error

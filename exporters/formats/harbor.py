@@ -35,7 +35,8 @@ from taskdb.records.oracles import ReviewOracle
 
 if TYPE_CHECKING:
     from backends.services import Services
-    from core.config import Settings
+    from core.settings.machine import LimitSettings
+    from core.settings.models import BudgetSettings
     from taskdb.records import Task
 
 AGENT_SECONDS = 3600
@@ -98,7 +99,7 @@ def build_config(item: ExportItem, services: Services) -> dict[str, Any]:
     """Return the content of task.toml."""
     task = item.task
     is_review = isinstance(task.oracle, ReviewOracle)
-    resources = _build_resources(task, services.settings)
+    resources = _build_resources(task, services.settings.limits, services.settings.budget)
     collect = {
         "command": task_files.read_container_file("collect_review.sh" if is_review else "collect.sh").decode().strip(),
         "user": "root",
@@ -125,13 +126,13 @@ def build_config(item: ExportItem, services: Services) -> dict[str, Any]:
     }
 
 
-def _build_resources(task: Task, settings: Settings) -> dict[str, Any]:
+def _build_resources(task: Task, limits: LimitSettings, budget: BudgetSettings) -> dict[str, Any]:
     is_review = isinstance(task.oracle, ReviewOracle)
     return {
-        "cpus": 1 if is_review else math.ceil(settings.cpus),
-        "memory_mb": REVIEW_MEMORY_MB if is_review else settings.memory_mb,
-        "storage_mb": settings.disk_mb,
-        "build_timeout_sec": settings.budget_seconds,
+        "cpus": 1 if is_review else math.ceil(limits.cpus),
+        "memory_mb": REVIEW_MEMORY_MB if is_review else limits.memory_mb,
+        "storage_mb": limits.disk_mb,
+        "build_timeout_sec": budget.seconds,
         "workdir": REVIEW_FOLDER if is_review else task.require_plan().workdir,
     }
 

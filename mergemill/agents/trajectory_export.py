@@ -25,7 +25,8 @@ from taskdb.records.rollouts import Rollout, Trajectory
 from taskdb.records.worlds import Scenario, World
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.simulation import MeasurementSettings
+    from core.settings.storage import StorageSettings
     from samplers.exports.report import TrainingReport
     from taskdb.store import Store
 
@@ -64,11 +65,12 @@ def make_options(format_name: str, *, per_request: bool, hermes: bool, system: s
 
 def export_trajectories(
     store: Store,
-    settings: Settings,
+    storage: StorageSettings,
+    measurement: MeasurementSettings,
     filters: TrajectoryFilters,
+    *,
     out: Path,
     options: TrainingOptions,
-    *,
     simulated: SimulatedRows,
 ) -> TrainingReport:
     """Write the trajectories of some filters that have a value to a folder.
@@ -95,11 +97,11 @@ def export_trajectories(
             advice = f"{n_simulated} are of simulated tasks: --with-simulated exports them"
         raise InputError("no trajectory matches", advice=advice)
     if n_simulated and simulated.included and options.format is TrainingFormat.PARQUET:
-        _check_simulator(store, settings, simulated)
-    return write_training_data(_load(store, settings, [row["id"] for row in rows]), out, options, left_out)
+        _check_simulator(store, measurement, simulated)
+    return write_training_data(_load(store, storage, [row["id"] for row in rows]), out, options, left_out)
 
 
-def _check_simulator(store: Store, settings: Settings, simulated: SimulatedRows) -> None:
+def _check_simulator(store: Store, measurement: MeasurementSettings, simulated: SimulatedRows) -> None:
     """Check that rewards of simulated rows may be trained on: parquet has them with the tokens."""
     from mergemill.simulation.measurement import require_measured_simulator  # noqa: PLC0415 - few exports need it
 
@@ -108,11 +110,11 @@ def _check_simulator(store: Store, settings: Settings, simulated: SimulatedRows)
             "--format parquet has rewards for reinforcement learning, and some are a simulator's",
             advice="name it with --simulator, or leave out --with-simulated",
         )
-    require_measured_simulator(store, simulated.simulator, settings.max_false_pass)
+    require_measured_simulator(store, simulated.simulator, measurement.max_false_pass)
 
 
-def _load(store: Store, settings: Settings, keys: list[str]) -> Iterator[ExportedTrajectory]:
-    artifacts = open_artifacts(settings)
+def _load(store: Store, storage: StorageSettings, keys: list[str]) -> Iterator[ExportedTrajectory]:
+    artifacts = open_artifacts(storage)
     for key in keys:
         trajectory = store.get(Trajectory, key)
         rollout = store.get(Rollout, trajectory.parent)

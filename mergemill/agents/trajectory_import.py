@@ -60,7 +60,7 @@ def import_rollouts(
         MachineError: no engine answers.
     """
     grader = TaskGrader(store, settings) if grades else None
-    artifacts = require_writable_store(settings)
+    artifacts = require_writable_store(settings.storage)
     for path in paths:
         for line, name, found in read_foreign_file(path, format_name):
             if isinstance(found, ForeignFormatError):

@@ -19,7 +19,8 @@ from taskdb.records import Task
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectorySelection
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.agents import SelectionSettings
+    from core.settings.storage import StorageSettings
     from samplers.selection.selecting import RubricCheck
     from taskdb.store import Store
 
@@ -36,7 +37,8 @@ class SelectionSummary:
 
 def run_selection(
     store: Store,
-    settings: Settings,
+    selection: SelectionSettings,
+    storage: StorageSettings,
     filters: TrajectoryFilters,
     limits: SelectionLimits,
     *,
@@ -47,9 +49,9 @@ def run_selection(
     Raises:
         InputError: an artifact is missing, or the database is read-only.
     """
-    candidates = load_candidates(store, open_artifacts(settings), filters)
-    outcome = select_trajectories(candidates, settings, limits, check_rubric)
-    at, rules = store.clock(), hash_rules(settings, limits)
+    candidates = load_candidates(store, open_artifacts(storage), filters)
+    outcome = select_trajectories(candidates, selection, limits, check_rubric)
+    at, rules = store.clock(), hash_rules(selection, limits)
     records = []
     for candidate in candidates:
         trajectory = candidate.trajectory

@@ -62,7 +62,7 @@ def import_bundle(folder: Path, settings: Settings) -> Iterator[ImportResult]:
     services = make_services(settings, engine=False)
     bundled = {one.task.id: one for one in read_bundle(folder)}
     unpack_content(folder, services.artifacts, services.clones)
-    with Store.open(settings.db, create=True, writes=True) as store:
+    with Store.open(settings.storage.db, create=True, writes=True) as store:
         finder = _ImageFinder(folder, services)
         chain: dict[str, Record] = {}
         task: Task | None = None

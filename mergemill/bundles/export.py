@@ -15,6 +15,7 @@ import exporters
 from backends.sandbox.image_registry import parse_registry
 from core.config import Settings
 from core.errors import InputError, UsageError
+from core.settings.storage import StorageSettings
 from exporters.item import ExportItem
 from mergemill.bundles.families import FamilyIndex
 from mergemill.execution.images import copies
@@ -69,7 +70,7 @@ def export_splits(
         Transient: the disk is full or not writable.
     """
     services = make_services(settings, engine=with_images)
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         _check_unique_names(store, filters)
         if push_to is not None:
             _push_images(filters, push_to, store, settings)
@@ -91,10 +92,10 @@ def export_splits(
             yield result
 
 
-def count_left_out(filters: TaskFilters, settings: Settings) -> dict[str, int]:
+def count_left_out(filters: TaskFilters, storage: StorageSettings) -> dict[str, int]:
     """Return how many tasks resolved filters leave out by each of LIMITS; a task counts for the first that applies."""
     found = {}
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         kept = replace(filters, **LIMITS)
         left = queries.count_tasks(store, kept)
         for name in LIMITS:
@@ -108,7 +109,7 @@ LIMITS: Mapping[str, Any] = MappingProxyType({"controlled": False, "max_underspe
 """Filters of exports, with the value that leaves nothing out."""
 
 
-def count_doubtful(filters: TaskFilters, settings: Settings) -> dict[str, int]:
+def count_doubtful(filters: TaskFilters, storage: StorageSettings) -> dict[str, int]:
     """Return how many of the tasks that resolved filters select need a look, by reason; reasons of none are missing.
 
     Reasons about which the filters already decide are left out.
@@ -137,7 +138,7 @@ def count_doubtful(filters: TaskFilters, settings: Settings) -> dict[str, int]:
             {"where": NOT_JUDGED},
         ),
     ]
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         return {
             reason: number
             for reason, is_open, narrower in doubts

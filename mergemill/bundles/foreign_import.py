@@ -30,6 +30,7 @@ from miner.instances import InstanceRow, parse_instance, read_lines
 if TYPE_CHECKING:
     from backends.services import Services
     from core.config import Settings
+    from core.settings.storage import StorageSettings
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +52,9 @@ class ForeignRow:
     problem: str | None = None
 
 
-def locate_imports(settings: Settings) -> Path:
+def locate_imports(storage: StorageSettings) -> Path:
     """Return the file of all imported rows."""
-    return (settings.store_dir / "imports" / "tasks.jsonl").absolute()
+    return (storage.store_dir / "imports" / "tasks.jsonl").absolute()
 
 
 def import_rows(path: Path, format_name: str, settings: Settings) -> Iterator[ForeignRow]:
@@ -70,7 +71,7 @@ def import_rows(path: Path, format_name: str, settings: Settings) -> Iterator[Fo
         Transient: the disk is full or not writable.
     """
     services = make_services(settings, engine=False)
-    with _open_imports(locate_imports(settings)) as imports:
+    with _open_imports(locate_imports(settings.storage)) as imports:
         for place, row in read_rows(path, format_name):
             if isinstance(row, InputError):
                 yield ForeignRow(place=place, name="", new=False, problem=str(row))

@@ -7,9 +7,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from core.config import Settings
 from core.errors import InputError
 from core.files import read_input
+from core.settings.storage import StorageSettings
 from taskdb.queries import saved_selections
 from taskdb.queries.sampling import sample_tasks
 from taskdb.queries.selection import TaskFilters
@@ -22,13 +22,13 @@ SHOWN_NAMES = 10
 
 
 def resolve_filters(
-    filters: TaskFilters, settings: Settings, store: Store | None = None, *, default_status: str | None = None
+    filters: TaskFilters, storage: StorageSettings, store: Store | None = None, *, default_status: str | None = None
 ) -> TaskFilters:
     """Return filters that are a condition on view `tasks` and nothing else.
 
     Args:
         filters: as given by a user.
-        settings: database, clones and benchmark lists.
+        storage: place of the database, and of the clones.
         store: the database, if it is open already.
         default_status: status to select where none is given.
 
@@ -37,41 +37,41 @@ def resolve_filters(
     """
     if filters.is_resolved and filters.source is None:
         return replace(filters, status=filters.status or default_status)
-    with _open_store(settings, store) as opened:
+    with _open_store(storage, store) as opened:
         if filters.selection is not None:
             saved = saved_selections.load_selection(opened, filters.selection)
             filters = saved.merge(replace(filters, selection=None))
         filters = replace(filters, status=filters.status or default_status)
         if filters.source is not None:
-            filters = replace(filters, source=_resolve_sources(filters.source, settings, opened))
+            filters = replace(filters, source=_resolve_sources(filters.source, storage, opened))
         if filters.named is not None:
             filters = replace(filters, ids=_require_ids(opened, filters.named), named=None)
         if filters.decontaminated:
-            excluded = _find_contaminated(opened, filters, settings)
+            excluded = _find_contaminated(opened, filters)
             filters = replace(filters, excluded_ids=(*filters.excluded_ids, *excluded), decontaminated=())
         if filters.is_sampled:
             filters = TaskFilters(ids=sample_tasks(opened, filters))
     return filters
 
 
-def has_rollouts(settings: Settings) -> bool:
+def has_rollouts(storage: StorageSettings) -> bool:
     """Return whether any task has a pass rate."""
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         return bool(count_tasks(store, TaskFilters(where="difficulty <> '{}'")))
 
 
 @contextmanager
-def _open_store(settings: Settings, store: Store | None) -> Iterator[Store]:
-    with nullcontext(store) if store is not None else Store.open(settings.db, create=False) as opened:
+def _open_store(storage: StorageSettings, store: Store | None) -> Iterator[Store]:
+    with nullcontext(store) if store is not None else Store.open(storage.db, create=False) as opened:
         yield opened
 
 
-def _resolve_sources(sources: Sequence[str] | str, settings: Settings, store: Store) -> tuple[str, ...]:
+def _resolve_sources(sources: Sequence[str] | str, storage: StorageSettings, store: Store) -> tuple[str, ...]:
     """Return sources as records have them: with absolute paths, and a renamed repository's first name."""
     from mergemill.execution.sources import resolve_source  # noqa: PLC0415 - few commands name a source
 
     words = (sources,) if isinstance(sources, str) else sources
-    return tuple(resolve_source(word, settings, store) for word in words)
+    return tuple(resolve_source(word, storage, store) for word in words)
 
 
 def _require_ids(store: Store, words: Sequence[str]) -> tuple[str, ...]:
@@ -85,11 +85,11 @@ def _require_ids(store: Store, words: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def _find_contaminated(store: Store, filters: TaskFilters, settings: Settings) -> list[str]:
+def _find_contaminated(store: Store, filters: TaskFilters) -> list[str]:
     """Return the ids of tasks whose change, or whose repository, a benchmark list names."""
     from miner.benchmarks import load_benchmarks  # noqa: PLC0415 - few commands read the lists
 
-    index = load_benchmarks(settings.model_copy(update={"benchmarks": filters.decontaminated}))
+    index = load_benchmarks(filters.decontaminated)
     repos = {*index.repositories, *(repo for repo, _ in (*index.numbers, *index.commits))}
     return [
         origin.id

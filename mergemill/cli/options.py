@@ -1,8 +1,8 @@
 """Options that several commands share.
 
-A command that takes `settings: Settings` and is decorated with `with_settings()` gets an option for each setting, or
-for those named; `with_filters` does the same for `filters: TaskFilters`. The help of an option is the docstring of the
-setting.
+A command that takes `settings: Settings`, or groups of them such as `storage: StorageSettings`, and is decorated with
+`with_settings()` gets an option for each setting, or for those of the groups and names that are given; `with_filters`
+does the same for `filters: TaskFilters`. The help of an option is the docstring of the setting.
 """
 
 from __future__ import annotations
@@ -22,8 +22,16 @@ import typer
 from pydantic import ByteSize, ValidationError
 from pydantic.fields import FieldInfo
 
-from core.config import SECRETS, Settings, describe_settings
+from core.config import SECRETS, Settings, describe_settings, find_setting
 from core.errors import InputError, UsageError
+from core.settings.group import SettingsGroup, list_settings
+from core.settings.machine import HostSettings, KubernetesSettings, LimitSettings, SandboxSettings
+from core.settings.mining import MiningSettings
+from core.settings.models import LlmSettings, UpstreamSettings
+from core.settings.simulation import EpisodeSettings, MeasurementSettings, SimulationSettings
+from core.settings.storage import StorageSettings
+from core.settings.tasks import CertifySettings
+from core.settings.worlds import ScenarioSettings, WorldAssessmentSettings, WorldBuildSettings, WorldThemeSettings
 from mergemill.bundles import selections
 from mergemill.cli import output
 from taskdb.queries.selection import FILTERS, FilterField, TaskFilters, parse_filters
@@ -38,43 +46,35 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard
 NewFolderOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Write to this new or empty folder.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Name, id or unambiguous beginning of an id.")]
 
-READ_SETTINGS = ("db", "store", "artifacts")
-"""Settings of a command that reads the database."""
-QUOTA_SETTINGS = ("quota_changes", "quota_tasks")
-"""Settings of a command that shows which changes wait because of quotas."""
-KUBERNETES_SETTINGS = tuple(name for name in Settings.model_fields if name.startswith("kubernetes_"))
-"""Settings of --sandbox kubernetes."""
-IMAGE_SETTINGS = (
-    *READ_SETTINGS,
-    "sandbox",
-    *KUBERNETES_SETTINGS,
-    "allow_untrusted_local",
-    "base_source",
-    "ca_bundle",
+SettingChoice = str | type[SettingsGroup]
+"""A setting by its flat name, or all of a group but its secrets."""
+SettingChoices = Sequence[SettingChoice]
+
+
+def list_names(chosen: Iterable[SettingChoice]) -> list[str]:
+    """Return the flat names of settings, secrets left out."""
+    names = [name for one in chosen for name in ([one] if isinstance(one, str) else list_settings(one))]
+    return [name for name in dict.fromkeys(names) if name not in SECRETS]
+
+
+IMAGE_SETTINGS: SettingChoices = (
+    StorageSettings,
+    SandboxSettings,
+    HostSettings,
     "budget_seconds",
-    "memory_mb",
-    "disk_mb",
-    "pids",
-    "cpus",
-    "output_mb",
+    LimitSettings,
 )
 """Settings of a command that works on images."""
-WORLD_SETTINGS = (*READ_SETTINGS, "sandbox", "allow_untrusted_local", "base_source", "ca_bundle")
+WORLD_SETTINGS: SettingChoices = (StorageSettings, "sandbox", "allow_untrusted_local", HostSettings)
 """Settings of a command that runs worlds in containers."""
-GRADING_SETTINGS = (*IMAGE_SETTINGS, "test_timeout")
+GRADING_SETTINGS: SettingChoices = (*IMAGE_SETTINGS, "test_timeout")
 """Settings of a command that runs tests."""
-CLUSTER_SETTINGS = ("db_patience", "workers", "cluster", "worker_cpus", "node_registry")
-"""Settings of a command whose work a cluster may do."""
-CERTIFY_SETTINGS = (*GRADING_SETTINGS, "certify_runs", "certify_exploits")
+CERTIFY_SETTINGS: SettingChoices = (*GRADING_SETTINGS, CertifySettings)
 """Settings of a command that certifies the tasks of bundles."""
 GITHUB_SETTINGS = ("github_api", "github_app_id", "github_app_key", "github_app_installation")
 """Settings of a command that connects to GitHub."""
-UPSTREAM_SETTINGS = (
-    "upstream",
-    "upstream_dialect",
-    "upstream_concurrency",
-    "request_timeout",
-    "token_ids",
+UPSTREAM_SETTINGS: SettingChoices = (
+    UpstreamSettings,
     "llm_price_prompt",
     "llm_price_cached",
     "llm_price_completion",
@@ -82,45 +82,40 @@ UPSTREAM_SETTINGS = (
 """Settings of a command that puts a gateway in front of the agents' model server."""
 SIMULATOR_SETTINGS = ("llm", "simulator_model", "llm_timeout", "llm_context", "llm_answer_tokens")
 """Settings of a command in which a model answers for the programs of simulated tasks."""
-MODEL_SETTINGS = ("llm", "model")
-"""Settings of a command that connects to a model's endpoint."""
-SIMULATE_SETTINGS = (
-    *READ_SETTINGS,
+MODEL_SETTINGS = tuple(name for name in list_names([LlmSettings]) if name != "simulator_model")
+"""Settings of a command that queries a model."""
+SIMULATE_SETTINGS: SettingChoices = (
+    StorageSettings,
     *MODEL_SETTINGS,
     "workers",
     "ca_bundle",
-    *(name for name in Settings.model_fields if name.startswith("llm_") and name not in SECRETS),
-    *(name for name in Settings.model_fields if name.startswith("simulate_")),
+    SimulationSettings,
 )
 """Settings of a command that simulates conversations."""
-EPISODE_SETTINGS = (
+EPISODE_SETTINGS: SettingChoices = (
     *MODEL_SETTINGS,
     "workers",
     "ca_bundle",
-    *(name for name in Settings.model_fields if name.startswith("llm_") and name not in SECRETS),
     "simulate_temperature",
     "simulate_target",
     "simulate_draw",
-    *(name for name in Settings.model_fields if name.startswith("episode_")),
+    EpisodeSettings,
 )
 """Settings of a command that serves simulated environments."""
-MEASURE_SETTINGS = (
+MEASURE_SETTINGS: SettingChoices = (
     *GRADING_SETTINGS,
     *MODEL_SETTINGS,
     "clones",
     "workers",
-    "budget_seconds",
-    *(name for name in Settings.model_fields if name.startswith("llm_") and name not in SECRETS),
-    "max_false_pass",
+    MeasurementSettings,
 )
 """Settings of a command that grades submissions and lets a simulator predict the scores."""
 
-WORLDS_SETTINGS = (
-    *READ_SETTINGS,
+WORLDS_SETTINGS: SettingChoices = (
+    StorageSettings,
     *MODEL_SETTINGS,
     "workers",
     "ca_bundle",
-    *(name for name in Settings.model_fields if name.startswith("llm_") and name not in SECRETS),
     "worlds_attempts",
     "worlds_temperature",
     "worlds_draw",
@@ -128,41 +123,11 @@ WORLDS_SETTINGS = (
 """Settings of each command that makes worlds."""
 WORLDS_SERVER_SETTINGS = ("sandbox", "allow_untrusted_local", "base_source")
 """Settings of a step that runs worlds in a container."""
-WORLDS_STEP_SETTINGS: Mapping[str, Sequence[str]] = {
-    "discover": (
-        "licenses",
-        "clones",
-        "worlds_themes",
-        "worlds_min_usefulness",
-        "worlds_min_modelability",
-        "worlds_embedding_model",
-        "worlds_embedding_url",
-    ),
-    "build": ("worlds_test_states", "worlds_test_state_temperature"),
-    "assess": (
-        *WORLDS_SERVER_SETTINGS,
-        "worlds_gate_calls",
-        "worlds_min_changes",
-        "worlds_rounds",
-        "worlds_calls_per_tool",
-        "worlds_min_score",
-        "worlds_tester_model",
-        "worlds_checker_model",
-        "worlds_checker_temperature",
-        "worlds_verdict_attempts",
-    ),
-    "scenarios": (
-        *WORLDS_SERVER_SETTINGS,
-        "worlds_states",
-        "worlds_state_temperature",
-        "worlds_min_task_words",
-        "worlds_check_attempts",
-        "worlds_solver_model",
-        "worlds_solver_temperature",
-        "worlds_rollouts",
-        "worlds_max_steps",
-        "worlds_min_noticed",
-    ),
+WORLDS_STEP_SETTINGS: Mapping[str, SettingChoices] = {
+    "discover": ("licenses", "clones", WorldThemeSettings),
+    "build": (WorldBuildSettings,),
+    "assess": (*WORLDS_SERVER_SETTINGS, WorldAssessmentSettings),
+    "scenarios": (*WORLDS_SERVER_SETTINGS, ScenarioSettings),
 }
 """Step of making worlds -> settings that it alone reads."""
 
@@ -202,19 +167,8 @@ PANELS: Mapping[str, Sequence[str]] = {
         "metrics_port",
         "metrics_host",
     ),
-    "Kubernetes": KUBERNETES_SETTINGS,
-    "Mining rules": (
-        "max_gold_lines",
-        "max_test_lines",
-        "max_files",
-        "max_patch_kb",
-        "min_language_share",
-        "min_statement_words",
-        "licenses",
-        "benchmarks",
-        "max_patch_similarity",
-        "max_statement_similarity",
-    ),
+    "Kubernetes": list_names([KubernetesSettings]),
+    "Mining rules": list_names([MiningSettings]),
     "Build and verification": (
         "max_attempts",
         "skills",
@@ -229,15 +183,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "injected_per_change",
         "injected_bugs",
     ),
-    "Limits": (
-        "budget_seconds",
-        "test_timeout",
-        "memory_mb",
-        "disk_mb",
-        "pids",
-        "cpus",
-        "output_mb",
-    ),
+    "Limits": list_names(["budget_seconds", "test_timeout", LimitSettings]),
 }
 """Heading in the help of a command -> its settings, both in the order of the help; the rest: `PREFIX_PANELS`."""
 PREFIX_PANELS = {
@@ -295,17 +241,36 @@ SETTING_METAVARS = {
 """Metavars that are more specific than the type of the setting."""
 
 
-def with_settings(*names: str) -> Callable[[CommandFunction], CommandFunction]:
-    """Give a command an option for each setting (without names: of the pipeline) in place of `settings`."""
-    chosen = sorted(names or list_pipeline_settings(), key=_place_option)
-    options = {name: _build_option(name, Settings.model_fields[name]) for name in chosen}
-    return functools.partial(replace_parameter, "settings", options, build_settings)
+def with_settings(*settings: SettingChoice) -> Callable[[CommandFunction], CommandFunction]:
+    """Give a command an option for each setting (without any: of the pipeline).
+
+    They take the place of its parameters that are `Settings` or a group of them, which has the name of the group.
+    """
+    chosen = sorted(list_names(settings) or list_pipeline_settings(), key=_place_option)
+    options = {name: _build_option(name, list_settings(Settings)[name]) for name in chosen}
+
+    def decorate(command: CommandFunction) -> CommandFunction:
+        parameters = inspect.signature(command, eval_str=True).parameters.values()
+        replaced = [parameter.name for parameter in parameters if _is_settings(parameter.annotation)]
+
+        def build(given: Mapping[str, Any]) -> dict[str, Any]:
+            whole = build_settings(given)
+            return {name: whole if name == "settings" else getattr(whole, name) for name in replaced}
+
+        return _replace_parameters(replaced, options, build, command)
+
+    return decorate
+
+
+def _is_settings(annotation: Any) -> bool:
+    return inspect.isclass(annotation) and issubclass(annotation, (Settings, SettingsGroup))
 
 
 def list_pipeline_settings() -> list[str]:
     """Return the settings of the stages: all but secrets and those of agents, trajectories and simulators."""
-    names = [name for name in Settings.model_fields if name not in SECRETS]
-    return [name for name in names if _find_panel(name) not in (AGENTS, SELECTION, SIMULATION)]
+    return [
+        name for name in list_names(list_settings(Settings)) if _find_panel(name) not in (AGENTS, SELECTION, SIMULATION)
+    ]
 
 
 def with_filters(command: CommandFunction) -> CommandFunction:
@@ -360,20 +325,20 @@ def _build_filters(given: Mapping[str, Any]) -> TaskFilters:
     return filters if names is None else replace(filters, named=selections.read_names(names, sys.stdin))
 
 
-def resolve_filters(filters: TaskFilters, settings: Settings) -> TaskFilters:
+def resolve_filters(filters: TaskFilters, storage: StorageSettings) -> TaskFilters:
     """Return the filters with names, files, saved selections and samples resolved to a condition."""
-    return _resolve(filters, settings, None)
+    return _resolve(filters, storage, None)
 
 
-def select_certified(filters: TaskFilters, settings: Settings) -> TaskFilters:
+def select_certified(filters: TaskFilters, storage: StorageSettings) -> TaskFilters:
     """Return the resolved filters; without `--status` they select certified tasks."""
-    return _resolve(filters, settings, TaskStatus.CERTIFIED)
+    return _resolve(filters, storage, TaskStatus.CERTIFIED)
 
 
-def _resolve(filters: TaskFilters, settings: Settings, default_status: str | None) -> TaskFilters:
-    if filters.difficulty is not None and not selections.has_rollouts(settings):
+def _resolve(filters: TaskFilters, storage: StorageSettings, default_status: str | None) -> TaskFilters:
+    if filters.difficulty is not None and not selections.has_rollouts(storage):
         output.print_message("--difficulty selects no task: there are no rollouts")
-    return selections.resolve_filters(filters, settings, default_status=default_status)
+    return selections.resolve_filters(filters, storage, default_status=default_status)
 
 
 def build_settings(given: Mapping[str, Any]) -> Settings:
@@ -387,10 +352,10 @@ def build_settings(given: Mapping[str, Any]) -> Settings:
         return Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0])
+        name = find_setting(first["loc"])
         problem = first["msg"][:1].lower() + first["msg"][1:]
         where = f"MERGEMILL_{name.upper()} or {name} in mergemill.toml"
-        is_secret = name in SECRETS or (name not in Settings.model_fields and _SECRET.search(name))
+        is_secret = name in SECRETS or (name not in list_settings(Settings) and _SECRET.search(name))
         if is_secret or "@" in str(first["input"]):  # a URL may hold a password
             raise UsageError(f"{where}: {problem}") from None
         instead = "" if first["input"] is None else f", not {first['input']!r}"
@@ -451,8 +416,17 @@ def replace_parameter(
     parameter: str, options: Mapping[str, Any], build: Callable[[Mapping[str, Any]], Any], command: CommandFunction
 ) -> CommandFunction:
     """Return a command whose `parameter` is built from the options, which follow its own in the signature."""
+    return _replace_parameters([parameter], options, lambda given: {parameter: build(given)}, command)
+
+
+def _replace_parameters(
+    parameters: Sequence[str],
+    options: Mapping[str, Any],
+    build: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    command: CommandFunction,
+) -> CommandFunction:
     signature = inspect.signature(command, eval_str=True)
-    own = [p for p in signature.parameters.values() if p.name != parameter]
+    own = [p for p in signature.parameters.values() if p.name not in parameters]
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
         for name, annotation in options.items()
@@ -460,8 +434,8 @@ def replace_parameter(
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> None:
-        value = build({name: given.pop(name) for name in options})
-        command(**given, **{parameter: value})
+        values = build({name: given.pop(name) for name in options})
+        command(**given, **values)
 
     keyword_only = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
     wrapper.__signature__ = inspect.Signature([*keyword_only, *added])  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from mergemill.execution.nodes import make_node_functions
 if TYPE_CHECKING:
     from backends.cluster.base import Cluster
     from core.config import Settings
+    from core.settings.machine import ClusterSettings
 
 LOCAL, RAY = "local", "ray"
 ADVICE = "one of local, ray, ray://HOST:PORT"
@@ -44,20 +45,24 @@ def open_cluster(
     Raises:
         MachineError: Ray is not installed, no cluster answers, or none of its nodes can be used.
     """
-    if settings.cluster == LOCAL:
-        yield LocalCluster(workers=settings.workers, stop=stop)
+    if settings.cluster.address == LOCAL:
+        yield LocalCluster(workers=settings.cluster.workers, stop=stop)
         return
     try:
         from backends.cluster.ray_cluster.cluster import RayCluster  # noqa: PLC0415 - Ray is an extra
     except ImportError as error:
-        raise MachineError(f"--cluster {settings.cluster} needs Ray", advice="pip install 'mergemill[ray]'") from error
+        raise MachineError(
+            f"--cluster {settings.cluster.address} needs Ray", advice="pip install 'mergemill[ray]'"
+        ) from error
     needs = WorkerNeeds(
-        cpus=settings.worker_cpus,
-        memory_bytes=settings.memory_mb << 20,
-        workers=settings.workers if settings.cluster == RAY or "workers" in settings.model_fields_set else None,
+        cpus=settings.cluster.worker_cpus,
+        memory_bytes=settings.limits.memory_mb << 20,
+        workers=settings.cluster.workers
+        if settings.cluster.address == RAY or "workers" in settings.cluster.model_fields_set
+        else None,
     )
     with RayCluster(
-        address=None if settings.cluster == RAY else settings.cluster,
+        address=None if settings.cluster.address == RAY else settings.cluster.address,
         needs=needs,
         functions=make_node_functions(settings, engine=engine, database=database),
         version=compute_grader_version(),
@@ -68,13 +73,13 @@ def open_cluster(
         yield cluster
 
 
-def check_cluster_settings(settings: Settings) -> None:
+def check_cluster_settings(cluster: ClusterSettings) -> None:
     """Check the words of the settings.
 
     Raises:
         UsageError: `cluster` or `node_registry` is malformed.
     """
-    if settings.cluster not in (LOCAL, RAY) and not settings.cluster.startswith("ray://"):
-        raise UsageError(f"--cluster: {settings.cluster} is unknown", advice=ADVICE)
-    if settings.node_registry is not None:
-        parse_registry(settings.node_registry)
+    if cluster.address not in (LOCAL, RAY) and not cluster.address.startswith("ray://"):
+        raise UsageError(f"--cluster: {cluster.address} is unknown", advice=ADVICE)
+    if cluster.node_registry is not None:
+        parse_registry(cluster.node_registry)

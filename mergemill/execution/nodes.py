@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from backends.cluster.nodes import NodeFunctions, NodeReport, get_node_name
 from core.errors import MergemillError
+from core.settings.group import replace_values
 from mergemill.execution.grader_version import compute_grader_version
 from mergemill.execution.services import make_services
 from taskdb.artifacts import open_artifacts, require_writable_folder
@@ -38,7 +39,7 @@ def make_node_functions(settings: Settings, *, engine: bool, database: bool) -> 
 
     `engine`: whether a Docker engine must answer; `database`: whether the database must be readable.
     """
-    probe = open_artifacts(settings).put(PROBE)
+    probe = open_artifacts(settings.storage).put(PROBE)
     check = partial(check_node, share_settings(settings), probe, engine=engine, database=database)
     return NodeFunctions(check=check, stop=stop_node, drain=drain_node)
 
@@ -46,23 +47,23 @@ def make_node_functions(settings: Settings, *, engine: bool, database: bool) -> 
 def share_settings(settings: Settings) -> Settings:
     """Return the settings for other processes: with absolute paths."""
     prefix = "sqlite:///"
-    place = settings.artifact_place  # of all nodes, whatever stores of their own they have
+    place = settings.storage.artifact_place  # of all nodes, whatever stores of their own they have
     changes: dict[str, object] = {
-        "store": settings.store_dir.absolute(),
+        "store": settings.storage.store_dir.absolute(),
         "artifacts": str(place.absolute()) if isinstance(place, Path) else place,
     }
-    if settings.db.startswith(prefix):
-        changes["db"] = prefix + str(Path(settings.db.removeprefix(prefix)).absolute())
-    for name in ("clones", "ca_bundle"):
-        if (path := getattr(settings, name)) is not None:
+    if settings.storage.db.startswith(prefix):
+        changes["db"] = prefix + str(Path(settings.storage.db.removeprefix(prefix)).absolute())
+    for name, path in (("clones", settings.source.clones), ("ca_bundle", settings.host.ca_bundle)):
+        if path is not None:
             changes[name] = path.absolute()
-    return settings.model_copy(update=changes)
+    return replace_values(settings, changes)
 
 
 def localize_settings(settings: Settings) -> Settings:
     """Return the driver's settings as they are on this node."""
     own = {name: Path(os.environ[variable]) for variable, name in NODE_SETTINGS.items() if os.environ.get(variable)}
-    return settings.model_copy(update=own)
+    return replace_values(settings, own)
 
 
 def check_node(settings: Settings, probe: str, *, engine: bool, database: bool) -> NodeReport:
@@ -77,9 +78,9 @@ def check_node(settings: Settings, probe: str, *, engine: bool, database: bool) 
     own = localize_settings(settings)
     report = NodeReport(name=get_node_name(), version=compute_grader_version())
     try:
-        require_writable_folder(own.store_dir)
+        require_writable_folder(own.storage.store_dir)
         services = make_services(own, engine=engine)
-        root = Path(services.images.get_engine_info().root) if engine else own.store_dir
+        root = Path(services.images.get_engine_info().root) if engine else own.storage.store_dir
     except MergemillError as error:
         return replace(report, problem=error.format_line())
     try:
@@ -89,12 +90,12 @@ def check_node(settings: Settings, probe: str, *, engine: bool, database: bool) 
         return replace(report, problem=f"cannot read the artifacts of this run ({error}): {advice}")
     try:
         if database:
-            Store.open(own.db, create=False).close()
+            Store.open(own.storage.db, create=False).close()
     except MergemillError as error:
         advice = "several machines need PostgreSQL: --db postgresql+psycopg://..."
         return replace(report, problem=f"cannot read the database ({error}): {advice}")
     free = shutil.disk_usage(root).free >> 20 if root.is_dir() else None
-    return replace(report, disk_slots=None if free is None else free // own.disk_mb)
+    return replace(report, disk_slots=None if free is None else free // own.limits.disk_mb)
 
 
 _draining = Event()

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.config import Settings
+from core.settings.mining import QuotaSettings
 from core.text import format_count
 from taskdb.queries.quotas import count_by_repository
 from taskdb.records.lineage import Lineage
@@ -70,24 +70,24 @@ def has_begun(lineage: Lineage) -> bool:
     return bool(lineage.environment or lineage.verification or lineage.tasks or lineage.rejected_by)
 
 
-def load_quotas(store: Store, settings: Settings) -> RepositoryQuotas:
+def load_quotas(store: Store, quota: QuotaSettings) -> RepositoryQuotas:
     """Return the quotas of the settings with the numbers of the database, which are read only where there is one."""
-    quotas = RepositoryQuotas(max_changes=settings.quota_changes, max_tasks=settings.quota_tasks)
-    if settings.quota_changes is not None or settings.quota_tasks is not None:
+    quotas = RepositoryQuotas(max_changes=quota.changes, max_tasks=quota.tasks)
+    if quota.changes is not None or quota.tasks is not None:
         numbers = count_by_repository(store)
         quotas.begun, quotas.certified = numbers.begun, numbers.certified
     return quotas
 
 
-def list_waiting(store: Store, settings: Settings) -> list[dict[str, Any]]:
+def list_waiting(store: Store, quota: QuotaSettings) -> list[dict[str, Any]]:
     """Return for each repository whose quota is reached: repo, quota (its option), waiting (changes), most first."""
-    if settings.quota_changes is None and settings.quota_tasks is None:
+    if quota.changes is None and quota.tasks is None:
         return []
-    quotas, numbers = load_quotas(store, settings), count_by_repository(store)
+    quotas, numbers = load_quotas(store, quota), count_by_repository(store)
     found = []
     for repo, n_open in numbers.open.items():
-        if quota := quotas.find_reached(repo, is_begun=True):
-            found.append({"repo": repo, "quota": quota, "waiting": n_open})
-        elif (quota := quotas.find_reached(repo, is_begun=False)) and numbers.unbegun[repo]:
-            found.append({"repo": repo, "quota": quota, "waiting": numbers.unbegun[repo]})
+        if option := quotas.find_reached(repo, is_begun=True):
+            found.append({"repo": repo, "quota": option, "waiting": n_open})
+        elif (option := quotas.find_reached(repo, is_begun=False)) and numbers.unbegun[repo]:
+            found.append({"repo": repo, "quota": option, "waiting": numbers.unbegun[repo]})
     return sorted(found, key=lambda row: (-row["waiting"], row["repo"]))

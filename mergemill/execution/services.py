@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from backends.sandbox.registry import open_sandbox
 from backends.services import Services
-from core.config import OFF
 from core.errors import UsageError
+from core.settings.models import OFF
 from languages.registry import LANGUAGES
 from mergemill.execution.images.ledger import UsageLedger
 from taskdb.artifacts import open_artifacts
@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from backends.sandbox.base import Sandbox
     from backends.sandbox.images import ImageInfo, ImageStore
     from core.config import Settings
+    from core.settings.machine import HostSettings, SandboxSettings
+    from core.settings.models import LlmSettings
+    from core.settings.storage import StorageSettings
     from taskdb.records import BuildPlan, Candidate
 
 
 class _LazySandbox:
     """Sandbox that is opened when it is first used, so that commands that need no engine run where there is none."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, sandbox: SandboxSettings, storage: StorageSettings) -> None:
+        self._sandbox, self._storage = sandbox, storage
         self._opened: Sandbox | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -36,7 +39,7 @@ class _LazySandbox:
     def open(self) -> Sandbox:
         """Return the sandbox, opened by the first call."""
         if self._opened is None:
-            self._opened = _open_engine(self._settings)
+            self._opened = _open_engine(self._sandbox, self._storage)
         return self._opened
 
     @property
@@ -81,31 +84,35 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
     """
     from backends.clones import CloneStore  # noqa: PLC0415 - queries need no GitPython
 
-    if settings.language is not None and settings.language not in LANGUAGES:
-        raise UsageError(f"--language: {settings.language} is unknown", advice=f"one of {', '.join(LANGUAGES)}")
-    sandbox = _open_engine(settings) if engine else cast("Sandbox", _LazySandbox(settings))
+    if settings.source.language is not None and settings.source.language not in LANGUAGES:
+        raise UsageError(f"--language: {settings.source.language} is unknown", advice=f"one of {', '.join(LANGUAGES)}")
+    sandbox = (
+        _open_engine(settings.sandbox, settings.storage)
+        if engine
+        else cast("Sandbox", _LazySandbox(settings.sandbox, settings.storage))
+    )
     if engine:
         sandbox.reap()
     services = Services(
         settings=settings,
         sandbox=sandbox,
-        clones=CloneStore(settings.store_dir / "clones", settings.clones),
-        artifacts=open_artifacts(settings),
-        model=make_model(settings),
+        clones=CloneStore(settings.storage.store_dir / "clones", settings.source.clones),
+        artifacts=open_artifacts(settings.storage),
+        model=make_model(settings.llm, settings.host),
     )
     return replace(services, source_images=LazySourceImages(services))
 
 
-def make_model(settings: Settings, *, temperature: float | None = None) -> LanguageModel | None:
+def make_model(llm: LlmSettings, host: HostSettings, *, temperature: float | None = None) -> LanguageModel | None:
     """Return the model of the settings, or None; `temperature`: None for the endpoint's own."""
-    if settings.llm == OFF:
+    if llm.url == OFF:
         return None
-    if settings.model is None:
-        settings = settings.model_copy(update={"model": settings.simulator_model})
+    if llm.model is None:
+        llm = llm.model_copy(update={"model": llm.simulator_model})
     from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
 
-    return ChatModel(settings, temperature=temperature)
+    return ChatModel(llm, host, temperature=temperature)
 
 
-def _open_engine(settings: Settings) -> Sandbox:
-    return open_sandbox(settings, UsageLedger(settings.store_dir).touch)
+def _open_engine(sandbox: SandboxSettings, storage: StorageSettings) -> Sandbox:
+    return open_sandbox(sandbox, UsageLedger(storage.store_dir).touch)

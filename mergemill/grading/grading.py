@@ -88,7 +88,7 @@ class TaskGrader:
         self._services: Services | None = None
         self._lock = threading.Lock()
         if store.is_read_only:
-            log.warning("scores are not stored: %s is read-only", settings.db)
+            log.warning("scores are not stored: %s is read-only", settings.storage.db)
 
     def find_task(self, word: str, form: str) -> Task:
         """Return the task that a word names: name or id of it, or the name of its change.
@@ -196,7 +196,7 @@ def grade_submission(word: str, submission: Mapping[str, bytes], settings: Setti
         UsageError: the task takes a submission of another form.
         MachineError: no engine answers.
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         grader = TaskGrader(store, settings)
         task = grader.find_task(word, next(iter(submission), "patch"))
         return grader.grade(grader.make_gold(task) if gold else make_submission(task, submission))

@@ -259,7 +259,9 @@ class NodeGrading:
 @cache
 def _open_grader(settings: Settings) -> TaskGrader:
     own = localize_settings(settings)
-    grader = TaskGrader(Store.open(own.db, create=False, patience=own.db_patience), own, is_writer=False)
+    grader = TaskGrader(
+        Store.open(own.storage.db, create=False, patience=own.cluster.db_patience), own, is_writer=False
+    )
     add_stop(grader.stop)
     return grader
 
@@ -284,7 +286,7 @@ class PredictionRun:
         for row in rows:
             groups[row.submission.key].append(row)
         settings, grader = self.grader.settings, self.grader
-        is_local = settings.cluster == LOCAL
+        is_local = settings.cluster.address == LOCAL
         function: GradeGroup = partial(grade_group, grader) if is_local else NodeGrading(share_settings(settings))
         opening = open_cluster(settings, engine=True, notify=self.notify, stop=lambda _: grader.stop())
         with opening as cluster, closing(cluster.map(function, groups.values(), PredictionKeeper())) as scores:

@@ -49,5 +49,5 @@ def check_agent_programs(machine: Machine) -> MachineCheck:
 
 def _find_npm_problem(machine: Machine) -> str:
     """Return why npm's registry does not answer; nothing where it does."""
-    url = machine.settings.inherit_environment().get(NPM_VARIABLE, NPM_REGISTRY)
+    url = machine.settings.host.inherit_environment().get(NPM_VARIABLE, NPM_REGISTRY)
     return machine.find_problem(f"{url.rstrip('/')}/npm/latest")

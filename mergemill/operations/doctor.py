@@ -13,8 +13,10 @@ from pathlib import Path
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from builders import bases, debootstrap
-from core.config import OFF, Settings
+from core.config import Settings
 from core.errors import InputError, MachineError, MergemillError
+from core.settings.models import OFF
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from languages.registry import LANGUAGES
 from mergemill.execution.clusters import LOCAL, RAY, check_cluster_settings, open_cluster
@@ -115,17 +117,17 @@ def check_base_source(machine: Machine) -> MachineCheck:
     )
     lacking = debootstrap.find_missing_requirement()
     found = f"python {', '.join(versions)} available" if versions else "no base image can be made"
-    if lacking and machine.settings.base_source != "registry":
+    if lacking and machine.settings.host.base_source != "registry":
         found += f"; debootstrap is unavailable: {lacking}"
     return build_check("base source", found, bool(versions), "scripts/setup docker base")
 
 
 def check_network_settings(machine: Machine) -> MachineCheck:
     """Check the CA bundle and proxy settings that builds are given."""
-    named, found = machine.settings.ca_bundle, machine.settings.find_ca_bundle()
+    named, found = machine.settings.host.ca_bundle, machine.settings.host.find_ca_bundle()
     if named and not found:
         return build_check("network settings", f"there is no CA bundle {named}", False, "correct --ca-bundle")
-    given = sorted(machine.settings.inherit_environment())
+    given = sorted(machine.settings.host.inherit_environment())
     return build_check(
         "network settings", f"CA bundle {found or 'of the images'}; {', '.join(given) or 'no proxy'}", True
     )
@@ -133,7 +135,7 @@ def check_network_settings(machine: Machine) -> MachineCheck:
 
 def check_package_index(machine: Machine) -> MachineCheck:
     """Check that PyPI, or the configured index, answers."""
-    given = machine.settings.inherit_environment()
+    given = machine.settings.host.inherit_environment()
     url = next((given[name] for name in INDEX_VARIABLES if name in given), PYPI_SIMPLE_ENDPOINT)
     if problem := machine.find_problem(f"{url.rstrip('/')}/pip/"):
         fix = "set SSL_CERT_FILE, HTTPS_PROXY or PIP_INDEX_URL as your network needs"
@@ -144,8 +146,8 @@ def check_package_index(machine: Machine) -> MachineCheck:
 def check_github(machine: Machine) -> MachineCheck:
     """Check the tokens for GitHub's API and their remaining quotas; a missing token or an unreachable GitHub passes."""
     settings = machine.settings
-    app = (settings.github_app_id, settings.github_app_key, settings.github_app_installation)
-    if not (settings.find_github_tokens() or any(app)):
+    app = (settings.github.app_id, settings.github.app_key, settings.github.app_installation)
+    if not (settings.github.find_tokens() or any(app)):
         return build_check("github", "no token is set; GITHUB_TOKEN is needed for pull requests", True)
     from miner.github.api import GitHubApi, RemainingQuota  # noqa: PLC0415 - PyGithub loads slowly
     from miner.github.auth import TOKEN_ADVICE  # noqa: PLC0415
@@ -157,7 +159,7 @@ def check_github(machine: Machine) -> MachineCheck:
             return f"{left.token}: no limits"
         return f"{left.token}: {left.points} points and {left.requests} requests left"
 
-    with GitHubApi(settings, timeout=ANSWER_SECONDS) as api:
+    with GitHubApi(settings.github, settings.host, timeout=ANSWER_SECONDS) as api:
         found = api.fetch_remaining_quotas()
     return build_check(
         "github", "; ".join(map(format_quota, found)), not any(left.is_rejected for left in found), TOKEN_ADVICE
@@ -167,44 +169,49 @@ def check_github(machine: Machine) -> MachineCheck:
 def check_model(machine: Machine) -> MachineCheck:
     """Check that the endpoint of --llm answers and has the model."""
     settings = machine.settings
-    if settings.llm == OFF:
+    if settings.llm.url == OFF:
         return build_check("model", "off; --llm URL --model NAME selects one", True)
     from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
 
-    endpoint = ChatModel(settings)
+    endpoint = ChatModel(settings.llm, settings.host)
     try:
         names = endpoint.list_models()
     finally:
         endpoint.close()
-    if names and settings.model not in names:
+    if names and settings.llm.model not in names:
         some = ", ".join(names[:MODELS_NAMED])
-        return build_check("model", f"{settings.llm} answers and has no {settings.model}", False, f"--model: {some}")
-    return build_check("model", f"{settings.llm} answers{f' and has {settings.model}' if names else ''}", True)
+        return build_check(
+            "model", f"{settings.llm.url} answers and has no {settings.llm.model}", False, f"--model: {some}"
+        )
+    return build_check("model", f"{settings.llm.url} answers{f' and has {settings.llm.model}' if names else ''}", True)
 
 
 def check_database(machine: Machine) -> MachineCheck:
     """Check that the database opens; one that does not exist yet passes."""
     try:
-        open_engine(machine.settings.db, create=False).dispose()
+        open_engine(machine.settings.storage.db, create=False).dispose()
     except InputError as error:
-        missing = machine.settings.db.startswith("sqlite:///") and not _locate_database_file(machine.settings).exists()
+        missing = (
+            machine.settings.storage.db.startswith("sqlite:///")
+            and not _locate_database_file(machine.settings.storage).exists()
+        )
         return build_check("database", NO_DATABASE if missing else str(error), missing, error.advice or "choose --db")
     except MergemillError as error:
         return build_check("database", str(error), False, error.advice)
-    return build_check("database", machine.settings.db.partition("@")[2] or machine.settings.db, True)
+    return build_check("database", machine.settings.storage.db.partition("@")[2] or machine.settings.storage.db, True)
 
 
 def check_artifacts(machine: Machine) -> MachineCheck:
     """Check that a shared store of artifacts can be written; a folder is checked by `check_store_disk`."""
-    artifacts = open_artifacts(machine.settings)
-    if not isinstance(machine.settings.artifact_place, Path):
+    artifacts = open_artifacts(machine.settings.storage)
+    if not isinstance(machine.settings.storage.artifact_place, Path):
         artifacts.check(writes=True)
     return build_check("artifacts", artifacts.place, True)
 
 
 def check_store_disk(machine: Machine) -> MachineCheck:
     """Check the disk space for database and artifacts."""
-    folder = machine.settings.store_dir.absolute()
+    folder = machine.settings.storage.store_dir.absolute()
     there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
     return _check_free_space("disk", there, "free disk space, or choose --store")
 
@@ -259,9 +266,9 @@ def run_checks(settings: Settings) -> list[MachineCheck]:
     Raises:
         UsageError: a setting is malformed.
     """
-    check_cluster_settings(settings)
+    check_cluster_settings(settings.cluster)
     machine = Machine(settings)
-    needs_engine = settings.cluster in (LOCAL, RAY) or not isinstance(machine.engine, MachineError)
+    needs_engine = settings.cluster.address in (LOCAL, RAY) or not isinstance(machine.engine, MachineError)
     return [_run_check(check, machine) for check in CHECKS if needs_engine or check not in ENGINE_CHECKS]
 
 
@@ -277,5 +284,5 @@ def _check_free_space(name: str, folder: Path, fix: str) -> MachineCheck:
     return build_check(name, f"{free} MB free at {folder}", free >= FREE_MB, fix)
 
 
-def _locate_database_file(settings: Settings) -> Path:
-    return Path(settings.db.removeprefix("sqlite:///"))
+def _locate_database_file(storage: StorageSettings) -> Path:
+    return Path(storage.db.removeprefix("sqlite:///"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from backends.sandbox.image_registry import parse_registry
 from core.config import Settings
 from core.errors import InputError, MergemillError
+from core.settings.storage import StorageSettings
 from mergemill.execution.images import copies, inventory
 from mergemill.execution.images.copies import TransferRequest, TransferResult
 from mergemill.execution.images.fetch import enable_fetching
@@ -40,12 +41,12 @@ def bootstrap(language: str, versions: Sequence[str] | None, settings: Settings)
 
     services = make_services(settings, engine=True)
     names = {info.name for info in bases.ensure_bases(language, tuple(versions) if versions else None, services)}
-    return [image for image in _describe_images(settings, services.images) if image.name in names]
+    return [image for image in _describe_images(settings.storage, services.images) if image.name in names]
 
 
 def describe_own_images(settings: Settings) -> list[ImageSummary]:
     """Return mergemill's images on this engine."""
-    return _describe_images(settings, make_services(settings, engine=True).images)
+    return _describe_images(settings.storage, make_services(settings, engine=True).images)
 
 
 def prune(
@@ -60,9 +61,9 @@ def prune(
         dry_run: whether nothing is removed.
     """
     image_store = make_services(settings, engine=True).images
-    ledger = UsageLedger(settings.store_dir)
+    ledger = UsageLedger(settings.storage.store_dir)
     last_uses = ledger.read_all()
-    needs, known_copies = _load_image_facts(settings, required=True)
+    needs, known_copies = _load_image_facts(settings.storage, required=True)
     context = PruneContext(
         needs=needs, copies=known_copies, ledger=ledger, include_unknown=include_unknown, has_budget=limit is not None
     )
@@ -92,7 +93,7 @@ def push(
     """
     prefix = parse_registry(registry)
     services = make_services(settings, engine=True)
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         requests = _collect_images(store, filters)
         for result, outcome in copies.push_images(services.images, requests, prefix, services.clock, rebuilt=rebuilt):
             if isinstance(outcome, ImageCopy):
@@ -109,7 +110,7 @@ def pull(filters: TaskFilters, settings: Settings) -> Iterator[tuple[TransferRes
         InputError: no task matches.
     """
     image_store = make_services(settings, engine=True).images
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         requests = _collect_images(store, filters)
         known_copies = image_queries.load_image_copies(store)
     yield from copies.pull_images(image_store, requests, known_copies)
@@ -122,7 +123,7 @@ def audit(words: Sequence[str], settings: Settings) -> Iterator[tuple[Task, tupl
         InputError: a word names no task, or an image is missing.
         Transient: the engine failed.
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         if words:
             tasks = [queries.resolve_task(store, word) for word in words]
         else:
@@ -136,18 +137,20 @@ def audit(words: Sequence[str], settings: Settings) -> Iterator[tuple[Task, tupl
         yield task, leaks
 
 
-def _load_image_facts(settings: Settings, *, required: bool) -> tuple[ImageNeeds, Mapping[str, tuple[ImageCopy, ...]]]:
+def _load_image_facts(
+    storage: StorageSettings, *, required: bool
+) -> tuple[ImageNeeds, Mapping[str, tuple[ImageCopy, ...]]]:
     """Return which images are needed and where copies are; nothing where there is no database yet."""
-    if not required and not database_exists(settings.db):
+    if not required and not database_exists(storage.db):
         return ImageNeeds(), {}
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         return image_queries.load_image_needs(store), image_queries.load_image_copies(store)
 
 
-def _describe_images(settings: Settings, image_store: ImageStore) -> list[ImageSummary]:
-    needs, known_copies = _load_image_facts(settings, required=False)
+def _describe_images(storage: StorageSettings, image_store: ImageStore) -> list[ImageSummary]:
+    needs, known_copies = _load_image_facts(storage, required=False)
     own_images = inventory.list_own_images(image_store)
-    return inventory.describe_images(own_images, needs, known_copies, UsageLedger(settings.store_dir))
+    return inventory.describe_images(own_images, needs, known_copies, UsageLedger(storage.store_dir))
 
 
 def _collect_images(store: Store, filters: TaskFilters) -> list[TransferRequest]:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from backends.sandbox.container_names import find_orphaned_folders
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.machine import SandboxSettings
+    from core.settings.storage import StorageSettings
 
 GRACE_SECONDS = 3600.0
 """Seconds since the last write after which a half-written file of the store counts as left."""
@@ -42,19 +43,21 @@ class Leftover:
     remove: Callable[[], bool]
 
 
-def find_leftovers(settings: Settings, now: Callable[[], float] = time.time) -> Iterator[Leftover]:
+def find_leftovers(
+    sandbox: SandboxSettings, storage: StorageSettings, now: Callable[[], float] = time.time
+) -> Iterator[Leftover]:
     """Yield what killed processes left on this machine, in the store and on the engine.
 
     Raises:
-        MachineError: no engine answers, where `settings.sandbox` is `docker`; all others are yielded before.
+        MachineError: no engine answers, where `sandbox.kind` is `docker`; all others are yielded before.
         Transient: the engine failed.
     """
     for folder in find_orphaned_folders():
         yield _make_leftover("folder", folder)
     oldest = now() - GRACE_SECONDS
-    if settings.store_dir.is_dir():
-        yield from (_make_leftover(*one) for one in _search_store(settings.store_dir) if _is_older(one[1], oldest))
-    if settings.sandbox == "docker":
+    if storage.store_dir.is_dir():
+        yield from (_make_leftover(*one) for one in _search_store(storage.store_dir) if _is_older(one[1], oldest))
+    if sandbox.kind == "docker":
         yield from _find_containers()
 
 

@@ -48,7 +48,7 @@ class Machine:
 
     def find_problem(self, url: str) -> str:
         """Return why a registry does not answer, with the network settings of builds; empty where it does."""
-        bundle = self.settings.find_ca_bundle()
+        bundle = self.settings.host.find_ca_bundle()
         try:
             requests.get(url, timeout=ANSWER_SECONDS, verify=str(bundle) if bundle else True).raise_for_status()
         except (OSError, ValueError) as error:

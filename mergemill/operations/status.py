@@ -15,30 +15,36 @@ from taskdb.records import Stage
 from taskdb.store import Store
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.machine import SandboxSettings
+    from core.settings.mining import QuotaSettings
+    from core.settings.storage import StorageSettings
 
 
-def collect_status(settings: Settings, limit: int) -> dict[str, Any]:
+def collect_status(
+    storage: StorageSettings, sandbox: SandboxSettings, quota: QuotaSettings, limit: int
+) -> dict[str, Any]:
     """Return the status with the keys of `mergemill status --json`.
 
     Args:
-        settings: database, store and sandbox.
+        storage: place of database and store.
+        sandbox: kind of the sandbox.
+        quota: limits of a repository.
         limit: ended runs to include, newest first; those that run are all included.
 
     Raises:
         InputError: there is no database.
     """
-    with Store.open(settings.db, create=False) as store:
-        funnel, summary, quotas = compute_funnel(store), compute_summary(store), list_waiting(store, settings)
-    runs = select_runs(list_runs(settings.store_dir / "runs"), limit)
+    with Store.open(storage.db, create=False) as store:
+        funnel, summary, quotas = compute_funnel(store), compute_summary(store), list_waiting(store, quota)
+    runs = select_runs(list_runs(storage.store_dir / "runs"), limit)
     return {
         "runs": runs,
         "queue": {row["stage"]: row["waiting"] for row in funnel if row["stage"] != Stage.MINE},
         "quotas": quotas,
         "certified": summary["certified"],
         "failures": list_failures(runs),
-        "disk": describe_disk(settings.store_dir),
-        "engine": describe_engine(settings),
+        "disk": describe_disk(storage.store_dir),
+        "engine": describe_engine(sandbox),
     }
 
 
@@ -63,12 +69,12 @@ def list_failures(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"stage": stage, "kind": kind, "n": n} for (stage, kind), n in counted.most_common()]
 
 
-def describe_engine(settings: Settings) -> dict[str, Any] | None:
+def describe_engine(sandbox: SandboxSettings) -> dict[str, Any] | None:
     """Return the disk, images and containers of the Docker engine, or why it does not answer; None where none is used.
 
     `disk` is None where the engine's folder is on another machine.
     """
-    if settings.sandbox != "docker":
+    if sandbox.kind != "docker":
         return None
     from backends.sandbox.docker import DockerSandbox  # noqa: PLC0415 - other sandboxes need no docker SDK
 

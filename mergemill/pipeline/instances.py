@@ -85,7 +85,7 @@ def judge_file(
         InputError: the file cannot be read, or the model's endpoint rejects the request.
         Transient: the model's endpoint does not answer.
     """
-    model = make_model(settings) if settings else None
+    model = make_model(settings.llm, settings.host) if settings else None
     for case in read_cases(path):
         if isinstance(case, InputError):
             yield case
@@ -93,7 +93,7 @@ def judge_file(
             assessment = assess(case)
             result = _build_result(case, assessment)
             if settings and model:
-                client = JudgeClient.from_settings(model, settings, open_artifacts(settings))
+                client = JudgeClient.from_settings(model, settings, open_artifacts(settings.storage))
                 result |= _build_panel_result(judge_with_models(case, assessment, client))
             else:
                 completion, _ = measure_completion(case, assessment, complete_by_rules(case, assessment))

@@ -71,7 +71,7 @@ class NodeWorker:
     budget: ImageBudget | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        if self.services.settings.image_budget is not None:
+        if self.services.settings.operation.image_budget is not None:
             self.budget = ImageBudget(self.services, self.store, lambda _: None)
 
     def process(self, stages: Sequence[Stage], lineage: Lineage) -> Iterator[ChangeEvent]:
@@ -104,7 +104,7 @@ class NodeWorker:
 
     def _push(self, image: str, name: str) -> Iterator[ImagePushed]:
         """Push an image; a failure is logged, as the change itself does not need it."""
-        registry, info = self.services.settings.node_registry, self.services.images.inspect(image)
+        registry, info = self.services.settings.cluster.node_registry, self.services.images.inspect(image)
         if registry is None or info is None:
             return
         request = TransferRequest(image=image, digest=info.digest, tasks=(name,))
@@ -133,7 +133,7 @@ def open_worker(settings: Settings, *, engine: bool) -> NodeWorker:
         InputError: the database cannot be read.
     """
     own = localize_settings(settings)
-    store = Store.open(own.db, create=False, patience=own.db_patience)
+    store = Store.open(own.storage.db, create=False, patience=own.cluster.db_patience)
     services = make_services(own, engine=engine)
     add_stop(services.sandbox.stop)
     if services.model is not None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from core.config import Settings
 from core.errors import InputError
+from core.settings.machine import HostSettings
+from core.settings.mining import GitHubSettings
 from mergemill.execution.services import make_services
 from miner.repos.find import FetchFacts, find_repositories, parse_source_words
 from miner.repos.rank import RankedRepository, rank_repositories
@@ -31,7 +33,7 @@ def rank_words(
     """
     services = make_services(settings, engine=False)
     facts, errors = [], []
-    with _open_github(settings, use_api=use_api) as fetch_facts:
+    with _open_github(settings.github, settings.host, use_api=use_api) as fetch_facts:
         for outcome in find_repositories(parse_source_words(words), dumps, services.clones, fetch_facts, top):
             if isinstance(outcome, InputError):
                 errors.append(outcome)
@@ -41,7 +43,7 @@ def rank_words(
 
 
 @contextmanager
-def _open_github(settings: Settings, *, use_api: bool) -> Iterator[FetchFacts | None]:
+def _open_github(github: GitHubSettings, host: HostSettings, *, use_api: bool) -> Iterator[FetchFacts | None]:
     """Yield the function that fetches a repository's facts, or None without the API."""
     if not use_api:
         yield None
@@ -49,5 +51,5 @@ def _open_github(settings: Settings, *, use_api: bool) -> Iterator[FetchFacts | 
     from miner.github.api import GitHubApi  # noqa: PLC0415 - without the API nobody pays for PyGithub
     from miner.repos.github import fetch_github_facts  # noqa: PLC0415
 
-    with GitHubApi(settings) as api:
+    with GitHubApi(github, host) as api:
         yield partial(fetch_github_facts, api=api)

@@ -12,6 +12,9 @@ from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
 from core.config import Settings
 from core.log_fields import set_process_fields
+from core.settings.group import replace_values
+from core.settings.machine import OperationSettings
+from core.settings.storage import StorageSettings
 from mergemill.execution.clusters import LOCAL, check_cluster_settings, open_cluster
 from mergemill.execution.images.budget import ImageBudget
 from mergemill.execution.images.fetch import enable_fetching
@@ -75,26 +78,29 @@ def run_stages(
         InputError: there is no database, and the stage reads one; or database or store can only be read.
         Transient: the database cannot be written.
     """
-    check_cluster_settings(settings)
-    require_writable_store(settings)
+    check_cluster_settings(settings.cluster)
+    require_writable_store(settings.storage)
     if stage is Stage.MINE:
-        settings = settings.model_copy(update={"cluster": LOCAL})  # mining is the driver's
-    needs_engine, is_local = _needs_engine(scope), settings.cluster == LOCAL
+        settings = replace_values(settings, {"cluster": LOCAL})  # mining is the driver's
+    needs_engine, is_local = _needs_engine(scope), settings.cluster.address == LOCAL
     services = make_services(settings, engine=needs_engine and is_local)  # otherwise the nodes have engines
     if scope.retry:
-        _clear_build_failures(settings)
+        _clear_build_failures(settings.storage)
     mines = stage in (None, Stage.MINE)
     command = stage.value if stage else "run"
-    observed = _observe(progress, command, settings, services)
-    recorded = RunStatusFile(observed, settings.store_dir / "runs", command, scope.sources)
+    observed = _observe(progress, command, settings.storage, settings.operation, services)
+    recorded = RunStatusFile(observed, settings.storage.store_dir / "runs", command, scope.sources)
     set_process_fields(run=recorded.id)
-    patience = settings.db_patience
-    with Store.open(settings.db, create=mines, clock=services.clock, writes=True, patience=patience) as store, recorded:
+    patience = settings.cluster.db_patience
+    with (
+        Store.open(settings.storage.db, create=mines, clock=services.clock, writes=True, patience=patience) as store,
+        recorded,
+    ):
         services = enable_fetching(services, store)
         stop = partial(
             _stop_services, services if needs_engine and is_local else None, on_stop if needs_engine else None
         )
-        resolve = partial(resolve_source, settings=settings, store=store)
+        resolve = partial(resolve_source, storage=settings.storage, store=store)
         with open_cluster(
             settings,
             engine=needs_engine,
@@ -103,13 +109,19 @@ def run_stages(
             is_draining=lambda: progress.work.is_draining,
         ) as cluster:
             run = PipelineRun(
-                store, services, cluster, recorded, settings.workers, resolve_source=resolve, max_tasks=max_tasks
+                store,
+                services,
+                cluster,
+                recorded,
+                settings.cluster.workers,
+                resolve_source=resolve,
+                max_tasks=max_tasks,
             )
             if not is_local:
                 run.make_function = _make_node_function(settings, engine=needs_engine)
-            run.quotas = load_quotas(store, settings)
+            run.quotas = load_quotas(store, settings.quota)
             _count_earlier_work(run, _resolve_scope(scope, resolve))
-            if settings.image_budget is not None and Stage.BUILD in scope.stages and is_local:
+            if settings.operation.image_budget is not None and Stage.BUILD in scope.stages and is_local:
                 run.make_room = ImageBudget(services, store, progress.print_message).free_space
             _process(run, stage, _resolve_paths(scope, resolve) if mines else _resolve_scope(scope, resolve))
         if left_out := run.quotas.format_left_out():
@@ -126,7 +138,9 @@ def _make_node_function(settings: Settings, *, engine: bool) -> MakeFunction:
     return partial(make_node_steps, settings, engine=engine)
 
 
-def _observe(progress: Progress, command: str, settings: Settings, services: Services) -> Progress:
+def _observe(
+    progress: Progress, command: str, storage: StorageSettings, operation: OperationSettings, services: Services
+) -> Progress:
     """Return the progress that also logs, exports traces and serves metrics, where they are wanted."""
     if is_structured():
         progress = RunLog(progress)
@@ -137,16 +151,16 @@ def _observe(progress: Progress, command: str, settings: Settings, services: Ser
             progress.print_message("no traces are exported: the extra otel is missing (pip install 'mergemill[otel]')")
         else:
             progress = RunTraces(progress, command)
-    if settings.metrics_port is None:
+    if operation.metrics_port is None:
         return progress
     from mergemill.execution.telemetry.metrics import RunMetrics  # noqa: PLC0415 - most runs serve none
 
     def measure() -> dict[str, Any]:
         sandbox = services.sandbox
         engine = measure_engine(sandbox) if isinstance(sandbox, DockerSandbox) else None
-        return {"disk": describe_disk(settings.store_dir), "engine": engine}
+        return {"disk": describe_disk(storage.store_dir), "engine": engine}
 
-    return RunMetrics(progress, command, settings.metrics_host, settings.metrics_port, measure)
+    return RunMetrics(progress, command, operation.metrics_host, operation.metrics_port, measure)
 
 
 def wants_traces(variables: Mapping[str, str]) -> bool:
@@ -177,10 +191,10 @@ def _build_report(run: PipelineRun, scope: Scope) -> RunReport:
     )
 
 
-def _clear_build_failures(settings: Settings) -> None:
+def _clear_build_failures(storage: StorageSettings) -> None:
     from builders.layer_failures import clear_failures  # noqa: PLC0415 - only a retry needs the builders here
 
-    clear_failures(settings.store_dir)
+    clear_failures(storage.store_dir)
 
 
 def _needs_engine(scope: Scope) -> bool:

@@ -139,9 +139,9 @@ def open_service(
         report(f"{len(collection.seeds) - len(seeds)} seeds left out: nobody writes a first message")
     if not seeds:
         raise InputError(f"{request.seeds} has no seed that begins with a person's message")
-    limits = {"answer_tokens": settings.llm_answer_tokens}
+    limits = {"answer_tokens": settings.llm.answer_tokens}
     models = {
-        prompts: (make_model(settings, temperature=temperature), temperature)
+        prompts: (make_model(settings.llm, settings.host, temperature=temperature), temperature)
         for prompts, temperature in (
             (f"{STEP_PROMPT} {OPENING_PROMPT}", options.temperature),
             (JUDGE_PROMPT, options.judge_temperature),
@@ -159,7 +159,7 @@ def open_service(
             options=options,
             simulator=simulator,
             judge=judge,
-            target=settings.simulate_target or "qwen",
+            target=settings.simulation.target or "qwen",
         )
         run = {
             "kind": "mergemill-environment",
@@ -175,7 +175,10 @@ def open_service(
         except OSError as error:
             raise make_write_error(f"cannot write to {request.out}", error, advice="free some space") from error
         try:
-            yield EpisodeService(player=player, folder=EpisodeFolder(request.out), options=options), settings.workers
+            yield (
+                EpisodeService(player=player, folder=EpisodeFolder(request.out), options=options),
+                settings.cluster.workers,
+            )
         finally:
             player.stop()
 

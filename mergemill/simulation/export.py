@@ -26,7 +26,8 @@ from taskdb.records.simulations import PREFILTER, SimulatedConversation
 from training_data.formats import ConversationFormat
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.simulation import SimulationSettings
+    from core.settings.storage import StorageSettings
     from taskdb.store import Store
 
 SHARED = ("domain", "pack_version", "profile")
@@ -35,8 +36,10 @@ SHARED = ("domain", "pack_version", "profile")
 
 def export_conversations(
     store: Store,
-    settings: Settings,
+    storage: StorageSettings,
+    simulation: SimulationSettings,
     filters: ConversationFilters,
+    *,
     out: Path,
     formats: Sequence[ConversationFormat],
 ) -> tuple[DatasetFacts, dict[str, FormatReport]]:
@@ -59,10 +62,10 @@ def export_conversations(
             listed = ", ".join(sorted(values))
             raise UsageError(f"conversations of several values of {name} match: {listed}", advice=f"choose: --{option}")
     records = load_conversations(store, [row["id"] for row in rows])
-    artifacts = open_artifacts(settings)
+    artifacts = open_artifacts(storage)
     facts = _make_facts(store, filters, records)
     pack = load_kept_pack(artifacts, records[-1])
-    options = resolve_options(records[-1].profile, settings)
+    options = resolve_options(records[-1].profile, simulation)
     reports = write_exports(
         load_trajectories(artifacts, records), out, formats, pack=pack, options=options, facts=facts
     )

@@ -74,7 +74,7 @@ def measure_simulator(request: MeasureRequest, settings: Settings, reporter: Rep
         UsageError: no model is set.
         MachineError: a submission must be graded, and no engine answers.
     """
-    with Store.open(settings.db, create=False, writes=True) as store:
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
         return SimulatorMeasuring(store, settings, request, reporter).run()
 
 
@@ -115,7 +115,9 @@ class SimulatorMeasuring:
                 self._store.add(outcome)
                 self._reporter.event(describe_measurement(outcome))
 
-            calls = ParallelCalls(work=self._measure, workers=self._settings.workers, report=report, stop=self._stop)
+            calls = ParallelCalls(
+                work=self._measure, workers=self._settings.cluster.workers, report=report, stop=self._stop
+            )
             outcomes = calls.run(left)
         for line, number in problems.most_common(3):
             self._reporter.message(f"{number} submissions not measured: {line}; the same command continues")
@@ -129,7 +131,7 @@ class SimulatorMeasuring:
             "earlier": len(listed) - len(left),
             "new": sum(isinstance(outcome, SimulatorMeasurement) for outcome in outcomes),
             "problems": problems.total(),
-            **describe_agreement(measured, self._settings.max_false_pass),
+            **describe_agreement(measured, self._settings.measurement.max_false_pass),
         }
         return summary, codes[0] if codes else 0
 

@@ -45,6 +45,7 @@ from training_data.writer import RowWriter
 
 if TYPE_CHECKING:
     from core.config import Settings
+    from core.settings.simulation import SimulationSettings
 
 ROWS_NAME, VERL_NAME, MANIFEST_NAME, CARD_NAME = "rows.json", "verl.parquet", "manifest.json", "README.md"
 DESCRIPTION = """\
@@ -98,8 +99,8 @@ def export_simulated(
         Transient: the disk is full.
     """
     resolve_options(request.profile, settings)
-    with Store.open(settings.db, create=False) as store:
-        measured = require_measured_simulator(store, request.simulator, settings.max_false_pass)
+    with Store.open(settings.storage.db, create=False) as store:
+        measured = require_measured_simulator(store, request.simulator, settings.measurement.max_false_pass)
     pack = load_pack(request.domain)
     collection = read_seeds(request.seeds, license_id=request.seeds_license)
     for problem in collection.problems:
@@ -114,19 +115,22 @@ def export_simulated(
         request.out.mkdir(parents=True, exist_ok=True)
         if any(request.out.iterdir()):
             raise InputError(f"{request.out} is not empty", advice="name a new folder")
-        return {**_write(request, settings, pack, usable, measured), "left_out": without + len(collection.problems)}
+        return {
+            **_write(request, settings.simulation, pack, usable, measured),
+            "left_out": without + len(collection.problems),
+        }
     except OSError as error:
         raise make_write_error(f"cannot write to {request.out}", error, advice="free some space") from error
 
 
 def _write(
     request: SimulatedExportRequest,
-    settings: Settings,
+    simulation: SimulationSettings,
     pack: DomainPack,
     seeds: list[Seed],
     measured: dict[str, Any],
 ) -> dict[str, Any]:
-    target = settings.simulate_target or "qwen"
+    target = simulation.target or "qwen"
     rows = [
         build_simia_row(seed, pack, profile=request.profile, target=target, simulator=request.simulator)
         for seed in seeds

@@ -87,19 +87,19 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
         UsageError: no model is set, or options exclude each other.
         Transient: the disk is full.
     """
-    options = resolve_options(request.profile, settings)
+    options = resolve_options(request.profile, settings.simulation)
     settings = apply_profile(request.profile, settings)
     formats = choose_formats(request.formats)
     pack = load_pack(request.domain)
     benchmarks = load_gram_index(options.benchmarks)
     collection = read_seeds(request.seeds, license_id=request.seeds_license)
-    model = make_model(settings, temperature=options.temperature)
+    model = make_model(settings.llm, settings.host, temperature=options.temperature)
     if model is None:
         raise UsageError("a simulator is needed", advice="set --llm URL and --model NAME")
     check_folder(request.out)
     plan_jobs((), options, per_seed=request.per_seed, total=request.total)  # an error before anything is paid
-    require_writable_store(settings)
-    with Store.open(settings.db, writes=True) as store, CallLedger(request.out) as ledger:
+    require_writable_store(settings.storage)
+    with Store.open(settings.storage.db, writes=True) as store, CallLedger(request.out) as ledger:
         simulator = Simulator(
             model=model,
             ledger=ledger,
@@ -107,7 +107,7 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
             options=options,
             pack=pack,
             prompts=ConversationPrompts(pack, options.prompt),
-            answer_tokens=settings.llm_answer_tokens,
+            answer_tokens=settings.llm.answer_tokens,
         )
         run = SimulationRun(
             request=request, settings=settings, simulator=simulator, reporter=reporter, formats=formats, store=store
@@ -226,7 +226,10 @@ class SimulationRun:
                     failures.append(outcome)
 
             calls = ParallelCalls(
-                work=self.simulator.judge, workers=self.settings.workers, report=report, stop=self.simulator.stop
+                work=self.simulator.judge,
+                workers=self.settings.cluster.workers,
+                report=report,
+                stop=self.simulator.stop,
             )
             outcomes = calls.run(seeds)
         verdicts = []
@@ -265,7 +268,10 @@ class SimulationRun:
                 self.reporter.event(describe_answer(outcome))
 
             calls = ParallelCalls(
-                work=self.simulator.simulate, workers=self.settings.workers, report=report, stop=self.simulator.stop
+                work=self.simulator.simulate,
+                workers=self.settings.cluster.workers,
+                report=report,
+                stop=self.simulator.stop,
             )
             outcomes = calls.run(jobs)
         return [outcome for outcome in outcomes if isinstance(outcome, JobAnswer)], failures
@@ -313,7 +319,7 @@ class SimulationRun:
         out = self.request.out
         recorder = SimulationRecorder(
             store=self.store,
-            artifacts=open_artifacts(self.settings),
+            artifacts=open_artifacts(self.settings.storage),
             domain=self.simulator.pack.name,
             profile=self._options.profile,
             simulator=self.simulator.model.name,

@@ -26,8 +26,8 @@ from backends.sandbox.locks import hold_machine_lock
 from backends.sandbox.registry import find_host_image
 from backends.services import Services
 from builders.source_tree import IncompleteCloneError, write_history_tar
-from core.config import OFF, Settings
 from core.errors import InputError, MergemillError, UsageError
+from core.settings.models import OFF, LlmSettings
 from evaluation.solution_lines import Needles, make_needles
 from samplers.rollouts.environment import SIMULATED, SimulatedEnvironment, SimulatorFailedError
 from simulators.swe.episode import SweEpisode
@@ -67,7 +67,7 @@ class SimulatedTasks:
         self.simulator = simulator
         self._services = services
         self._get_image = get_image
-        self._of_host = find_host_image(services.settings.sandbox) is not None
+        self._of_host = find_host_image(services.settings.sandbox.kind) is not None
         self._find_log = find_log
         self._folder = folder
         self._lock = threading.Lock()
@@ -226,17 +226,17 @@ def open_simulated_tasks(
         UsageError: no model is set.
         InputError, Transient: the ledger cannot be written.
     """
-    check_simulator(services.settings)
+    check_simulator(services.settings.llm)
     assert services.model is not None  # noqa: S101 - for the type checker
-    folder = services.settings.store_dir / (LEDGER_FOLDER + slot)
-    host_image = find_host_image(services.settings.sandbox)
+    folder = services.settings.storage.store_dir / (LEDGER_FOLDER + slot)
+    host_image = find_host_image(services.settings.sandbox.kind)
     scratch = Path(tempfile.mkdtemp(prefix=make_folder_prefix("simulated")))
     try:
         with (
             hold_machine_lock("simulated", str(folder.resolve()), on_wait=lambda: print_message(WAITS)),
             CallLedger(folder) as ledger,
         ):
-            simulator = ExecutionSimulator(services.model, ledger, answer_tokens=services.settings.llm_answer_tokens)
+            simulator = ExecutionSimulator(services.model, ledger, answer_tokens=services.settings.llm.answer_tokens)
             yield SimulatedTasks(
                 services,
                 simulator,
@@ -248,13 +248,13 @@ def open_simulated_tasks(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def check_simulator(settings: Settings) -> None:
+def check_simulator(llm: LlmSettings) -> None:
     """Check that a model is set which answers for programs.
 
     Raises:
         UsageError: none is.
     """
-    if settings.llm == OFF:
+    if llm.url == OFF:
         advice = "set --llm URL and --simulator-model NAME"
         raise UsageError("simulated tasks need a model that answers for programs", advice=advice)
 

@@ -36,7 +36,7 @@ def make_application(
 ) -> FastAPI:
     """Return the application that serves one database; `queue_limit`: submissions that may wait to be graded."""
     grading = GradingService(store, settings, queue_limit)
-    context = WebContext(settings, store, open_artifacts(settings), rules, grading)
+    context = WebContext(settings.storage, store, open_artifacts(settings.storage), rules, grading)
     application = FastAPI(
         title="mergemill",
         version=__version__,

@@ -9,7 +9,7 @@ from typing import Any
 
 import jinja2
 
-from core.config import Settings
+from core.settings.storage import StorageSettings
 from mergemill.web.grading_service import GradingService
 from mergemill.web.rendering import PageResponse, make_templates
 from mergemill.web.request_guard import AccessRules
@@ -21,7 +21,7 @@ from taskdb.store import Store
 class WebContext:
     """State of one server."""
 
-    settings: Settings
+    storage: StorageSettings
     store: Store
     artifacts: Artifacts
     rules: AccessRules
@@ -31,12 +31,12 @@ class WebContext:
     @property
     def rollouts(self) -> Path:
         """Folder of trajectories, one file each."""
-        return self.settings.store_dir / "rollouts"
+        return self.storage.store_dir / "rollouts"
 
     @property
     def runs(self) -> Path:
         """Folder of the status files of runs."""
-        return self.settings.store_dir / "runs"
+        return self.storage.store_dir / "runs"
 
     def render(self, template: str, values: Mapping[str, Any], status: int = 200) -> PageResponse:
         """Return a page; `values` as in `render_text`."""

@@ -60,7 +60,7 @@ class GradingService:
         with self._lock:
             if self._opened is None:
                 grader = TaskGrader(self._store, self._settings)
-                self._opened = grader, GradingQueue(grader, self._settings.workers, self.limit)
+                self._opened = grader, GradingQueue(grader, self._settings.cluster.workers, self.limit)
             return self._opened
 
     @staticmethod

@@ -30,7 +30,7 @@ def read_gauges(context: WebContext) -> Iterator[Gauge]:
     states = Counter(dict.fromkeys(RUN_STATES, 0))
     states.update(run["state"] for run in list_runs(context.runs))
     yield Gauge("runs", "Runs whose status file is kept.", "state", states)
-    yield from MachineGauges(lambda: {"disk": describe_disk(context.settings.store_dir)}).read()
+    yield from MachineGauges(lambda: {"disk": describe_disk(context.storage.store_dir)}).read()
     if counted := context.grading.count_opened():
         numbers = {"queued": counted.queued, "running": counted.running, "done": counted.done}
         yield Gauge("submissions", "Submissions since the server was started.", "state", numbers)

@@ -95,7 +95,7 @@ def show_overview(context: WebContext, request: Request) -> Response:
         "tasks": load_listing(context, {}, 8).rows,
         "counts": page_queries.count_tasks_by_kind(context.store),
         "runs": list_runs(context.runs)[:1],
-        "database": _get_database_name(context.settings.db),
+        "database": _get_database_name(context.storage.db),
     }
     return context.render("overview.html", values)
 

@@ -49,9 +49,9 @@ def serve(
         UsageError: the host is no address of this machine.
     """
     rules = make_access_rules(host, token)
-    open_artifacts(settings).check(writes=False)
+    open_artifacts(settings.storage).check(writes=False)
     _load_deferred()
-    with Store.open(settings.db, create=False) as store, closing(bind_socket(host, port)) as listener:
+    with Store.open(settings.storage.db, create=False) as store, closing(bind_socket(host, port)) as listener:
         if token is None and not is_loopback(host):
             announce(f"anyone who can reach {host} can read this database; --token protects it")
         announce(f"http://{format_host(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")

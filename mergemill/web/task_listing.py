@@ -95,7 +95,7 @@ def read_filters(context: WebContext, parameters: Mapping[str, str]) -> TaskFilt
     given = {name: value for name, value in parameters.items() if name not in _PAGING and value}
     if "decontaminated" in given:  # it names files of this machine
         raise UsageError("decontaminated is a filter of the command line alone")
-    return resolve_filters(parse_filters(given), context.settings, context.store)
+    return resolve_filters(parse_filters(given), context.storage, context.store)
 
 
 def _continue_after(rows: Sequence[dict[str, Any]], name: str | None) -> Sequence[dict[str, Any]]:

@@ -37,6 +37,6 @@ def open_world_container(
     from builders.bases import ensure_base  # noqa: PLC0415 - discovery and building start faster without
 
     limits = ServerLimits(
-        cpus=services.settings.cpus, worlds=max(ServerLimits.worlds, worlds), episodes=episodes + SPARE_EPISODES
+        cpus=services.settings.limits.cpus, worlds=max(ServerLimits.worlds, worlds), episodes=episodes + SPARE_EPISODES
     )
     return open_world_server(services.sandbox, ensure_base("python", PYTHON_VERSION, services).name, limits)

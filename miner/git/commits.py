@@ -24,7 +24,7 @@ def read_commits(source: str, services: Services) -> Iterator[Change | InputErro
     """
     repository = services.clones.open(source, fresh=True)
     repo = find_repo_name(repository, source.partition(":")[2])
-    wanted = partial(is_in_date_range, services.settings)
+    wanted = partial(is_in_date_range, services.settings.source)
     with open_reader(repository) as clone:
         for request, files, whole_branch in read_pull_requests(repository, source, repo, wanted):
             rejection = (Reason.BRANCH_MERGE, "its pull requests are mined one by one") if whole_branch else None

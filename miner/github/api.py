@@ -32,7 +32,8 @@ from miner.github.responses import (
 )
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.machine import HostSettings
+    from core.settings.mining import GitHubSettings
 
 RATE_LIMIT_FIELDS = "rateLimit { limit cost remaining resetAt }"
 """Field that every query must contain: it costs nothing and returns the rate limit and the cost."""
@@ -88,7 +89,8 @@ class GitHubApi:
 
     def __init__(
         self,
-        settings: Settings,
+        github: GitHubSettings,
+        host: HostSettings,
         *,
         clock: SystemClock | None = None,
         first_pause: float = 1.0,
@@ -97,7 +99,8 @@ class GitHubApi:
         """Prepare the client; nothing is sent yet.
 
         Args:
-            settings: address, tokens, App, CA bundle, longest wait and concurrency.
+            github: address, tokens, App, longest wait and concurrency.
+            host: CA bundle.
             clock: the time, and how to wait.
             first_pause: most seconds before the first retry; doubled for each further one.
             timeout: seconds without a byte after which a request is aborted.
@@ -105,11 +108,11 @@ class GitHubApi:
         Raises:
             InputError: a token or the App's settings are unusable.
         """
-        self.server = settings.github_api
-        self.patience = settings.github_patience
+        self.server = github.api
+        self.patience = github.patience
         self.first_pause = first_pause
-        self.pool = TokenPool(load_credentials(settings), concurrency=settings.github_concurrency, clock=clock)
-        bundle = settings.find_ca_bundle()
+        self.pool = TokenPool(load_credentials(github), concurrency=github.concurrency, clock=clock)
+        bundle = host.find_ca_bundle()
         self._connections = ConnectionPool(self.server, str(bundle) if bundle else True, timeout)
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ repository, not enough to mine one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
@@ -15,7 +15,7 @@ from core.errors import InputError, MachineError
 from core.files import read_input
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.mining import GitHubSettings
 
 TOKEN_ADVICE = "set GITHUB_TOKEN; one without any scope reads public repositories"  # noqa: S105 - advice, no password
 _SHOWN_CHARACTERS = 4
@@ -46,15 +46,15 @@ class Credential:
         return self.token is None and self.app is None
 
 
-def load_credentials(settings: Settings) -> tuple[Credential, ...]:
+def load_credentials(github: GitHubSettings) -> tuple[Credential, ...]:
     """Return all credentials of the settings, in order; a single anonymous one when there are none.
 
     Raises:
         InputError: a token is malformed, or the App's settings are incomplete or its key unreadable.
     """
-    tokens = settings.find_github_tokens()
+    tokens = github.find_tokens()
     found = [_build_token_credential(token, place, len(tokens)) for place, token in enumerate(tokens, 1)]
-    if app := _build_app(settings):
+    if app := _build_app(github):
         found.append(Credential(f"installation {app.installation} of App {app.id}", app=app))
     return tuple(found) or (Credential("nobody (no token)"),)
 
@@ -79,8 +79,13 @@ def _build_token_credential(token: SecretStr, place: int, count: int) -> Credent
     return Credential(label, token=token)
 
 
-def _build_app(settings: Settings) -> GitHubApp | None:
-    parts = {name: getattr(settings, name) for name in ("github_app_id", "github_app_key", "github_app_installation")}
+def _build_app(github: GitHubSettings) -> GitHubApp | None:
+    given = github
+    parts: dict[str, Any] = {
+        "github_app_id": given.app_id,
+        "github_app_key": given.app_key,
+        "github_app_installation": given.app_installation,
+    }
     lacking = [name for name, value in parts.items() if value is None]
     if len(lacking) == len(parts):
         return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CrawlPrefetcher:
-    """Reader of the `github:` sources of a run through one API client, `settings.github_ahead` of them ahead.
+    """Reader of the `github:` sources of a run through one API client, `settings.github.ahead` of them ahead.
 
     A context manager. Nothing is requested before the first source is read.
     """
@@ -51,7 +51,7 @@ class CrawlPrefetcher:
     ) -> Iterator[Change | InputError | str]:
         """Read the changes of a source of the list; see `read_pull_requests`."""
         del services, only
-        self._api = self._api or GitHubApi(self.services.settings)
+        self._api = self._api or GitHubApi(self.services.settings.github, self.services.settings.host)
         self._api.require_token(source)
         begun = self._begun.pop(source, None)
         self._start_next(source)
@@ -64,7 +64,7 @@ class CrawlPrefetcher:
     def _start_next(self, source: str) -> None:
         """Start prefetching the sources after `source`, each in a thread."""
         at = self._sources.index(source) + 1 if source in self._sources else len(self._sources)
-        for following in self._sources[at : at + self.services.settings.github_ahead]:
+        for following in self._sources[at : at + self.services.settings.github.ahead]:
             if following not in self._begun:
                 future = self._begun[following] = Future[GitHubReader]()
                 # Daemon threads: Ctrl-C ends them, and the journal is consistent at any moment.

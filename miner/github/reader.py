@@ -67,7 +67,7 @@ class GitHubReader:
             folders = RepositoryFolders(self.services.clones.folder)
             self._crawl = PullRequestCrawl.open(self.requested_name, self.api, folders)
         if ahead:
-            while self.services.settings.limit is None and not self._read_far_enough():
+            while self.services.settings.source.limit is None and not self._read_far_enough():
                 self._crawl.fetch_next_page()
             self._fetch_if_needed()
 
@@ -125,12 +125,12 @@ class GitHubReader:
 
     @property
     def _format_since(self) -> str:
-        since = self.services.settings.since
+        since = self.services.settings.source.since
         return since.isoformat() if since else BEFORE_ALL_DATES
 
     @property
     def _format_until(self) -> str:
-        until = self.services.settings.until
+        until = self.services.settings.source.until
         return (until + timedelta(days=1)).isoformat() if until else ""
 
     def _select_final(self, below: tuple[str, int] | None) -> int:

@@ -28,7 +28,7 @@ _SAFE_ID = re.compile(r"^[\w-]{1,64}$")
 
 @dataclass(frozen=True)
 class RepositoryFolders:
-    """Folders of all GitHub repositories in a store (`settings.store_dir / "clones"`)."""
+    """Folders of all GitHub repositories in a store (`settings.storage.store_dir / "clones"`)."""
 
     clones: Path
 

@@ -25,5 +25,8 @@ def read_pull_requests(source: str, services: Services) -> Iterator[Change | Inp
         MachineError: no token is set.
         Transient: the network failed, or a limit lasts longer than `github_patience`.
     """
-    with GitHubApi(services.settings) as api, closing(GitHubReader(source, services, api)) as reading:
+    with (
+        GitHubApi(services.settings.github, services.settings.host) as api,
+        closing(GitHubReader(source, services, api)) as reading,
+    ):
         yield from reading.read_changes()

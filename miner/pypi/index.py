@@ -25,7 +25,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from core.errors import InputError, Transient, make_write_error
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.machine import HostSettings
 
 T = TypeVar("T")
 
@@ -55,10 +55,10 @@ class Sdist:
 class PackageIndex:
     """The index that pip and uv use. A context manager; keeps one connection."""
 
-    def __init__(self, settings: Settings, *, attempts: int = 4, first_wait: float = 1.0) -> None:
+    def __init__(self, host: HostSettings, *, attempts: int = 4, first_wait: float = 1.0) -> None:
         endpoint = next((os.environ[name] for name in INDEX_VARIABLES if os.environ.get(name)), PYPI_SIMPLE_ENDPOINT)
         self.client = PyPISimple(endpoint)
-        if bundle := settings.find_ca_bundle():
+        if bundle := host.find_ca_bundle():
             self.client.s.verify = str(bundle)
         self.attempts = attempts
         self.first_wait = first_wait

@@ -106,12 +106,12 @@ def read_releases(source: str, services: Services) -> Iterator[Change | InputErr
         Transient: the index cannot be reached.
     """
     name = canonicalize_name(source.partition(":")[2])
-    with PackageIndex(services.settings) as index:
+    with PackageIndex(services.settings.host) as index:
         known = index.list_sdists(name)
         releases = ReleaseRepository(services.clones.find_package(name), name)
         with open_reader(releases.repository) as clone:
             for sdist in sorted(known, key=lambda s: (s.uploaded, s.version), reverse=True):
-                if not is_in_date_range(services.settings, sdist.uploaded or _UNKNOWN_DATE):
+                if not is_in_date_range(services.settings.source, sdist.uploaded or _UNKNOWN_DATE):
                     continue
                 before = find_previous_release(sdist, known)
                 try:

@@ -1,4 +1,4 @@
-"""Ranking of repositories. `REQUIREMENTS` and `SIGNALS` are the complete policy.
+"""Ranking of repositories. `find_rejection` and `SIGNALS` are the complete policy.
 
 A repository that fails a requirement is rejected, with the reason. The others have a score between 0 and 1: the
 weighted average of the known signals. An unknown fact neither lowers nor raises the score; the known signals are shown
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from core.config import Settings
+from core.settings.mining import MiningSettings, SourceSettings
 from languages.registry import LANGUAGES
 from miner.licenses import NO_ASSERTION, is_allowed
 from miner.repos.facts import RepositoryFacts
@@ -117,42 +118,44 @@ SIGNALS: tuple[RankSignal, ...] = (
 )
 
 
-def is_readable(facts: RepositoryFacts, _: Settings) -> str | None:
+def is_readable(facts: RepositoryFacts) -> str | None:
     """Pass when the repository is readable."""
     return "there is no such repository, or it is private" if facts.is_missing else None
 
 
-def is_not_fork(facts: RepositoryFacts, _: Settings) -> str | None:
+def is_not_fork(facts: RepositoryFacts) -> str | None:
     """Pass when it is not a fork: the changes of a fork are its parent's."""
     return f"a fork of {facts.fork_of}" if facts.fork_of else None
 
 
-def has_merged(facts: RepositoryFacts, _: Settings) -> str | None:
+def has_merged(facts: RepositoryFacts) -> str | None:
     """Pass when a pull request was merged, or their number is unknown."""
     return "no merged pull request" if facts.merged == 0 else None
 
 
-def license_is_allowed(facts: RepositoryFacts, settings: Settings) -> str | None:
+def license_is_allowed(facts: RepositoryFacts, mining: MiningSettings) -> str | None:
     """Pass when its licence is one of `licenses`, or `licenses` is empty, or the licence is unknown."""
-    if not settings.licenses or facts.license is None or is_allowed(facts.license, settings.licenses):
+    if not mining.licenses or facts.license is None or is_allowed(facts.license, mining.licenses):
         return None
-    return f"{facts.license} is not among {', '.join(settings.licenses)}"
+    return f"{facts.license} is not among {', '.join(mining.licenses)}"
 
 
-def language_is_selected(facts: RepositoryFacts, settings: Settings) -> str | None:
+def language_is_selected(facts: RepositoryFacts, source: SourceSettings) -> str | None:
     """Pass when its main language is the selected one, none is selected, or it is unknown."""
-    if settings.language is None or facts.language in (None, settings.language):
+    if source.language is None or facts.language in (None, source.language):
         return None
-    return f"{facts.language}, not {settings.language}"
+    return f"{facts.language}, not {source.language}"
 
 
-REQUIREMENTS: tuple[Callable[[RepositoryFacts, Settings], str | None], ...] = (
-    is_readable,
-    is_not_fork,
-    has_merged,
-    license_is_allowed,
-    language_is_selected,
-)
+def find_rejection(facts: RepositoryFacts, settings: Settings) -> str | None:
+    """Return why a repository is rejected: the first requirement that it does not meet."""
+    return (
+        is_readable(facts)
+        or is_not_fork(facts)
+        or has_merged(facts)
+        or license_is_allowed(facts, settings.mining)
+        or language_is_selected(facts, settings.source)
+    )
 
 
 def rank_repositories(found: Iterable[RepositoryFacts], settings: Settings, today: str) -> list[RankedRepository]:
@@ -171,7 +174,7 @@ def _rank_repository(facts: RepositoryFacts, settings: Settings, today: str) -> 
     scores = {signal.name: value for signal in SIGNALS if (value := signal.score(facts, today)) is not None}
     weight = {signal.name: signal.weight for signal in SIGNALS if signal.name in scores}
     score = sum(weight[name] * value for name, value in scores.items()) / (sum(weight.values()) or 1)
-    rejection = next((reason for check in REQUIREMENTS if (reason := check(facts, settings))), "")
+    rejection = find_rejection(facts, settings) or ""
     rounded = {name: round(value, 3) for name, value in scores.items()}
     return RankedRepository(facts=facts, score=round(score, 3), signals=rounded, rejection=rejection)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from core.config import Settings
+from core.settings.mining import MiningSettings
 from miner.changes import Change, Reason
 from miner.rules.allowed import is_in_no_benchmark, is_no_benchmark_copy, is_not_stored, license_is_allowed
 from miner.rules.files import (
@@ -41,7 +41,7 @@ from miner.rules.routing import has_route, has_tests_or_is_performance
 from miner.rules.statement import has_statement
 from taskdb.records import Shape
 
-Check = Callable[[Change, Settings], str | None]
+Check = Callable[[Change, MiningSettings], str | None]
 """Return why a change is rejected, in a few words; None when it passes."""
 
 
@@ -74,7 +74,7 @@ class Rule:
 def _build_source_rule(reason: Reason) -> Rule:
     """Build the rule that rejects what the reader of a source found unusable for this reason."""
 
-    def has_no_source_rejection(change: Change, _: Settings) -> str | None:
+    def has_no_source_rejection(change: Change, _: MiningSettings) -> str | None:
         found = change.source_rejection
         return found[1] if found and found[0] is reason else None
 
@@ -120,10 +120,10 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def find_rejection(change: Change, settings: Settings) -> tuple[Reason, str] | None:
+def find_rejection(change: Change, mining: MiningSettings) -> tuple[Reason, str] | None:
     """Return reason and detail of the first rule that fails; None for a candidate."""
     is_published = change.pull_request.shape is Shape.INSTANCE
     for rule in RULES:
-        if (rule.applies_to_published or not is_published) and (detail := rule.check(change, settings)):
+        if (rule.applies_to_published or not is_published) and (detail := rule.check(change, mining)):
             return rule.reason, detail
     return None

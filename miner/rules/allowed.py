@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-from core.config import Settings
+from core.settings.mining import MiningSettings
 from miner.benchmarks import load_benchmarks
 from miner.changes import Change
 from miner.licenses import is_allowed
 
 
-def is_in_no_benchmark(change: Change, settings: Settings) -> str | None:
+def is_in_no_benchmark(change: Change, mining: MiningSettings) -> str | None:
     """Pass when no list of `benchmarks` names the change, its base commit or its repository."""
     request = change.pull_request
-    found = load_benchmarks(settings).find_by_name(request.repo, request.number, request.base_commit)
+    found = load_benchmarks(mining.benchmarks).find_by_name(request.repo, request.number, request.base_commit)
     return f"a benchmark's list names {found}" if found else None
 
 
-def is_no_benchmark_copy(change: Change, settings: Settings) -> str | None:
+def is_no_benchmark_copy(change: Change, mining: MiningSettings) -> str | None:
     """Pass when neither gold patch nor problem statement is a near duplicate of a benchmark's."""
-    benchmarks = load_benchmarks(settings)
+    benchmarks = load_benchmarks(mining.benchmarks)
     if not benchmarks.sketches:
         return None
-    found = benchmarks.find_near_duplicate(change.sketch, settings)
+    found = benchmarks.find_near_duplicate(change.sketch, mining)
     return f"{found[1]} of {found[0]}" if found else None
 
 
-def is_not_stored(change: Change, settings: Settings) -> str | None:
+def is_not_stored(change: Change, mining: MiningSettings) -> str | None:
     """Pass when the database holds no near duplicate among the candidates of changes stored before this one.
 
     A fork's copy or a backport is no second task. A change is never compared with itself, and mining again in another
     order gives the same results.
     """
     for other, sketch in change.find_similar(change.sketch) if change.find_similar else ():
-        if found := change.sketch.describe_similarity(sketch, settings):
+        if found := change.sketch.describe_similarity(sketch, mining):
             return f"{found} of {other.name} ({other.source})"
     return None
 
 
-def license_is_allowed(change: Change, settings: Settings) -> str | None:
+def license_is_allowed(change: Change, mining: MiningSettings) -> str | None:
     """Pass when the licence at the base commit is one of `licenses`, or `licenses` is empty."""
-    if not settings.licenses or is_allowed(change.license, settings.licenses):
+    if not mining.licenses or is_allowed(change.license, mining.licenses):
         return None
-    return f"{change.license} is not among {', '.join(settings.licenses)}"
+    return f"{change.license} is not among {', '.join(mining.licenses)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import takewhile
 
-from core.config import Settings
+from core.settings.mining import MiningSettings
 from languages.paths import is_part_of_tests, is_protected, is_source, is_test_file
 from languages.registry import LANGUAGES, detect_language
 from miner.changes import Change, FileChange
@@ -29,24 +29,24 @@ _HEAD_LINES = 20
 _HEAD_BYTES = 4096
 
 
-def changes_no_submodule(change: Change, _: Settings) -> str | None:
+def changes_no_submodule(change: Change, _: MiningSettings) -> str | None:
     """Pass when no submodule changes: its content is in another repository."""
     moved = [file.new_path for file in change.files if "160000" in (file.old_mode, file.new_mode)]
     return f"{moved[0]} is a submodule" if moved else None
 
 
-def is_in_supported_language(change: Change, _: Settings) -> str | None:
+def is_in_supported_language(change: Change, _: MiningSettings) -> str | None:
     """Pass when most of the changed program files are in a supported language."""
     language = detect_language(change.paths)
     return None if not language or language in LANGUAGES else f"{language} is not supported yet"
 
 
-def touches_source(change: Change, _: Settings) -> str | None:
+def touches_source(change: Change, _: MiningSettings) -> str | None:
     """Pass when a source file changes; tests, documentation and packaging are not sources."""
     return None if any(is_source(path) for path in change.paths) else "no source file is changed"
 
 
-def touches_tests(change: Change, settings: Settings) -> str | None:
+def touches_tests(change: Change, _: MiningSettings) -> str | None:
     """Pass when a test file is added or changed (a fixture is none), or the change is for performance only.
 
     The behaviour of a performance change is checked by existing tests, which also measure its gain. With `write_tests`
@@ -57,8 +57,9 @@ def touches_tests(change: Change, settings: Settings) -> str | None:
         return None
     if change.awaits_tests:
         return None
-    lacks_model = settings.write_tests and not settings.can_write_tests
-    return "no test file is changed" + (", and --write-tests needs --llm and --model" if lacks_model else "")
+    return "no test file is changed" + (
+        ", and --write-tests needs --llm and --model" if change.lacks_test_writer else ""
+    )
 
 
 def is_performance_only(change: Change) -> bool:
@@ -74,20 +75,20 @@ def is_performance_only(change: Change) -> bool:
     return is_primarily_performance(kinds)
 
 
-def should_await_tests(change: Change, settings: Settings) -> bool:
-    """Return whether a model is to write the tests of a change, which touches neither test file nor fixture."""
-    if not settings.can_write_tests or change.pull_request.shape in (Shape.INSTANCE, Shape.RELEASE):
+def should_await_tests(change: Change) -> bool:
+    """Return whether a model may write the tests of a change, which touches neither test file nor fixture."""
+    if change.pull_request.shape in (Shape.INSTANCE, Shape.RELEASE):
         return False
     return not any(map(is_part_of_tests, change.paths)) and not is_performance_only(change)
 
 
-def has_few_files(change: Change, settings: Settings) -> str | None:
+def has_few_files(change: Change, mining: MiningSettings) -> str | None:
     """Pass when at most `max_files` files are touched."""
     n = len(change.files)
-    return None if n <= settings.max_files else f"{n} files, {settings.max_files} allowed"
+    return None if n <= mining.max_files else f"{n} files, {mining.max_files} allowed"
 
 
-def is_written_by_hand(change: Change, _: Settings) -> str | None:
+def is_written_by_hand(change: Change, _: MiningSettings) -> str | None:
     """Pass when a source is neither vendored nor generated, by path, .gitattributes at the base and first lines."""
     sources = [file for file in change.files if any(is_source(path) for path in file.paths)]
     left = [file for file in sources if not _GENERATED.search(file.new_path)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from backends.git import EMPTY_TREE
-from core.config import Settings
+from core.settings.mining import MiningSettings
 from miner.changes import Change
 from taskdb.records import Shape
 from taskdb.records.discussion import AuthorKind
@@ -39,17 +39,17 @@ _OPENINGS: tuple[tuple[str, re.Pattern[str]], ...] = (
 """First line that a forge or a tool writes into the text of such a change; titles are often edited."""
 
 
-def has_base_commit(change: Change, _: Settings) -> str | None:
+def has_base_commit(change: Change, _: MiningSettings) -> str | None:
     """Pass when there is a base commit or an earlier release."""
     return "it is the first commit or release" if change.pull_request.base_commit == EMPTY_TREE else None
 
 
-def changes_any_file(change: Change, _: Settings) -> str | None:
+def changes_any_file(change: Change, _: MiningSettings) -> str | None:
     """Pass when at least one file changes."""
     return None if change.files else "no file is changed"
 
 
-def is_written_by_person(change: Change, _: Settings) -> str | None:
+def is_written_by_person(change: Change, _: MiningSettings) -> str | None:
     """Pass when no bot wrote it, by the forge's account type, the author's name and the title."""
     request = change.pull_request
     if request.author_kind is AuthorKind.BOT or _BOT.search(request.author):
@@ -57,7 +57,7 @@ def is_written_by_person(change: Change, _: Settings) -> str | None:
     return "its title is one that a bot writes" if _BOT_TITLE.search(request.title) else None
 
 
-def is_original_change(change: Change, _: Settings) -> str | None:
+def is_original_change(change: Change, _: MiningSettings) -> str | None:
     """Pass when neither title nor first line is that of a revert, backport or version bump."""
     request = change.pull_request
     if request.shape is Shape.RELEASE:

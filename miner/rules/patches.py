@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from core.config import Settings
+from core.settings.mining import MiningSettings
 from languages.paths import is_protected, is_source, is_test_file
 from languages.registry import LANGUAGES, detect_file_language, detect_language, language_family
 from miner.changes import Change, FileChange, UnparsablePatchError
@@ -25,7 +25,7 @@ _TEST = re.compile(r"^\s*(async\s+)?def test")
 _UNMARKED = re.compile(r"\b(xfail|skip|skipif|expectedFailure|importorskip|todo)\b", re.IGNORECASE)
 
 
-def can_be_split(change: Change, _: Settings) -> str | None:
+def can_be_split(change: Change, _: MiningSettings) -> str | None:
     """Pass when git and unidiff parse the diff alike and no patch is empty.
 
     The test patch may be empty where the change is for performance only, or where a model writes the tests.
@@ -40,18 +40,21 @@ def can_be_split(change: Change, _: Settings) -> str | None:
     return None if is_complete else "the test patch is empty"
 
 
-def is_small_enough(change: Change, settings: Settings) -> str | None:
+def is_small_enough(change: Change, mining: MiningSettings) -> str | None:
     """Pass with at most `max_gold_lines` and `max_test_lines` changed lines and `max_patch_kb` of text each."""
-    sides = (("gold", change.split.gold, settings.max_gold_lines), ("test", change.split.test, settings.max_test_lines))
+    sides = (
+        ("gold", change.split.gold, mining.max_gold_lines),
+        ("test", change.split.test, mining.max_test_lines),
+    )
     for side, patch, most in sides:
         if patch.line_count > most:
             return f"{patch.line_count} {side} lines, {most} allowed"
-        if (size := len(patch.text) // 1024) > settings.max_patch_kb:
-            return f"the {side} patch has {size} KB, {settings.max_patch_kb} allowed"
+        if (size := len(patch.text) // 1024) > mining.max_patch_kb:
+            return f"the {side} patch has {size} KB, {mining.max_patch_kb} allowed"
     return None
 
 
-def has_no_conflict_markers(change: Change, _: Settings) -> str | None:
+def has_no_conflict_markers(change: Change, _: MiningSettings) -> str | None:
     """Pass when no added line is a marker of an unresolved merge conflict."""
     for patch in (change.split.gold, change.split.test):
         for path, text, added in patch.changed_lines:
@@ -60,7 +63,7 @@ def has_no_conflict_markers(change: Change, _: Settings) -> str | None:
     return None
 
 
-def is_mostly_in_candidate_language(change: Change, settings: Settings) -> str | None:
+def is_mostly_in_candidate_language(change: Change, mining: MiningSettings) -> str | None:
     """Pass when `min_language_share` of the gold patch's program lines are in the candidate's language or its family.
 
     Lines of documentation and data are not counted.
@@ -68,9 +71,9 @@ def is_mostly_in_candidate_language(change: Change, settings: Settings) -> str |
     own = find_language(change)
     lines = [name for line in change.split.gold.changed_lines if (name := detect_file_language(line.path))]
     share = sum(name in language_family(own) for name in lines) / len(lines) if lines else 1.0
-    if share >= settings.min_language_share:
+    if share >= mining.min_language_share:
         return None
-    return f"{share:.0%} of its program lines are {own}, {settings.min_language_share:.0%} required"
+    return f"{share:.0%} of its program lines are {own}, {mining.min_language_share:.0%} required"
 
 
 def find_language(change: Change) -> str:
@@ -86,7 +89,7 @@ def _find_tree_language(change: Change) -> str:
     return detect_language(path for path in change.tree_paths if detect_file_language(path) in LANGUAGES)
 
 
-def changes_more_than_a_version(change: Change, _: Settings) -> str | None:
+def changes_more_than_a_version(change: Change, _: MiningSettings) -> str | None:
     """Pass when a changed source line is more than an assignment of a version number."""
     lines = [line.text for line in change.split.gold.changed_lines if is_source(line.path)]
     if lines and len(lines) <= 4 and all(_VERSION_LINE.search(line) for line in lines):
@@ -95,7 +98,7 @@ def changes_more_than_a_version(change: Change, _: Settings) -> str | None:
     return None
 
 
-def does_more_than_move(change: Change, _: Settings) -> str | None:
+def does_more_than_move(change: Change, _: MiningSettings) -> str | None:
     """Pass when a source line changes: nobody can derive the new path of a moved file from a statement."""
     if any(is_source(line.path) for line in change.split.gold.changed_lines):
         return None
@@ -105,25 +108,25 @@ def does_more_than_move(change: Change, _: Settings) -> str | None:
     return "its sources are only moved or change their mode"
 
 
-def changes_code(change: Change, _: Settings) -> str | None:
+def changes_code(change: Change, _: MiningSettings) -> str | None:
     """Pass when the syntax tree of a source changes: more than comments and layout."""
     if _is_code_unchanged(change, _list_sources(change), at_most=CodeDifference.LAYOUT):
         return "only comments and layout of its sources change"
     return None
 
 
-def changes_more_than_docstrings(change: Change, _: Settings) -> str | None:
+def changes_more_than_docstrings(change: Change, _: MiningSettings) -> str | None:
     """Pass when the syntax tree of a source changes, docstrings ignored."""
     return "only docstrings of its sources change" if _is_code_unchanged(change, _list_sources(change)) else None
 
 
-def changes_test_code(change: Change, _: Settings) -> str | None:
+def changes_test_code(change: Change, _: MiningSettings) -> str | None:
     """Pass when the syntax tree of a test, or test data, changes: otherwise there is no FAIL_TO_PASS test."""
     tests = [file for file in change.files if any(map(is_protected, file.paths))]
     return "the code of the tests does not change" if _is_code_unchanged(change, tests) else None
 
 
-def keeps_tests(change: Change, _: Settings) -> str | None:
+def keeps_tests(change: Change, _: MiningSettings) -> str | None:
     """Pass when a test line is added or a skip removed, and not MAX_TESTS_LOST more tests are removed than added."""
     lines = [line for line in change.split.test.changed_lines if is_test_file(line.path)]
     tests = [line for line in lines if _TEST.match(line.text)]
@@ -136,7 +139,7 @@ def keeps_tests(change: Change, _: Settings) -> str | None:
     return None
 
 
-def patches_reproduce_merge(change: Change, _: Settings) -> str | None:
+def patches_reproduce_merge(change: Change, _: MiningSettings) -> str | None:
     """Pass when applying both patches to the base commit gives the merged tree, byte for byte."""
     return change.split.fault or None
 

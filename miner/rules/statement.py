@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from core.config import Settings
+from core.settings.mining import MiningSettings
 from miner.changes import Change
 from taskdb.records import Shape
 
@@ -22,15 +22,15 @@ _WORD = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]|[^\W\d_\u3040-\u3
 """Two letters or more; one character in scripts without spaces between words (Chinese, Japanese)."""
 
 
-def has_statement(change: Change, settings: Settings) -> str | None:
+def has_statement(change: Change, mining: MiningSettings) -> str | None:
     """Pass when the problem statement has `min_statement_words` words, markup and template text not counted."""
     statement = change.problem_statement
     if change.pull_request.shape is Shape.RELEASE and not statement:
         return "the changelog has no entry for this version"
     n = count_statement_words(statement)
-    if n >= settings.min_statement_words:
+    if n >= mining.min_statement_words:
         return None
-    return f"the problem statement has {n} words, {settings.min_statement_words} required: {statement[:60]!r}"
+    return f"the problem statement has {n} words, {mining.min_statement_words} required: {statement[:60]!r}"
 
 
 def count_statement_words(statement: str) -> int:

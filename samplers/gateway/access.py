@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from backends.llm.meter import TokenPrices
-from core.config import Settings
 from core.errors import UsageError
+from core.settings.models import LlmSettings, UpstreamSettings
 from taskdb.records.base import Part
 
 
@@ -33,22 +33,22 @@ class Upstream(Part):
     """Seconds before the second attempt; later pauses are longer."""
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
+    def from_settings(cls, upstream: UpstreamSettings, llm: LlmSettings) -> Self:
         """Return the upstream of the settings.
 
         Raises:
             UsageError: they name none.
         """
-        if settings.upstream is None:
+        if upstream.url is None:
             raise UsageError("there is no model server", advice="name it with --upstream URL")
         return cls(
-            url=settings.upstream,
-            dialect=settings.upstream_dialect,
-            key=settings.upstream_key.get_secret_value() if settings.upstream_key else "",
-            request_timeout=settings.request_timeout,
-            concurrency=settings.upstream_concurrency,
-            prices=TokenPrices.from_settings(settings),
-            token_ids=settings.token_ids,
+            url=upstream.url,
+            dialect=upstream.dialect,
+            key=upstream.key.get_secret_value() if upstream.key else "",
+            request_timeout=upstream.request_timeout,
+            concurrency=upstream.concurrency,
+            prices=TokenPrices.from_settings(llm),
+            token_ids=upstream.token_ids,
         )
 
     @property

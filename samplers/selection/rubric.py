@@ -78,9 +78,9 @@ class RubricJudge:
             self.model,
             [Message(role="user", text=prompt)],
             RubricAnswer,
-            meter=UsageMeter(TokenBudget.from_settings(self.settings)),
+            meter=UsageMeter(TokenBudget.from_settings(self.settings.budget)),
             check=lambda found: _find_problem(found, len(self.items), f"{conversation}\n{submission}"),
-            answers=AnswerCache(self.settings.store_dir / "answers"),
+            answers=AnswerCache(self.settings.storage.store_dir / "answers"),
         )
         if answer.value is None:
             return 1.0
@@ -90,7 +90,7 @@ class RubricJudge:
         """Return the conversation and the submission as far as they fit, the beginning and the end of each."""
         content = read_content(self.artifacts.get(candidate.trajectory.content))
         conversation = render_conversation(list_messages(content, content.leaves[-1]))
-        room = (self.settings.llm_context - self.settings.llm_answer_tokens) * CHARS_PER_TOKEN // 2
+        room = (self.settings.llm.context - self.settings.llm.answer_tokens) * CHARS_PER_TOKEN // 2
         submission = candidate.submission.decode(errors="replace")
         return _shorten(conversation, room), _shorten(submission, room // 4)
 

@@ -1,11 +1,11 @@
-"""Rules of rejection sampling. `RULES` is the complete policy for one trajectory, `Settings.select_...` its limits."""
+"""Rules of rejection sampling. `RULES` is the complete policy for one trajectory, `SelectionSettings` its limits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.config import Settings
+from core.settings.agents import SelectionSettings
 from taskdb.records import Kind
 
 PATCH_KINDS = frozenset(Kind) - {Kind.REVIEW}
@@ -23,33 +23,33 @@ class SelectionRule:
     metric: str
     """Key in `Trajectory.metrics`; `samplers.trajectories.measures.MEASURES` computes it."""
     setting: str
-    """Setting with the limit."""
+    """Field of the settings with the limit."""
     kinds: frozenset[Kind] | None = None
     """Kinds of tasks it applies to; None for all and for scenarios."""
 
-    def get_limit(self, settings: Settings) -> float:
+    def get_limit(self, selection: SelectionSettings) -> float:
         """Return the limit."""
-        return float(getattr(settings, self.setting))
+        return float(getattr(selection, self.setting))
 
 
 RULES: tuple[SelectionRule, ...] = (
-    SelectionRule(name="leak", metric="leaks", setting="select_leaks"),
-    SelectionRule(name="truncated", metric="truncated", setting="select_truncated"),
-    SelectionRule(name="empty_patch", metric="empty_patch", setting="select_empty_patch"),
-    SelectionRule(
-        name="test_only_patch", metric="test_only_patch", setting="select_test_only_patch", kinds=SOURCE_KINDS
-    ),
-    SelectionRule(name="format_errors", metric="format_errors", setting="select_format_errors"),
-    SelectionRule(name="tool_errors", metric="tool_errors", setting="select_tool_errors"),
-    SelectionRule(name="tool_errors", metric="tool_error_run", setting="select_tool_error_run"),
-    SelectionRule(name="repeats", metric="repeats", setting="select_repeats"),
-    SelectionRule(name="repeats", metric="repeat_run", setting="select_repeat_run"),
-    SelectionRule(name="loops", metric="loops", setting="select_loops"),
-    SelectionRule(name="repetition", metric="repetition", setting="select_repetition"),
+    SelectionRule(name="leak", metric="leaks", setting="leaks"),
+    SelectionRule(name="truncated", metric="truncated", setting="truncated"),
+    SelectionRule(name="empty_patch", metric="empty_patch", setting="empty_patch"),
+    SelectionRule(name="test_only_patch", metric="test_only_patch", setting="test_only_patch", kinds=SOURCE_KINDS),
+    SelectionRule(name="format_errors", metric="format_errors", setting="format_errors"),
+    SelectionRule(name="tool_errors", metric="tool_errors", setting="tool_errors"),
+    SelectionRule(name="tool_errors", metric="tool_error_run", setting="tool_error_run"),
+    SelectionRule(name="repeats", metric="repeats", setting="repeats"),
+    SelectionRule(name="repeats", metric="repeat_run", setting="repeat_run"),
+    SelectionRule(name="loops", metric="loops", setting="loops"),
+    SelectionRule(name="repetition", metric="repetition", setting="repetition"),
 )
 
 
-def list_broken_rules(metrics: Mapping[str, float], kind: Kind | None, settings: Settings) -> list[SelectionRule]:
+def list_broken_rules(
+    metrics: Mapping[str, float], kind: Kind | None, selection: SelectionSettings
+) -> list[SelectionRule]:
     """Return the rules that refuse a trajectory of a task of `kind`, None for a scenario, in their order."""
     rules = [rule for rule in RULES if rule.kinds is None or kind in rule.kinds]
-    return [rule for rule in rules if metrics.get(rule.metric, 0.0) > rule.get_limit(settings)]
+    return [rule for rule in rules if metrics.get(rule.metric, 0.0) > rule.get_limit(selection)]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from core.config import Settings
+from core.settings.agents import SelectionSettings
 from samplers.selection.normalisation import hash_submission
 from samplers.selection.rules import RULES, list_broken_rules
 from taskdb.records import Kind
@@ -83,7 +83,7 @@ RubricCheck = Callable[[SelectionCandidate], float]
 
 def select_trajectories(
     candidates: Sequence[SelectionCandidate],
-    settings: Settings,
+    selection: SelectionSettings,
     limits: SelectionLimits,
     check_rubric: RubricCheck | None = None,
 ) -> SelectionOutcome:
@@ -93,11 +93,11 @@ def select_trajectories(
     rollout.
     """
     main = [one for one in candidates if one.trajectory.role is TrajectoryRole.MAIN]
-    broken = {one.trajectory.id: _list_refusals(one, settings) for one in main}
+    broken = {one.trajectory.id: _list_refusals(one, selection) for one in main}
     kept = [one for one in main if not broken[one.trajectory.id]]
     if check_rubric is not None:
         for one in kept:
-            if (share := check_rubric(one)) > settings.select_rubric:
+            if (share := check_rubric(one)) > selection.rubric:
                 broken[one.trajectory.id].append(Refusal(rule=RUBRIC, value=share))
         kept = [one for one in kept if not broken[one.trajectory.id]]
     for name, keep in _list_set_rules(limits):
@@ -110,32 +110,32 @@ def select_trajectories(
     selected = {one.trajectory.parent for one in kept}
     for one in candidates:
         if one.trajectory.role is not TrajectoryRole.MAIN:
-            refusals[one.trajectory.id] = _refuse_other(one, settings, selected)
+            refusals[one.trajectory.id] = _refuse_other(one, selection, selected)
     return SelectionOutcome(refusals=refusals, counts=_count_effects(list(broken.values())))
 
 
-def hash_rules(settings: Settings, limits: SelectionLimits) -> str:
+def hash_rules(selection: SelectionSettings, limits: SelectionLimits) -> str:
     """Return the sha256 (hex) of all limits."""
-    names = [name for name in type(settings).model_fields if name.startswith("select_")]
-    values = {name: getattr(settings, name) for name in names}
+    fields = type(selection).model_fields
+    values: dict[str, object] = {field.alias or name: getattr(selection, name) for name, field in fields.items()}
     values |= {"per_task": limits.per_task, "mix": dict(limits.mix), "rubric": limits.rubric}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def _list_refusals(one: SelectionCandidate, settings: Settings) -> list[Refusal]:
+def _list_refusals(one: SelectionCandidate, selection: SelectionSettings) -> list[Refusal]:
     value = one.trajectory.value
     found = [Refusal(rule=UNSCORED)] if value is None else []
-    if value is not None and value < settings.select_min_value:
+    if value is not None and value < selection.min_value:
         found.append(Refusal(rule=REWARD, value=value))
     metrics = one.trajectory.metrics
-    rules = list_broken_rules(metrics, one.kind, settings)
+    rules = list_broken_rules(metrics, one.kind, selection)
     return found + [Refusal(rule=rule.name, value=metrics[rule.metric]) for rule in rules]
 
 
-def _refuse_other(one: SelectionCandidate, settings: Settings, selected: set[str]) -> Refusal | None:
+def _refuse_other(one: SelectionCandidate, selection: SelectionSettings, selected: set[str]) -> Refusal | None:
     if one.trajectory.parent not in selected:
         return Refusal(rule=ROLLOUT)
-    return next(iter(_list_refusals(one, settings)), None)
+    return next(iter(_list_refusals(one, selection)), None)
 
 
 def _list_set_rules(

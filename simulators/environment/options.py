@@ -12,14 +12,13 @@ from typing import Any
 
 from core.config import Settings
 from core.errors import UsageError
+from core.settings.group import list_given, replace_values
 from simulators.options import DEFAULT, SIMIA
 
 ANSWER_TOKENS = 500
 """Tokens of the agent's context that are kept free for its next answer."""
 RESERVE_TOKENS = 500
 """Tokens of the agent's context that are kept free for the next answer of the environment."""
-SETTINGS: Mapping[str, str] = {"temperature": "simulate_temperature", "draw": "simulate_draw"}
-"""Option -> setting, where it is not `episode_OPTION`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +75,10 @@ def resolve_options(profile: str, settings: Settings) -> EpisodeOptions:
     if profile not in PROFILES:
         raise UsageError(f"--profile: {profile} is unknown", advice=f"one of {', '.join(PROFILES)}")
     changes: dict[str, Any] = {}
+    simulation = settings.simulation
+    given = {**dict(settings.episode), "temperature": simulation.temperature, "draw": simulation.draw}
     for option in fields(EpisodeOptions):
-        value = getattr(settings, SETTINGS.get(option.name, f"episode_{option.name}"), None)
+        value = given.get(option.name)
         if value is not None:
             changes[option.name] = value == "on" if option.type == "bool" else value
     return replace(PROFILES[profile], **changes)
@@ -85,5 +86,6 @@ def resolve_options(profile: str, settings: Settings) -> EpisodeOptions:
 
 def apply_profile(profile: str, settings: Settings) -> Settings:
     """Return the settings with those of `GENERAL` that the user does not set."""
-    changes = {name: value for name, value in GENERAL[profile].items() if name not in settings.model_fields_set}
-    return settings.model_copy(update=changes)
+    given = list_given(settings)
+    changes = {name: value for name, value in GENERAL[profile].items() if name not in given}
+    return replace_values(settings, changes)

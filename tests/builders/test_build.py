@@ -137,7 +137,7 @@ def test_a_failed_dependency_layer_is_not_built_again_until_the_failure_is_clear
     assert second.result is not None
     assert first.result.seconds > 0.0
     assert (second.result.seconds, second.result.output) == (0.0, first.result.output)
-    layer_failures.clear_failures(services.settings.store_dir)
+    layer_failures.clear_failures(services.settings.storage.store_dir)
     again = layers.build_dependency_layer(plan, clone, services).result
     assert again is not None
     assert again.seconds > 0.0

@@ -67,7 +67,7 @@ def pad_review(review: str) -> str:
 def expect_padded(reviews: GradedTasks) -> dict[str, list[float]]:
     """Return the graded and the binary reward of padded reviews."""
     expected = {}
-    with Store.open(reviews.settings.db) as store:
+    with Store.open(reviews.settings.storage.db) as store:
         grader = TaskGrader(store, reviews.settings)
         for task in reviews.tasks:
             review = pad_review(reviews.gold[task])

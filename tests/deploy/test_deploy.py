@@ -17,11 +17,12 @@ import yaml
 from kubernetes.client import ApiClient
 
 from core.config import Settings
+from core.settings.group import list_settings
 from tests.docs.test_pages import collect_options
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "mergemill"
-VARIABLES = {f"MERGEMILL_{name.upper()}" for name in Settings.model_fields} | {
+VARIABLES = {f"MERGEMILL_{name.upper()}" for name in list_settings(Settings)} | {
     "MERGEMILL_LOG_FORMAT",
     "MERGEMILL_SERVE_TOKEN",
 }
@@ -70,7 +71,7 @@ def test_the_compose_file_is_valid_and_its_settings_exist() -> None:
     for service in own:
         names = set(service["environment"])
         assert names <= VARIABLES, names - VARIABLES
-        known = {name.removeprefix("MERGEMILL_").lower() for name in names} & set(Settings.model_fields)
+        known = {name.removeprefix("MERGEMILL_").lower() for name in names} & set(list_settings(Settings))
         Settings(**{name: service["environment"][f"MERGEMILL_{name.upper()}"] for name in known})
         options = {word for word in service["command"] if word.startswith("--")}
         assert options <= collect_options()

@@ -46,7 +46,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("image")
     services = make_services(folder)
     base, name = f"mergemill-test/deploy-base:{uuid.uuid4().hex}", f"mergemill-test/deploy:{uuid.uuid4().hex}"
-    files, env = collect_host_settings(services.settings)
+    files, env = collect_host_settings(services.settings.host)
     lines = [f"FROM {ensure_base('python', '3.11', services).name}", "USER root"]
     for number, (path, content) in enumerate(files.items()):
         (folder / str(number)).write_bytes(content)

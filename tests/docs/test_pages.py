@@ -16,6 +16,7 @@ import pytest
 import typer
 
 from core.config import Settings
+from core.settings.group import list_settings
 from mergemill.cli import app
 from mergemill.cli.lazy_group import iterate_commands
 from tests.docs.test_examples import PAGES, ROOT, name_page
@@ -173,7 +174,7 @@ def test_every_option_on_a_page_is_there(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_page)
 def test_every_default_in_a_table_of_a_page_is_the_programs(page: Path) -> None:
     """In tables with a column `default`, the row of an option has the default of the setting of that name."""
-    fields = {"--" + name.removesuffix("_dir").replace("_", "-"): one for name, one in Settings.model_fields.items()}
+    fields = {"--" + name.removesuffix("_dir").replace("_", "-"): one for name, one in list_settings(Settings).items()}
     wrong = []
     header: list[str] = []
     for line in page.read_text().splitlines():

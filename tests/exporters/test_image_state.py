@@ -213,7 +213,7 @@ def test_a_state_is_the_same_in_every_container_and_read_once(tmp_path: Path) ->
     task = certify_image(make_task_with_image(services, tmp_path), services)
     first = read_image_state(task, services)
     assert first is not None
-    (kept,) = (services.settings.store_dir / "image-states").iterdir()
+    (kept,) = (services.settings.storage.store_dir / "image-states").iterdir()
     kept.unlink()
     kept.parent.rmdir()
     kept.parent.write_text("a folder cannot be made here")

@@ -198,7 +198,7 @@ def store_scores(folder: Path, *, per_kind: int = 2) -> list[KnownSubmission]:
     """Store the real score of every submission that a measurement makes; return them."""
     settings = Settings(db=make_url(folder), store=folder / "mergemill-store")
     services, found = make_services(settings, engine=False), {}
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         for task, _, _ in list(queries.iter_tasks(store, queries.TaskFilters())):
             for kind, collect in COLLECTORS.items():
                 for one in collect(task, services, store, per_kind):

@@ -41,8 +41,10 @@ class MinerHarness:
         return Services(
             settings=settings,
             sandbox=cast("Sandbox", None),  # the miner runs nothing
-            clones=CloneStore(settings.store_dir / "clones", settings.clones, attempts=2, first_wait=0.01),
-            artifacts=Artifacts(settings.store_dir / "artifacts"),
+            clones=CloneStore(
+                settings.storage.store_dir / "clones", settings.source.clones, attempts=2, first_wait=0.01
+            ),
+            artifacts=Artifacts(settings.storage.store_dir / "artifacts"),
         )
 
     def mine(self, source: str, **options: object) -> list[MinedChange]:

@@ -160,9 +160,9 @@ def test_an_error_in_a_list_is_reported_with_its_line(name: str, content: str, m
 def test_a_missing_list_is_reported_with_the_existing_ones(tmp_path: Path) -> None:
     for word in ("nowhere", str(tmp_path), str(tmp_path / "nothing.txt")):
         with pytest.raises(InputError):
-            load_benchmarks(Settings(benchmarks=(word,)))
+            load_benchmarks(Settings(benchmarks=(word,)).mining.benchmarks)
     with pytest.raises(InputError) as error:
-        load_benchmarks(Settings(benchmarks=("nowhere",)))
+        load_benchmarks(Settings(benchmarks=("nowhere",)).mining.benchmarks)
     assert "swe-bench" in str(error.value.advice)
 
 
@@ -171,6 +171,6 @@ def test_lists_of_names_are_part_of_the_program() -> None:
         found = list(read_rows(file))
         assert len({entry.repo for entry in found}) == len(found) > 0
         assert all(entry.number is None and entry.sketch is None and not entry.commit for entry in found)
-    named = load_benchmarks(Settings(benchmarks=("swe-bench",)))
+    named = load_benchmarks(Settings(benchmarks=("swe-bench",)).mining.benchmarks)
     assert named.find_by_name("Django/django", 1, "")
     assert not named.find_by_name("acme/widget", 1, "")

@@ -68,7 +68,7 @@ def test_a_statement_is_the_same_with_another_layout() -> None:
 def test_the_similarity_limit_is_a_setting(most: float, expected: bool) -> None:
     settings = Settings(max_patch_similarity=most)
     other = diff("pkg/core.py", *LINES[1:], "+    total = 1")  # 7 of 9
-    text = build_sketch(PATCH, "", "").describe_similarity(build_sketch(other, "", ""), settings)
+    text = build_sketch(PATCH, "", "").describe_similarity(build_sketch(other, "", ""), settings.mining)
     assert (text is not None) is expected
     if text:
         assert text == "its patch has a similarity of 0.78 to that"
@@ -76,7 +76,7 @@ def test_the_similarity_limit_is_a_setting(most: float, expected: bool) -> None:
 
 def test_exact_copies_are_allowed_where_the_setting_is_one() -> None:
     made = build_sketch(PATCH, "", "")
-    assert made.describe_similarity(made, Settings(max_patch_similarity=1)) is None
+    assert made.describe_similarity(made, Settings(max_patch_similarity=1).mining) is None
 
 
 def test_similar_patches_share_keys_and_others_do_not() -> None:

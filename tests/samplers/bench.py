@@ -129,7 +129,7 @@ class AgentBench:
 def open_bench(folder: Path, name: str) -> AgentBench:
     """Open the bench of a certified task in a folder's database."""
     settings = Settings(db=f"sqlite:///{folder}/mergemill.db", store=folder / "mergemill-store")
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         rows = queries.list_tasks(store, TaskFilters(status="certified"), columns=["id", "name"])
         (task,) = store.get_many(Task, [row["id"] for row in rows if row["name"] == name]).values()
     return _make_bench(task, make_usual_services(settings, engine=True))

@@ -271,7 +271,7 @@ def test_mistakes_get_one_line_and_an_exit_code(tasks: Path) -> None:
         right = sample(tasks, model, "--scaffold", "react", "--only", BUGFIX, MERGEMILL_UPSTREAM_KEY="right")
     assert right.exit_code == 0, right.stderr
     assert "right" not in right.stdout
-    assert Settings().upstream_key is None
+    assert Settings().upstream.key is None
 
 
 def test_a_task_that_is_not_certified_is_refused_unless_wanted(tasks: Path) -> None:

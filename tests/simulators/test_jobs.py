@@ -100,12 +100,12 @@ def test_a_seed_cannot_close_the_mark_around_it(seeds: list[Seed]) -> None:
 
 def test_settings_take_the_place_of_the_profiles_values() -> None:
     settings = Settings.model_validate({"simulate_failures": 0.5, "simulate_scenarios": "on", "workers": 3})
-    options = resolve_options(SIMIA, settings)
+    options = resolve_options(SIMIA, settings.simulation)
     assert (options.failures, options.scenarios, options.seen_ids, options.think) == (0.5, True, False, "text")
     applied = apply_profile(SIMIA, settings)
-    assert (applied.workers, applied.llm_answer_tokens, applied.llm_timeout) == (3, 60_000, 500)
+    assert (applied.cluster.workers, applied.llm.answer_tokens, applied.llm.timeout) == (3, 60_000, 500)
     off = Settings.model_validate({"simulate_seen_ids": "off", "simulate_benchmarks": "a.json, b.json"})
-    options = resolve_options(DEFAULT, off)
+    options = resolve_options(DEFAULT, off.simulation)
     assert (options.seen_ids, options.scenarios, options.benchmarks) == (False, True, ("a.json", "b.json"))
     with pytest.raises(UsageError, match="--profile: frob is unknown"):
-        resolve_options("frob", settings)
+        resolve_options("frob", settings.simulation)

@@ -335,8 +335,8 @@ def test_other_file_systems_get_a_temporary_file_that_is_moved(tmp_path: Path) -
 )
 def test_a_folder_needs_no_fsspec(setting: str | None, place: Path | str) -> None:
     settings = Settings(store=Path("store"), artifacts=setting)
-    assert settings.artifact_place == place
-    assert type(open_artifacts(settings)) is (Artifacts if isinstance(place, Path) else SharedArtifacts)
+    assert settings.storage.artifact_place == place
+    assert type(open_artifacts(settings.storage)) is (Artifacts if isinstance(place, Path) else SharedArtifacts)
 
 
 def test_fsspec_is_loaded_for_urls_alone() -> None:
@@ -354,6 +354,6 @@ def test_fsspec_is_loaded_for_urls_alone() -> None:
 )
 def test_a_url_that_cannot_be_is_refused_without_its_password(url: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(MergemillError, match=problem) as caught:
-        open_artifacts(build_settings({"artifacts": url}))
+        open_artifacts(build_settings({"artifacts": url}).storage)
     assert "very-private" not in caught.value.format_line()
     assert not isinstance(caught.value, MachineError | Transient)

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.settings.group import replace_values
 from exporters.formats.swebench import build_row
 from exporters.item import ExportItem
 from exporters.verifier_files import PATCH_PATH, REWARD_PATH, build_verifier_files
@@ -212,7 +213,7 @@ FLOODED_SECONDS = 15
 def limit_container(graded_task: GradedTask, **limits: float) -> GradedTask:
     """Return the task with other limits for its containers."""
     services = graded_task.services
-    settings = services.settings.model_copy(update=limits)
+    settings = replace_values(services.settings, limits)
     return replace(graded_task, services=replace(services, settings=settings))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from backends.git import list_patch_paths
 from backends.services import Services
+from core.settings.group import replace_values
 from taskdb.records import Task
 from tests.verifiers.shop import SHOP, open_shop_task
 from verifiers import inspect
@@ -24,7 +25,7 @@ class InspectedTask:
     def with_fault(self, *names: str, **fault: Any) -> Inspection:
         """Inspect the task with changed fields, and only the probes of these names."""
         probes = [probe for probe in PROBES if probe.name in names]
-        settings = self.services.settings.model_copy(update={"strength_runs": 0})
+        settings = replace_values(self.services.settings, {"strength_runs": 0})
         return inspect(self.task.model_copy(update=fault), replace(self.services, settings=settings), probes=probes)
 
 

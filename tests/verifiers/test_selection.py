@@ -93,7 +93,17 @@ def test_the_whole_suite_runs_first_where_the_budget_allows_it(
     base = repo.commit("Start", FILES)
     candidate, environment = make_repository(repo, base, source, test_seconds)
     settings = Settings(budget_seconds=100, test_timeout=100, repeats=3)
-    assert select_eval_files(candidate, environment, settings, GitRepository(repo.path), candidate.test_files) == files
+    assert (
+        select_eval_files(
+            candidate,
+            environment,
+            settings.verify,
+            settings.budget,
+            tree=GitRepository(repo.path),
+            test_files=candidate.test_files,
+        )
+        == files
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,7 +112,7 @@ def test_the_whole_suite_runs_first_where_the_budget_allows_it(
 def test_a_suite_is_long_where_each_run_of_it_would_cost_much(test_seconds: float, budget: float, long: bool) -> None:
     settings = Settings(whole_suite_seconds=30, budget_seconds=budget, repeats=3)
     environment = cast("Environment", SimpleNamespace(test_seconds=test_seconds))
-    assert is_long(environment, settings) == long
+    assert is_long(environment, settings.verify, settings.budget) == long
 
 
 def test_files_that_matter_are_found_by_results_imports_folders_and_the_test_patch(tmp_path: Path) -> None:
@@ -153,7 +163,17 @@ def test_files_of_a_published_task_without_tests_are_not_run(
     )
     candidate, environment = make_repository(repo, base, "instances:x.jsonl", 5)
     candidate = candidate.model_copy(update={"language": "javascript", "test_files": touched})
-    assert select_eval_files(candidate, environment, Settings(), GitRepository(repo.path), candidate.test_files) == run
+    assert (
+        select_eval_files(
+            candidate,
+            environment,
+            Settings().verify,
+            Settings().budget,
+            tree=GitRepository(repo.path),
+            test_files=candidate.test_files,
+        )
+        == run
+    )
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> SeededDatabase:
 @pytest.fixture(scope="session")
 def make_client(seeded: SeededDatabase) -> Iterator[ClientFactory]:
     """Function that returns a client of a server with a host and a token."""
-    with Store.open(seeded.settings.db, create=False) as store:
+    with Store.open(seeded.settings.storage.db, create=False) as store:
 
         def make(host: str = "127.0.0.1", token: str | None = TOKEN, base_url: str = HOST) -> TestClient:
             application = make_application(store, seeded.settings, make_access_rules(host, token))

@@ -174,9 +174,9 @@ def make_texts(number: int) -> ForeignTexts:
 def seed_database(folder: Path, n_tasks: int = 60) -> SeededDatabase:
     """Fill a database in a folder, with its store, and return what is in it."""
     settings = Settings(db=f"sqlite:///{folder}/mergemill.db", store=folder / "mergemill-store")
-    artifacts = Artifacts(settings.store_dir / "artifacts")
+    artifacts = Artifacts(settings.storage.store_dir / "artifacts")
     kinds = (Kind.BUGFIX, Kind.FEATURE, Kind.BUGFIX, Kind.PERFORMANCE, Kind.REVIEW)
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         for number in range(1, n_tasks + 1):
             kind = kinds[number % len(kinds)]
             certified = number % 6 != 0
@@ -185,8 +185,8 @@ def seed_database(folder: Path, n_tasks: int = 60) -> SeededDatabase:
             add_rejected_change(store, artifacts, number, stage, reason, detail)
     texts = make_texts(5)
     task = f"{texts.name}.bugfix"
-    add_rollout(settings.store_dir / "rollouts", "r-1", task)
-    add_run(settings.store_dir / "runs")
+    add_rollout(settings.storage.store_dir / "rollouts", "r-1", task)
+    add_run(settings.storage.store_dir / "runs")
     return SeededDatabase(settings, task, texts.name, "ada__greet-1003", "r-1", artifacts.put(LOG.encode()))
 
 

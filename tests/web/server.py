@@ -15,7 +15,17 @@ from tests.web.seed import SeededDatabase
 def run_server(seeded: SeededDatabase, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
     """Run a server; yield the process, its address and the lines that it printed before."""
     settings = seeded.settings
-    command = ["mergemill", "serve", "--db", settings.db, "--store", str(settings.store), "--port", "0", *options]
+    command = [
+        "mergemill",
+        "serve",
+        "--db",
+        settings.storage.db,
+        "--store",
+        str(settings.storage.store),
+        "--port",
+        "0",
+        *options,
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=make_command_environment()) as process:
         assert process.stderr is not None
         lines = []

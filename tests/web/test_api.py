@@ -25,7 +25,7 @@ def test_tasks_are_listed_in_pages(client: TestClient, seeded: SeededDatabase) -
         after = page.json()["next"]
         if after is None:
             break
-    with Store.open(seeded.settings.db) as store:
+    with Store.open(seeded.settings.storage.db) as store:
         assert names == [row["name"] for row in queries.list_tasks(store, TaskFilters(kind="bugfix"))]
 
 
@@ -84,7 +84,7 @@ def test_a_prompt_has_what_an_agent_may_know_and_no_more(client: TestClient, see
 def test_a_simulated_task_has_no_prompt(
     client: TestClient, seeded: SeededDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Store.open(seeded.settings.db) as store:
+    with Store.open(seeded.settings.storage.db) as store:
         task = queries.resolve_task(store, seeded.task)
     played = task.model_copy(update={"name": "ada__greet-1.simulated", "environment": "simulated", "plan": None})
     monkeypatch.setattr(queries, "resolve_task", lambda *_: played)

@@ -117,7 +117,7 @@ NAMELESS = """() => [...document.querySelectorAll('a, button, input:not([type=hi
 
 
 def test_the_page_of_runs_is_kept_up_to_date(browser: Browser, address: str, seeded: SeededDatabase) -> None:
-    (path,) = (seeded.settings.store_dir / "runs").glob("*.json")
+    (path,) = (seeded.settings.storage.store_dir / "runs").glob("*.json")
     before = path.read_text()
     try:
         with watch_page(browser, address) as watched:

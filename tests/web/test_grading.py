@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 import verifiers
 from backends.services import Services
 from core.errors import Transient
+from core.settings.group import replace_values
 from mergemill.grading.grading import TaskGrader, make_unscored
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
@@ -132,8 +133,8 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> GradedTasks:
 @pytest.fixture
 def server(reviews: GradedTasks, tmp_path: Path) -> Iterator[TestClient]:
     """A server of reviews with two workers and 250 places, whose database has no scores yet."""
-    settings = reviews.settings.model_copy(update={"workers": 2})
-    with Store.open(settings.db) as store:
+    settings = replace_values(reviews.settings, {"workers": 2})
+    with Store.open(settings.storage.db) as store:
         with store.write_transaction() as connection:
             connection.exec_driver_sql("DELETE FROM score")
         application = make_application(store, settings, make_access_rules("127.0.0.1", TOKEN), queue_limit=250)

@@ -12,6 +12,7 @@ import pytest
 from mergemill_client import Grader
 
 from backends.sandbox.container_names import make_container_name
+from core.settings.group import replace_values
 from tests.graded_tasks import BUGFIX, GradedTasks, make_bugfix
 from tests.grading_server import TOKEN, serve_gradings
 
@@ -35,7 +36,7 @@ def test_200_gradings_at_once_keep_their_verdicts(fixes: GradedTasks) -> None:
     submissions = [
         {"task": BUGFIX, "patch": (gold if number % 2 else "") + write_note(number)} for number in range(200)
     ]
-    with serve_gradings(fixes.settings.model_copy(update={"workers": 4})) as url:
+    with serve_gradings(replace_values(fixes.settings, {"workers": 4})) as url:
         grader = Grader(url, TOKEN, concurrency=200)
         values = {number: score.value for number, score in grader.grade_many(submissions)}
         status = grader.get_status()
@@ -72,7 +73,7 @@ def remove_containers() -> Iterator[list[str]]:
 
 def test_a_container_that_is_lost_during_its_grading_is_no_zero(fixes: GradedTasks) -> None:
     submissions = [{"task": BUGFIX, "patch": fixes.gold[BUGFIX] + write_note(1000 + number)} for number in range(6)]
-    with serve_gradings(fixes.settings.model_copy(update={"workers": 2})) as url:
+    with serve_gradings(replace_values(fixes.settings, {"workers": 2})) as url:
         grader = Grader(url, TOKEN)
         with remove_containers() as removed:
             lost = [score for _, score in grader.grade_many(submissions)]

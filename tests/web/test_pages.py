@@ -38,7 +38,7 @@ def test_the_overview_shows_counts_reasons_tasks_and_the_run(client: TestClient)
 
 def test_the_list_shows_facets_with_counts_and_links_that_add_them(client: TestClient, seeded: SeededDatabase) -> None:
     page = client.get("/tasks").text
-    with Store.open(seeded.settings.db) as store:
+    with Store.open(seeded.settings.storage.db) as store:
         n_go = len(queries.list_tasks(store, TaskFilters(language="go")))
     link = re.search(r'<a href="(/tasks\?language=go)".*?<span class="n">(\d+)</span>', page)
     assert link is not None
@@ -77,7 +77,7 @@ def test_pages_of_the_list_contain_each_task_once(client: TestClient, seeded: Se
         names += re.findall(r'<th scope="row" data-label="Task"><a href="/tasks/([^"]+)"', page)
         following = re.search(r'rel="next" href="([^"]+)"', page)
         address = unescape(following[1]) if following else None
-    with Store.open(seeded.settings.db) as store:
+    with Store.open(seeded.settings.storage.db) as store:
         assert names == [row["name"] for row in queries.list_tasks(store, TaskFilters())]
 
 
@@ -109,7 +109,7 @@ def test_a_task_shows_statement_patches_tests_environment_and_scores(
 
 
 def test_a_task_is_found_by_name_and_id(client: TestClient, seeded: SeededDatabase) -> None:
-    with Store.open(seeded.settings.db) as store:
+    with Store.open(seeded.settings.storage.db) as store:
         key = queries.resolve_task(store, seeded.task).id
     assert client.get(f"/tasks/{key[:16]}").text == client.get(f"/tasks/{seeded.task}").text
 
@@ -186,7 +186,7 @@ def test_pages_answer_head_requests(client: TestClient) -> None:
 def test_an_empty_database_has_all_pages(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("empty")
     settings = Settings(db=f"sqlite:///{folder}/m.db", store=folder / "store")
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         application = make_application(store, settings, make_access_rules("127.0.0.1", None))
         empty = TestClient(application, base_url="http://localhost")
         for path in ("/", "/tasks", "/funnel", "/changes", "/runs"):
@@ -203,9 +203,9 @@ def test_facets_count_what_was_found(client: TestClient) -> None:
 
 def test_a_task_shows_that_a_model_wrote_its_tests(tmp_path: Path) -> None:
     settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         names = {
-            origin: add_change(store, open_artifacts(settings), number, make_texts(number), tests=origin)
+            origin: add_change(store, open_artifacts(settings.storage), number, make_texts(number), tests=origin)
             for number, origin in enumerate(TestOrigin)
         }
         application = make_application(store, settings, make_access_rules("127.0.0.1", None))

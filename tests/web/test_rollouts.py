@@ -23,7 +23,7 @@ HOST = "127.0.0.1"
 def client(tmp_path: Path) -> Iterator[TestClient]:
     make_database(tmp_path)
     settings = Settings(db=make_url(tmp_path))
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(settings.storage.db, create=False) as store:
         yield TestClient(make_application(store, settings, make_access_rules(HOST, None)), base_url=f"http://{HOST}")
 
 

@@ -49,7 +49,7 @@ def test_a_port_in_use_is_one_line(seeded: SeededDatabase, tmp_path: Path) -> No
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        done = run_mergemill("serve", "--db", seeded.settings.db, "--port", port, cwd=tmp_path)
+        done = run_mergemill("serve", "--db", seeded.settings.storage.db, "--port", port, cwd=tmp_path)
     assert done.exit_code == 4
     assert done.stderr.count("\n") == 1
     assert f"port {port}" in done.stderr
@@ -68,6 +68,6 @@ def test_a_port_in_use_is_one_line(seeded: SeededDatabase, tmp_path: Path) -> No
 def test_a_mistake_is_one_line(
     seeded: SeededDatabase, tmp_path: Path, options: tuple[str, ...], exit_code: int
 ) -> None:
-    done = run_mergemill("serve", "--db", seeded.settings.db, "--port", "0", *options, cwd=tmp_path)
+    done = run_mergemill("serve", "--db", seeded.settings.storage.db, "--port", "0", *options, cwd=tmp_path)
     assert done.exit_code == exit_code
     assert done.stderr.count("\n") == 1

@@ -10,6 +10,7 @@ import pytest
 from backends.llm.client import ChatModel
 from core.config import Settings
 from core.errors import Transient
+from core.settings.machine import HostSettings
 from tests.backends.llm.server import ModelServer, ScriptedAnswer, ScriptedFailure, run_model_server
 from tests.worlds.programs import TASK, make_scenario
 from worlds.users import STOP_MARK, ModelUser, make_scripted_user
@@ -25,7 +26,13 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def make_user(server: ModelServer) -> Iterator[MakeUser]:
-    with closing(ChatModel(Settings(llm=server.url, model="scripted"), first_pause=0.01)) as model:
+    with closing(
+        ChatModel(
+            Settings(llm=server.url, model="scripted").llm,
+            HostSettings(),
+            first_pause=0.01,
+        )
+    ) as model:
         yield lambda: ModelUser(model, TASK)
 
 

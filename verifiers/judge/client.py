@@ -15,6 +15,7 @@ from backends.llm.base import ContextLengthError, LanguageModel, Message
 from backends.llm.meter import TokenBudget, UsageMeter
 from backends.llm.structured import StructuredAnswer, request_structured
 from core.config import Settings
+from core.settings.models import JudgeSettings, LlmSettings
 from taskdb.artifacts import Artifacts
 from verifiers.judge.truncation import MIN_CHARS, compute_char_budget
 
@@ -26,7 +27,8 @@ class JudgeClient:
     """All requests for one case, under one budget of tokens, money and time."""
 
     model: LanguageModel
-    settings: Settings
+    llm: LlmSettings
+    judge: JudgeSettings
     artifacts: Artifacts
     answers: AnswerCache
     meter: UsageMeter
@@ -38,11 +40,12 @@ class JudgeClient:
         """Start a budget with the limits of the settings."""
         return cls(
             model=model,
-            settings=settings,
+            llm=settings.llm,
+            judge=settings.judge,
             artifacts=artifacts,
-            answers=AnswerCache(settings.store_dir / "answers"),
-            meter=UsageMeter(TokenBudget.from_settings(settings)),
-            deadline=time.monotonic() + settings.budget_seconds,
+            answers=AnswerCache(settings.storage.store_dir / "answers"),
+            meter=UsageMeter(TokenBudget.from_settings(settings.budget)),
+            deadline=time.monotonic() + settings.budget.seconds,
         )
 
     def query(
@@ -67,7 +70,7 @@ class JudgeClient:
         Raises:
             ContextLengthError: the endpoint rejects even the shortest prompt.
         """
-        room = compute_char_budget(self.settings.llm_context, self.settings.llm_answer_tokens)
+        room = compute_char_budget(self.llm.context, self.llm.answer_tokens)
         model = self.model.get_model(name) if name else self.model
         while True:
             try:

@@ -76,7 +76,7 @@ class _WrittenTestsVerifier:
             client=JudgeClient.from_settings(model, settings, self.services.artifacts),
         )
         objection = Objection(reason=WritingReason.NO_ANSWER, detail="no attempt")
-        for attempt in range(1, settings.write_attempts + 1):
+        for attempt in range(1, settings.verify.write_attempts + 1):
             answer = writer.write()
             if isinstance(answer, Objection):
                 return objection if attempt > 1 else answer
@@ -130,7 +130,7 @@ class _WrittenTestsVerifier:
         if objection := _find_unreliable(verifier):
             return objection
         tried = self._try_edits(result, tests)
-        if objection := _judge_edits(tried, self.services.settings.write_min_detected):
+        if objection := _judge_edits(tried, self.services.settings.verify.write_min_detected):
             return objection
         faults, variants = _split_edits(tried)
         written = WrittenTests(

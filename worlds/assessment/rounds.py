@@ -13,11 +13,11 @@ from pydantic import BaseModel, Field
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
+from core.settings.worlds import WorldsSettings
 from worlds.assessment.differences import describe_difference
 from worlds.definitions import State, WorldDefinition, WorldTool
 from worlds.documentation import split_documentation
 from worlds.model_requests import PROMPTS, ModelRole, Question, RoleModels, make_reader, write_json
-from worlds.options import MakingOptions
 from worlds.program.excerpts import get_class_source, get_tool_source
 from worlds.reasons import Reason
 from worlds.server.service import CallResult, Episode, ServedWorld
@@ -168,7 +168,7 @@ class WorldAssessor:
 
     world: ServedWorld
     models: RoleModels
-    options: MakingOptions
+    options: WorldsSettings
     meter: UsageMeter
 
     def assess(self) -> WorldAssessment:

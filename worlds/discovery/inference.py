@@ -8,10 +8,10 @@ from pydantic import BaseModel, Field
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
+from core.settings.worlds import WorldsSettings
 from worlds.discovery.seed_tasks import SeedTask
 from worlds.discovery.themes import ThemeDraft
 from worlds.model_requests import PROMPTS, ModelRole, Question, RoleModels, StepFailedError, make_reader
-from worlds.options import MakingOptions
 from worlds.reasons import Reason
 
 FILTER_PROMPT = "seed-filter-1"
@@ -36,7 +36,7 @@ class InferredTheme(BaseModel):
     modelability: int = Field(ge=1, le=10)
 
 
-def infer_theme(task: SeedTask, models: RoleModels, options: MakingOptions, meter: UsageMeter) -> ThemeDraft:
+def infer_theme(task: SeedTask, models: RoleModels, options: WorldsSettings, meter: UsageMeter) -> ThemeDraft:
     """Return the environment that a task lives in.
 
     Raises:

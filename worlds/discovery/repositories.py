@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
+from core.settings.worlds import WorldsSettings
 from worlds.discovery.rules import find_broken_rule
 from worlds.discovery.seed_tasks import SeedTask
 from worlds.model_requests import PROMPTS, ModelRole, Question, RoleModels, StepFailedError, make_reader
-from worlds.options import MakingOptions
 from worlds.reasons import Reason
 
 PROMPT = "repository-task-1"
@@ -46,7 +46,7 @@ class RepositoryTask(BaseModel):
     task: str
 
 
-def infer_seed_task(about: RepositoryText, models: RoleModels, options: MakingOptions, meter: UsageMeter) -> SeedTask:
+def infer_seed_task(about: RepositoryText, models: RoleModels, options: WorldsSettings, meter: UsageMeter) -> SeedTask:
     """Return a seed task in the domain of a repository's software, under the repository's licence.
 
     Raises:

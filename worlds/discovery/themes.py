@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from core.settings.worlds import WorldsSettings
 from worlds.discovery.seed_tasks import SeedTask
-from worlds.options import MakingOptions
 from worlds.reasons import Reason
 
 
@@ -48,7 +48,7 @@ Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 
 def choose_themes(
-    themes: Sequence[ThemeDraft], options: MakingOptions, embed: Embed
+    themes: Sequence[ThemeDraft], options: WorldsSettings, embed: Embed
 ) -> tuple[list[ThemeDraft], list[RejectedTheme]]:
     """Return the chosen themes and the others, each with the reason.
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from backends.llm.base import Message
 from backends.llm.meter import UsageMeter
+from core.settings.worlds import WorldsSettings
 from worlds.definitions import Call, ScenarioDefinition, WorldDefinition
 from worlds.model_requests import ModelRole, RoleModels
-from worlds.options import MakingOptions
 from worlds.rewards import Scorer
 from worlds.scenario_agent import PROMPT_VERSIONS, MadeCall, ScenarioAgent
 from worlds.scenario_run import InteractionMode, ScenarioRun
@@ -57,7 +57,7 @@ class ScenarioSolver:
     world: WorldDefinition
     server: WorldServer
     models: RoleModels
-    options: MakingOptions
+    options: WorldsSettings
     meter: UsageMeter
     scorer: Scorer = field(default_factory=Scorer)
 

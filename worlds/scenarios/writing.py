@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import UnusableAnswerError, build_response_schema
+from core.settings.worlds import WorldsSettings
 from guest.world.modules import ALLOWED_MODULES
 from guest.world.reasons import CheckOutcome
 from worlds.assessment.rounds import render_tools
@@ -27,7 +28,6 @@ from worlds.model_requests import (
     read_code,
     write_json,
 )
-from worlds.options import MakingOptions
 from worlds.program.analysis import analyse_program
 from worlds.program.excerpts import get_class_source
 from worlds.program.rules import find_violations
@@ -76,7 +76,7 @@ class ScenarioWriter:
     world: WorldDefinition
     state: State
     models: RoleModels
-    options: MakingOptions
+    options: WorldsSettings
     meter: UsageMeter
     run_check: RunCheck
 

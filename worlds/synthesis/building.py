@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
+from core.settings.worlds import WorldsSettings
 from guest.world.modules import ALLOWED_MODULES
 from worlds.definitions import State, WorldDefinition
 from worlds.discovery.themes import ThemeDraft
@@ -26,7 +27,6 @@ from worlds.model_requests import (
     read_code,
     write_json,
 )
-from worlds.options import MakingOptions
 from worlds.program.analysis import analyse_program
 from worlds.reasons import Reason
 from worlds.states import make_state_question
@@ -59,7 +59,7 @@ class WorldBuilder:
     name: str
     theme: ThemeDraft
     models: RoleModels
-    options: MakingOptions
+    options: WorldsSettings
     meter: UsageMeter
 
     def build(self) -> WorldDefinition:

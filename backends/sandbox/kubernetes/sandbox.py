@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from backends.sandbox.base import ContainerSession
     from backends.sandbox.images import ImageStore
     from backends.sandbox.volumes import VolumeStore
-    from core.config import Settings
+    from core.settings.machine import SandboxSettings
 
 LEFT_SECONDS = 600
 """Seconds after the deadline of a pod from which it is removed, whoever created it."""
@@ -281,7 +281,7 @@ def is_left(pod: Mapping[str, Any]) -> bool:
     return age > deadline + LEFT_SECONDS
 
 
-def create_sandbox(settings: Settings, record_use: Callable[[str], None]) -> KubernetesSandbox:
+def create_sandbox(sandbox: SandboxSettings, record_use: Callable[[str], None]) -> KubernetesSandbox:
     """Create the sandbox of `--sandbox kubernetes`.
 
     Raises:
@@ -289,17 +289,17 @@ def create_sandbox(settings: Settings, record_use: Callable[[str], None]) -> Kub
         UsageError: a setting names what does not exist.
         InputError: the kubeconfig cannot be used.
     """
-    registry = parse_registry(settings.kubernetes_registry) if settings.kubernetes_registry else None
-    api = ClusterApi(settings.kubernetes_context, settings.kubernetes_namespace)
+    registry = parse_registry(sandbox.kubernetes.registry) if sandbox.kubernetes.registry else None
+    api = ClusterApi(sandbox.kubernetes.context, sandbox.kubernetes.namespace)
     pods = PodSettings(
-        node_selector=dict(label.split("=", 1) for label in settings.kubernetes_nodes),
-        runtime_class=settings.kubernetes_runtime_class,
-        pull_secret=settings.kubernetes_pull_secret,
+        node_selector=dict(label.split("=", 1) for label in sandbox.kubernetes.nodes),
+        runtime_class=sandbox.kubernetes.runtime_class,
+        pull_secret=sandbox.kubernetes.pull_secret,
     )
     return KubernetesSandbox(
         api,
         ClusterImageStore(registry, f"Kubernetes {api.version}", record_use),
         pods,
-        helper_image=settings.kubernetes_helper_image,
-        pending_seconds=settings.kubernetes_pending_seconds,
+        helper_image=sandbox.kubernetes.helper_image,
+        pending_seconds=sandbox.kubernetes.pending_seconds,
     )

@@ -12,6 +12,7 @@ from backends.cluster.local import LocalCluster
 from backends.services import Services
 from core.config import Settings
 from core.errors import CancelledRunError, MachineError, MergemillError, Transient
+from core.settings.machine import ClusterSettings
 from mergemill.agents.sampling.progress import SamplingProgress
 from mergemill.agents.sampling.queue import RolloutQueue
 from mergemill.agents.sampling.request import PendingRollout
@@ -64,9 +65,9 @@ def run_to_end(run_one: RunOne, pending: PendingRollout) -> RolloutEnded:
         return RolloutEnded(pending, error)
 
 
-def open_threads(settings: Settings, services: Services) -> LocalCluster:
+def open_threads(cluster: ClusterSettings, services: Services) -> LocalCluster:
     """Return threads of this machine for rollouts; none is begun ahead of the results that show an outage."""
-    return LocalCluster(workers=settings.workers, records_per_worker=1, stop=lambda _: services.sandbox.stop())
+    return LocalCluster(workers=cluster.workers, records_per_worker=1, stop=lambda _: services.sandbox.stop())
 
 
 def run_on_nodes(
@@ -157,7 +158,7 @@ class RolloutDriver:
         """
         settings = self.settings
         while pending := self._read_pending():
-            queue = RolloutQueue(pending, retries=settings.rollout_retries, workers=settings.workers)
+            queue = RolloutQueue(pending, retries=settings.rollout.retries, workers=settings.cluster.workers)
             while queue.has_more:  # what is to be tried again comes after all others
                 self._run_queue(queue)
             if queue.is_outage:

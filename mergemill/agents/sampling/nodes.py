@@ -110,7 +110,7 @@ class NodeScenarioRollouts(NodeRollouts):
 
     def open_sampler(self, own: Settings, store: Store, slot: str) -> AbstractContextManager[RolloutSampler]:
         """See NodeRollouts."""
-        artifacts = open_artifacts(own)
+        artifacts = open_artifacts(own.storage)
 
         @cache
         def find_subject(key: str) -> SampledScenario:
@@ -133,8 +133,8 @@ def _open_worker(rollouts: NodeRollouts) -> RolloutSampler:
     if (key := rollouts.settings.model_dump_json()) not in _samplers:
         own = localize_settings(rollouts.settings)
         with ExitStack() as opening:
-            store = opening.enter_context(Store.open(own.db, create=False, patience=own.db_patience))
-            slot = opening.enter_context(hold_free_name(str(own.store_dir.resolve()), SLOTS))
+            store = opening.enter_context(Store.open(own.storage.db, create=False, patience=own.cluster.db_patience))
+            slot = opening.enter_context(hold_free_name(str(own.storage.store_dir.resolve()), SLOTS))
             sampler = opening.enter_context(rollouts.open_sampler(own, store, slot))
             add_stop(sampler.stop)
             add_stop(opening.pop_all().close)

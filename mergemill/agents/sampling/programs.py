@@ -69,6 +69,6 @@ def _describe_base(image: ImageInfo, services: Services) -> ProgramBase:
     from builders.bases import PYTHON_LABEL, build_base_env  # noqa: PLC0415 - as above
     from builders.host_settings import collect_host_settings  # noqa: PLC0415
 
-    files, env = collect_host_settings(services.settings)
+    files, env = collect_host_settings(services.settings.host)
     env = build_base_env("python") | env
     return ProgramBase(image=image.name, python=image.labels[PYTHON_LABEL], files=files, env=env)

@@ -12,6 +12,7 @@ from functools import partial
 from backends.sandbox.registry import find_host_image
 from core.config import Settings
 from core.errors import UsageError
+from core.settings.machine import SandboxSettings
 from mergemill.agents.sampling.driver import RolloutDriver, open_threads, run_events, run_on_nodes
 from mergemill.agents.sampling.nodes import NodeTaskRollouts
 from mergemill.agents.sampling.progress import SamplingProgress
@@ -43,18 +44,18 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
         Transient: the model cannot be reached, or database or disk fail.
         UsageError: a scaffold needs a model and none is given.
     """
-    check_cluster_settings(settings)
-    require_writable_store(settings)
-    with Store.open(settings.db, create=False, writes=True) as store:
+    check_cluster_settings(settings.cluster)
+    require_writable_store(settings.storage)
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
         tasks = select_tasks(store, request)
         find_pending = partial(list_pending, store, tasks, request.scaffolds, request)
         planned, pending = find_pending()
         progress.set_work(n_planned=planned, n_pending=len(pending))
         if not pending:
             return progress.end()
-        check_machine(tasks, request.scaffolds, settings)
+        check_machine(tasks, request.scaffolds, settings.sandbox)
         if is_simulated := any(task.environment == SIMULATED for task in tasks):
-            check_simulator(settings)
+            check_simulator(settings.llm)
         make_driver = partial(
             RolloutDriver,
             store=store,
@@ -63,7 +64,7 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
             list_pending=find_pending,  # again: another driver, for whose end this one waited, may have done it
             is_staged=request.attempts is None,
         )
-        if settings.cluster != LOCAL:
+        if settings.cluster.address != LOCAL:
             _sample_on_cluster(request, settings, progress, make_driver, is_simulated=is_simulated)
         else:
             find_task = {task.id: task for task in tasks}.__getitem__
@@ -72,7 +73,7 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
             ) as sampler:
                 shared = sampler.shared
                 make_driver(
-                    cluster=open_threads(settings, shared.services),
+                    cluster=open_threads(settings.cluster, shared.services),
                     run=partial(run_events, sampler.run),
                     forget=partial(forget_exchanges, shared.gateway),
                 ).run_all()
@@ -89,23 +90,23 @@ def _sample_on_cluster(
 ) -> None:
     """Run rollouts on the nodes of a cluster."""
     uses_model = any(scaffold.uses_model for scaffold in request.scaffolds)
-    upstreams = [Upstream.from_settings(settings)] if uses_model else []
-    engine = find_host_image(settings.sandbox) is None
+    upstreams = [Upstream.from_settings(settings.upstream, settings.llm)] if uses_model else []
+    engine = find_host_image(settings.sandbox.kind) is None
     run = NodeTaskRollouts(settings=share_settings(settings), request=request, is_simulated=is_simulated)
     run_on_nodes(make_driver, run, settings, progress, engine=engine, upstreams=upstreams)
 
 
-def check_machine(tasks: Sequence[Task], scaffolds: Sequence[Scaffold], settings: Settings) -> None:
+def check_machine(tasks: Sequence[Task], scaffolds: Sequence[Scaffold], sandbox: SandboxSettings) -> None:
     """Check that a sandbox of this machine's programs suffices, where it is that.
 
     Raises:
         UsageError: a task needs an image, or a scaffold a program in the container.
     """
-    if find_host_image(settings.sandbox) is None:
+    if find_host_image(sandbox.kind) is None:
         return
     if others := [task.name for task in tasks if task.environment != SIMULATED]:
         advice = "--sandbox docker, or --environment simulated"
-        raise UsageError(f"--sandbox {settings.sandbox} has no image for {others[0]}", advice=advice)
+        raise UsageError(f"--sandbox {sandbox.kind} has no image for {others[0]}", advice=advice)
     if inside := [one.name for one in scaffolds if one.program is not None or isinstance(one, CommandScaffold)]:
         advice = "--sandbox docker, or a scaffold that needs no program, such as react"
-        raise UsageError(f"--sandbox {settings.sandbox} has no place for the program of {inside[0]}", advice=advice)
+        raise UsageError(f"--sandbox {sandbox.kind} has no place for the program of {inside[0]}", advice=advice)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from core.config import OFF, Settings
+from core.config import Settings
+from core.settings.models import OFF
 from mergemill.agents.sampling.progress import SamplingProgress
 from mergemill.agents.sampling.request import PendingRollout, WorldSampleRequest
 from mergemill.agents.sampling.scenario_rollout import (
@@ -152,8 +153,8 @@ def _open_shared(
             gateway, _ = opened.enter_context(open_gateway(settings, progress, slot=slot))
         if any(scaffold.user_model for scaffold in request.scaffolds):
             user_gateway = gateway
-            if settings.llm != OFF:
-                users = make_user_upstream(settings)
+            if settings.llm.url != OFF:
+                users = make_user_upstream(settings.llm, settings.upstream)
                 user_gateway, _ = opened.enter_context(open_gateway(settings, progress, users, slot=slot))
         yield WorldServices(
             host=opened.enter_context(WorldHost(open_server)),
@@ -162,11 +163,11 @@ def _open_shared(
             gateway=gateway,
             user_gateway=user_gateway,
             budget=Budget(
-                requests=settings.rollout_requests, tokens=settings.rollout_tokens, cost=settings.rollout_cost
+                requests=settings.rollout.requests, tokens=settings.rollout.tokens, cost=settings.rollout.cost
             ),
-            seconds=settings.rollout_seconds,
+            seconds=settings.rollout.seconds,
             max_steps=(
-                settings.rollout_turns if "rollout_turns" in settings.model_fields_set else settings.worlds_max_steps
+                settings.rollout.turns if "turns" in settings.rollout.model_fields_set else settings.worlds.max_steps
             ),
             credit=request.credit,
         )

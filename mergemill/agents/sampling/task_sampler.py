@@ -11,6 +11,7 @@ import verifiers
 from backends.sandbox.registry import find_host_image
 from backends.services import Services
 from core.config import Settings
+from core.settings.group import replace_values
 from mergemill.agents.sampling.programs import make_program_store
 from mergemill.agents.sampling.progress import SamplingProgress
 from mergemill.agents.sampling.request import PendingRollout, SampleRequest
@@ -56,7 +57,7 @@ def open_sampler(
         MachineError, Transient, UsageError: as of `sample`.
     """
     services = make_services(_choose_simulator(settings), engine=True)
-    has_images = find_host_image(settings.sandbox) is None
+    has_images = find_host_image(settings.sandbox.kind) is None
     if has_images:
         services = enable_fetching(services, store)
     with contextlib.ExitStack() as stack:
@@ -115,7 +116,7 @@ def forget_exchanges(gateway: GatewayProcess | None, plan: RolloutPlan) -> None:
 
 def _choose_simulator(settings: Settings) -> Settings:
     """Return settings whose model is the simulator, which grades simulated tasks, too."""
-    return settings.model_copy(update={"model": settings.simulator_model or settings.model})
+    return replace_values(settings, {"model": settings.llm.simulator_model or settings.llm.model})
 
 
 @contextlib.contextmanager
@@ -155,9 +156,9 @@ def _open_shared(
     make = partial(
         RolloutServices,
         services=services,
-        programs=make_program_store(services) if find_host_image(settings.sandbox) is None else None,
-        limits=AgentLimits(seconds=settings.rollout_seconds, turns=settings.rollout_turns),
-        budget=Budget(requests=settings.rollout_requests, tokens=settings.rollout_tokens, cost=settings.rollout_cost),
+        programs=make_program_store(services) if find_host_image(settings.sandbox.kind) is None else None,
+        limits=AgentLimits(seconds=settings.rollout.seconds, turns=settings.rollout.turns),
+        budget=Budget(requests=settings.rollout.requests, tokens=settings.rollout.tokens, cost=settings.rollout.cost),
         credit=request.credit,
     )
     if not any(scaffold.uses_model for scaffold in request.scaffolds):

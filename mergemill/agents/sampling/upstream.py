@@ -16,6 +16,7 @@ from backends.sandbox.container_names import make_folder_prefix
 from backends.sandbox.locks import hold_machine_lock
 from core.config import Settings
 from core.errors import InputError, MergemillError, Transient
+from core.settings.models import LlmSettings, UpstreamSettings
 from mergemill.agents.sampling.progress import SamplingProgress
 from samplers.gateway.process import GatewayProcess, Upstream
 
@@ -31,14 +32,14 @@ USER_LOG_FOLDER = "gateway-users"
 """The same, of users whose endpoint is not that of the agents."""
 
 
-def make_user_upstream(settings: Settings) -> Upstream:
+def make_user_upstream(llm: LlmSettings, upstream: UpstreamSettings) -> Upstream:
     """Return the endpoint of --llm as an upstream, without token ids."""
     return Upstream(
-        url=settings.llm,
-        key=key.get_secret_value() if (key := settings.find_llm_key()) else "",
-        request_timeout=settings.request_timeout,
-        concurrency=settings.upstream_concurrency,
-        prices=TokenPrices.from_settings(settings),
+        url=llm.url,
+        key=key.get_secret_value() if (key := llm.find_key()) else "",
+        request_timeout=upstream.request_timeout,
+        concurrency=upstream.concurrency,
+        prices=TokenPrices.from_settings(llm),
     )
 
 
@@ -61,9 +62,9 @@ def open_gateway(
         MachineError: the gateway does not start.
     """
     is_agents = upstream is None
-    upstream = upstream or Upstream.from_settings(settings)
+    upstream = upstream or Upstream.from_settings(settings.upstream, settings.llm)
     check_upstream(upstream)
-    logs = settings.store_dir / ((LOG_FOLDER if is_agents else USER_LOG_FOLDER) + slot)
+    logs = settings.storage.store_dir / ((LOG_FOLDER if is_agents else USER_LOG_FOLDER) + slot)
     folder = Path(tempfile.mkdtemp(prefix=make_folder_prefix("agents")))  # the path of a socket must be short
     try:
         with (

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from core.config import OFF, Settings
+from core.config import Settings
 from core.errors import InputError
+from core.settings.models import OFF
 from mergemill.agents.sampling.driver import RolloutDriver, open_threads, run_events, run_on_nodes
 from mergemill.agents.sampling.nodes import NodeScenarioRollouts
 from mergemill.agents.sampling.progress import SamplingProgress
@@ -60,9 +61,9 @@ def sample_scenarios(
         Transient: a model cannot be reached, or database or disk fail.
         UsageError: a model is needed and no endpoint is named.
     """
-    check_cluster_settings(settings)
-    require_writable_store(settings)
-    with Store.open(settings.db, create=False, writes=True) as store:
+    check_cluster_settings(settings.cluster)
+    require_writable_store(settings.storage)
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
         scenarios = select_scenarios(store, request)
         find_pending = partial(list_pending, store, scenarios, request.scaffolds, request)
         planned, pending = find_pending()
@@ -78,21 +79,21 @@ def sample_scenarios(
             is_staged=request.attempts is None,
         )
         worlds = len({one.parent for one in scenarios})
-        if settings.cluster != LOCAL:
+        if settings.cluster.address != LOCAL:
             _sample_on_cluster(request, settings, progress, make_driver, worlds)
         else:
-            subjects = load_subjects(store, open_artifacts(settings), scenarios)
+            subjects = load_subjects(store, open_artifacts(settings.storage), scenarios)
             with open_scenario_sampler(
                 request,
                 settings,
                 progress,
                 find_subject=subjects.__getitem__,
                 worlds=worlds,
-                episodes=settings.workers,
+                episodes=settings.cluster.workers,
                 open_server=open_server,
             ) as sampler:
                 make_driver(
-                    cluster=open_threads(settings, sampler.services),
+                    cluster=open_threads(settings.cluster, sampler.services),
                     run=partial(run_events, sampler.run),
                     forget=sampler.forget,
                 ).run_all()
@@ -109,9 +110,9 @@ def _sample_on_cluster(
     """Run rollouts on the nodes of a cluster, each of whose workers has a container of worlds of its own."""
     upstreams = []
     if any(scaffold.uses_model for scaffold in request.scaffolds):
-        upstreams.append(Upstream.from_settings(settings))
-    if settings.llm != OFF and any(scaffold.user_model for scaffold in request.scaffolds):
-        upstreams.append(make_user_upstream(settings))
+        upstreams.append(Upstream.from_settings(settings.upstream, settings.llm))
+    if settings.llm.url != OFF and any(scaffold.user_model for scaffold in request.scaffolds):
+        upstreams.append(make_user_upstream(settings.llm, settings.upstream))
     run = NodeScenarioRollouts(settings=share_settings(settings), request=request, worlds=worlds)
     run_on_nodes(make_driver, run, settings, progress, engine=True, upstreams=upstreams)
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from core.config import Settings
 from core.errors import InputError, UsageError
 from core.files import read_input
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.agents.environments import (
@@ -23,7 +23,6 @@ from mergemill.cli.agents.environments import (
 )
 from mergemill.cli.agents.trajectories import ModelOption, ScaffoldOption
 from mergemill.cli.options import (
-    READ_SETTINGS,
     JsonOption,
     complete_words,
     select_certified,
@@ -49,7 +48,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("difficulty")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_filters
 def difficulty(
     *,
@@ -84,7 +83,7 @@ def difficulty(
     environment: EnvironmentOption = None,
     world: WorldOption = None,
     as_json: JsonOption = False,
-    settings: Settings,
+    storage: StorageSettings,
     filters: TaskFilters,
 ) -> None:
     """Show pass rates by task, model and scaffold.
@@ -98,15 +97,15 @@ def difficulty(
         _print_curves(scores, as_json=as_json)
         return
     if saturation is not None:
-        _write_subsets(saturation, settings, _restrict(filters, choice), as_json=as_json)
+        _write_subsets(saturation, storage, _restrict(filters, choice), as_json=as_json)
         return
     if band is not None and band not in tuple(DifficultyBand):
         raise UsageError(f"--band: {band} is unknown", advice=f"one of {', '.join(DifficultyBand)}")
     from samplers.difficulty.summary import describe_rate, summarise_rates  # noqa: PLC0415 - queries need no samplers
 
     names = tuple(split_words(scaffold))
-    subjects = select_subjects(settings, filters, choice)
-    with Store.open(settings.db, create=False) as store:
+    subjects = select_subjects(storage, filters, choice)
+    with Store.open(storage.db, create=False) as store:
         rates = list_pass_rates(
             store, scaffold=names, model=model, environments=subjects.environments, tasks=subjects.ids
         )
@@ -124,11 +123,11 @@ def _restrict(filters: TaskFilters, choice: EnvironmentChoice) -> TaskFilters:
     return filters if choice.words is None else replace(filters, environment=choice.words)
 
 
-def _write_subsets(folder: Path, settings: Settings, filters: TaskFilters, *, as_json: bool) -> None:
+def _write_subsets(folder: Path, storage: StorageSettings, filters: TaskFilters, *, as_json: bool) -> None:
     from samplers.difficulty.manifests import DIMENSIONS, write_subsets  # noqa: PLC0415 - as above
 
-    with Store.open(settings.db, create=False) as store:
-        rows = queries.list_tasks(store, select_certified(filters, settings), columns=("id", "name", *DIMENSIONS))
+    with Store.open(storage.db, create=False) as store:
+        rows = queries.list_tasks(store, select_certified(filters, storage), columns=("id", "name", *DIMENSIONS))
     if not rows:
         raise InputError("no task matches", advice="`mergemill tasks list` lists the tasks")
     written = write_subsets(rows, folder)

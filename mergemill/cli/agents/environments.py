@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from core.config import Settings
 from core.errors import UsageError
+from core.settings.storage import StorageSettings
 from mergemill.cli.options import complete_words, resolve_filters, split_words
 from taskdb.queries import tasks as queries
 from taskdb.queries.selection import TaskFilters
@@ -78,7 +78,7 @@ def refuse_task_filters(choice: EnvironmentChoice, filters: TaskFilters) -> None
         raise UsageError("filters of tasks select no scenarios", advice="--world NAME selects those of a world")
 
 
-def select_subjects(settings: Settings, filters: TaskFilters, choice: EnvironmentChoice) -> SubjectSelection:
+def select_subjects(storage: StorageSettings, filters: TaskFilters, choice: EnvironmentChoice) -> SubjectSelection:
     """Return which rollouts filters and environments select.
 
     Simulated and synthetic environments are selected by their name alone, as by the filters of tasks.
@@ -89,12 +89,12 @@ def select_subjects(settings: Settings, filters: TaskFilters, choice: Environmen
     """
     refuse_task_filters(choice, filters)
     if choice.worlds:
-        with Store.open(settings.db, create=False) as store:
+        with Store.open(storage.db, create=False) as store:
             ids = frozenset(find_scenario_ids(store, choice.worlds))
         return SubjectSelection(environments=choice.words, ids=ids)
     if filters == TaskFilters():
         return SubjectSelection(environments=choice.words or TRUSTED_ENVIRONMENTS, ids=None)
     wanted = filters if choice.words is None else replace(filters, environment=choice.words)
-    with Store.open(settings.db, create=False) as store:
-        found = queries.list_tasks(store, resolve_filters(wanted, settings), columns=("id",))
+    with Store.open(storage.db, create=False) as store:
+        found = queries.list_tasks(store, resolve_filters(wanted, storage), columns=("id",))
     return SubjectSelection(environments=choice.words, ids=frozenset(row["id"] for row in found))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from core.config import Settings
 from core.errors import UsageError
+from core.settings.models import LlmSettings, UpstreamSettings
 from mergemill.cli import output
 from mergemill.cli.options import UPSTREAM_SETTINGS, JsonOption, with_settings
 
@@ -34,7 +34,8 @@ def gateway(
     ] = None,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    upstream: UpstreamSettings,
+    llm: LlmSettings,
 ) -> None:
     """Record the requests of agents to a model, in front of its server.
 
@@ -46,12 +47,12 @@ def gateway(
     from samplers.gateway.server import GatewayConfig, check_disk, run_gateway  # noqa: PLC0415
 
     config = GatewayConfig(
-        upstream=Upstream.from_settings(settings),
+        upstream=Upstream.from_settings(upstream, llm),
         log_dir=log,
         host=host,
         port=port,
-        rollouts=parse_secrets(secret or (), settings.model),
-        open_access=None if secret else RolloutAccess(secret=ANY_SECRET, model=settings.model),
+        rollouts=parse_secrets(secret or (), llm.model),
+        open_access=None if secret else RolloutAccess(secret=ANY_SECRET, model=llm.model),
         stops_at_full_disk=True,
     )
     usage = run_gateway(

@@ -13,6 +13,9 @@ import typer
 
 from core.config import Settings
 from core.errors import UsageError
+from core.settings.agents import RolloutSettings
+from core.settings.machine import ClusterSettings
+from core.settings.storage import StorageSettings
 from mergemill.cli.agents.environments import (
     EnvironmentChoice,
     EnvironmentOption,
@@ -21,11 +24,11 @@ from mergemill.cli.agents.environments import (
     refuse_task_filters,
 )
 from mergemill.cli.options import (
-    CLUSTER_SETTINGS,
     GRADING_SETTINGS,
     SIMULATOR_SETTINGS,
     UPSTREAM_SETTINGS,
     JsonOption,
+    SettingChoices,
     resolve_filters,
     select_certified,
     split_words,
@@ -41,18 +44,13 @@ if TYPE_CHECKING:
     from mergemill.agents.sampling.request import SampledScaffold
     from mergemill.agents.sampling.world_scaffolds import WorldScaffold
 
-SAMPLE_SETTINGS = (
+SAMPLE_SETTINGS: SettingChoices = (
     *GRADING_SETTINGS,
     *UPSTREAM_SETTINGS,
     *SIMULATOR_SETTINGS,
-    *CLUSTER_SETTINGS,
+    ClusterSettings,
     "model",
-    "rollout_seconds",
-    "rollout_turns",
-    "rollout_requests",
-    "rollout_tokens",
-    "rollout_cost",
-    "rollout_retries",
+    RolloutSettings,
     "llm",
 )
 
@@ -125,7 +123,7 @@ def sample(
         raise UsageError("--scaffold names none", advice="such as --scaffold react,codex")
     choice = parse_environment(environment, world)
     attempted: dict[str, Any] = {
-        "model": settings.model or "",
+        "model": settings.llm.model or "",
         "attempts": parse_attempts(attempts),
         "checkpoint": checkpoint,
         "sampling": parse_sampling(sampling or ()),
@@ -165,7 +163,7 @@ def _sample_tasks(
         raise UsageError(f"--scaffold {of_scenarios[0]} is for scenarios", advice=f"add --environment {SYNTHETIC}")
     scaffolds = tuple(load_scaffold(word) for word in words)
     _require_model(attempted["model"], scaffolds)
-    selected = _select_tasks(filters, only, settings, uncertified=attempted["uncertified"])
+    selected = _select_tasks(filters, only, settings.storage, uncertified=attempted["uncertified"])
     request = SampleRequest(filters=selected, scaffolds=scaffolds, **attempted)
     return run_sampling(request, settings, _make_progress(as_json=as_json))
 
@@ -213,17 +211,19 @@ def _make_progress(*, as_json: bool) -> SamplingProgress:
     return LiveSamplingProgress() if sys.stderr.isatty() else JsonSamplingProgress()
 
 
-def _select_tasks(filters: TaskFilters, only: str | None, settings: Settings, *, uncertified: bool) -> TaskFilters:
+def _select_tasks(
+    filters: TaskFilters, only: str | None, storage: StorageSettings, *, uncertified: bool
+) -> TaskFilters:
     """Return the resolved filters. A task that is named is selected whatever its status, so that it can be refused.
 
     Simulated tasks, which are never certified, are selected where the filters name them.
     """
     if only is not None:
-        return resolve_filters(replace(filters, named=tuple(split_words(only))), settings)
+        return resolve_filters(replace(filters, named=tuple(split_words(only))), storage)
     named = [word.lower() for words in (filters.environment, filters.kind) for word in list_words(words)]
     if uncertified or Kind.SIMULATED in named:
-        return resolve_filters(filters, settings)
-    return select_certified(filters, settings)
+        return resolve_filters(filters, storage)
+    return select_certified(filters, storage)
 
 
 def list_words(words: tuple[str, ...] | str | None) -> tuple[str, ...]:

@@ -12,6 +12,9 @@ import typer
 from core.config import Settings
 from core.errors import InputError, UsageError
 from core.files import read_input
+from core.settings.agents import SelectionSettings
+from core.settings.simulation import MeasurementSettings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.agents.environments import (
@@ -24,7 +27,6 @@ from mergemill.cli.agents.environments import (
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
     GRADING_SETTINGS,
-    READ_SETTINGS,
     IdArgument,
     JsonOption,
     NewFolderOption,
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
 TABLE_COLUMNS = ("id", "name", "scaffold", "model", "attempt", "role", "value", "n_requests", "selected", "refused_by")
 SHOWN_DIGITS = 12
 NO_TRAJECTORIES = "no trajectory matches; `mergemill sample` makes rollouts"
-SELECT_SETTINGS = tuple(name for name in Settings.model_fields if name.startswith("select_"))
 
 app = typer.Typer(help=COMMANDS["trajectories"].summary, add_completion=False)
 
@@ -77,7 +78,7 @@ RoleOption = Annotated[
 
 
 def make_trajectory_filters(
-    settings: Settings,
+    storage: StorageSettings,
     filters: TaskFilters,
     choice: EnvironmentChoice,
     *,
@@ -95,7 +96,7 @@ def make_trajectory_filters(
     """
     if role is not None and role not in tuple(TrajectoryRole):
         raise UsageError(f"--role: {role} is unknown", advice=f"one of {', '.join(TrajectoryRole)}")
-    subjects = select_subjects(settings, filters, choice)
+    subjects = select_subjects(storage, filters, choice)
     return TrajectoryFilters(
         scaffold=tuple(split_words(scaffold)),
         model=model,
@@ -108,7 +109,7 @@ def make_trajectory_filters(
 
 
 @app.command("list")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_filters
 def list_all(
     *,
@@ -124,7 +125,7 @@ def list_all(
     environment: EnvironmentOption = None,
     world: WorldOption = None,
     as_json: JsonOption = False,
-    settings: Settings,
+    storage: StorageSettings,
     filters: TaskFilters,
 ) -> None:
     """List trajectories by task, scaffold, model and attempt.
@@ -133,9 +134,16 @@ def list_all(
     """
     choice = parse_environment(environment, world)
     wanted = make_trajectory_filters(
-        settings, filters, choice, scaffold=scaffold, model=model, min_value=min_value, role=role, selected=selected
+        storage,
+        filters,
+        choice,
+        scaffold=scaffold,
+        model=model,
+        min_value=min_value,
+        role=role,
+        selected=selected,
     )
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         rows = list_trajectories(store, wanted, limit)
     if not as_json:
         rows = [row | {"id": row["id"][:SHOWN_DIGITS]} for row in rows]
@@ -143,12 +151,12 @@ def list_all(
 
 
 @app.command("show")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def show(
     trajectory: IdArgument,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
 ) -> None:
     """Show one trajectory: its facts, and the conversation; of a rollout's id, its main trajectory.
 
@@ -156,8 +164,8 @@ def show(
     """
     from samplers.trajectories.showing import describe_trajectory, render_conversation  # noqa: PLC0415 - as below
 
-    artifacts = open_artifacts(settings)
-    with Store.open(settings.db, create=False) as store:
+    artifacts = open_artifacts(storage)
+    with Store.open(storage.db, create=False) as store:
         record = resolve_trajectory(store, trajectory)
         rollout = store.get(Rollout, record.parent)
         environment = find_environment(store, rollout)
@@ -171,7 +179,7 @@ def show(
 
 
 @app.command("select")
-@with_settings(*READ_SETTINGS, *SELECT_SETTINGS)
+@with_settings(StorageSettings, SelectionSettings)
 @with_filters
 def select(
     *,
@@ -208,9 +216,9 @@ def select(
     items, check_rubric = _open_rubric(rubric, settings) if rubric else ("", None)
     limits = SelectionLimits(per_task=per_task, mix=parse_mix(mix), rubric=items)
     choice = parse_environment(environment, world)
-    wanted = make_trajectory_filters(settings, filters, choice, scaffold=scaffold, model=model)
-    with Store.open(settings.db, create=False, writes=True) as store:
-        summary = run_selection(store, settings, wanted, limits, check_rubric=check_rubric)
+    wanted = make_trajectory_filters(settings.storage, filters, choice, scaffold=scaffold, model=model)
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
+        summary = run_selection(store, settings.selection, settings.storage, wanted, limits, check_rubric=check_rubric)
     if as_json:
         for count in summary.counts:
             output.print_json({"event": "rule", **asdict(count)})
@@ -222,7 +230,7 @@ def select(
 
 
 @app.command("export")
-@with_settings(*READ_SETTINGS, "max_false_pass")
+@with_settings(StorageSettings, "max_false_pass")
 @with_filters
 def export(
     *,
@@ -267,7 +275,8 @@ def export(
     environment: EnvironmentOption = None,
     world: WorldOption = None,
     as_json: JsonOption = False,
-    settings: Settings,
+    storage: StorageSettings,
+    measurement: MeasurementSettings,
     filters: TaskFilters,
 ) -> None:
     """Write trajectories as training data: by default the main ones that are selected and have a value.
@@ -285,7 +294,7 @@ def export(
     if with_simulated:
         choice = replace(choice, words=(*(choice.words or TRUSTED_ENVIRONMENTS), SIMULATED))
     wanted = make_trajectory_filters(
-        settings,
+        storage,
         filters,
         choice,
         scaffold=scaffold,
@@ -294,9 +303,9 @@ def export(
         role=role,
         selected=None if unselected else True,
     )
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         simulated = SimulatedRows(included=SIMULATED in (choice.words or ()), simulator=simulator)
-        report = export_trajectories(store, settings, wanted, out, options, simulated=simulated)
+        report = export_trajectories(store, storage, measurement, wanted, out=out, options=options, simulated=simulated)
     for reason, number in report.left_out.items():
         output.print_message(f"{format_count(number, 'row')} left out: {reason}")
     lengths = {name: [asdict(one) for one in bins] for name, bins in report.lengths.items()}
@@ -354,7 +363,7 @@ def import_files(
     if format_name not in (AUTO, *READERS):
         raise UsageError(f"--format: {format_name} is unknown", advice=f"one of {', '.join((AUTO, *READERS))}")
     counts = {"new": 0, "known": 0, "skipped": 0}
-    with Store.open(settings.db, create=False, writes=True) as store:
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
         for one in import_rollouts(store, settings, files, format_name, task=task, grades=grades):
             counts["skipped" if one.rollout is None else "new" if one.is_new else "known"] += 1
             _print_imported(one, as_json=as_json)
@@ -404,10 +413,10 @@ def _open_rubric(path: Path, settings: Settings) -> tuple[str, RubricJudge]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the rubric {path}: {getattr(error, 'strerror', 'it is no text')}") from error
     items = read_rubric(text)
-    model = make_model(settings)
+    model = make_model(settings.llm, settings.host)
     if model is None:
         raise UsageError("--rubric needs a model", advice="set MERGEMILL_LLM and MERGEMILL_MODEL")
-    return text, RubricJudge(items=items, model=model, settings=settings, artifacts=open_artifacts(settings))
+    return text, RubricJudge(items=items, model=model, settings=settings, artifacts=open_artifacts(settings.storage))
 
 
 def parse_mix(text: str | None) -> dict[str, float]:

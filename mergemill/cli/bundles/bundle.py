@@ -12,11 +12,12 @@ import typer
 
 from core.config import Settings
 from core.errors import InputError, UsageError
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.bundles.certificates import print_certificates
 from mergemill.cli.commands import COMMANDS
-from mergemill.cli.options import CERTIFY_SETTINGS, READ_SETTINGS, JsonOption, split_words, with_settings
+from mergemill.cli.options import CERTIFY_SETTINGS, JsonOption, split_words, with_settings
 from taskdb.records import Stage
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", readable=False, help="Folder of an exported bundle.")]
@@ -66,7 +67,7 @@ def certify_bundle(
 
 
 @app.command("import")
-@with_settings(*READ_SETTINGS, "sandbox", "allow_untrusted_local", "clones", "limit", "since", "until")
+@with_settings(StorageSettings, "sandbox", "allow_untrusted_local", "clones", "limit", "since", "until")
 def import_bundle(
     path: Annotated[
         Path,
@@ -140,17 +141,17 @@ def _import_foreign_rows(path: Path, format_name: str, settings: Settings, *, as
         elif result.problem:
             output.print_message(result.problem)
     names = sorted({result.name for result in results if result.problem is None})
-    source = f"instances:{locate_imports(settings)}"
+    source = f"instances:{locate_imports(settings.storage)}"
     exit_code = 0
     if names:
-        scope = make_scope(Stage.MINE, [source], only=None, kind=None, retry=None, settings=settings)
+        scope = make_scope(Stage.MINE, [source], only=None, kind=None, retry=None, source=settings.source)
         exit_code = run_scope(Stage.MINE, replace(scope, only=names), settings, as_json=as_json)
     n_bad = sum(result.problem is not None for result in results)
     if not as_json:
         n_new = sum(result.new for result in results)
         output.print_text(f"{format_count(len(results), 'row')} in {path}, {n_new} new, {n_bad} unusable")
         if names:
-            clones = f" --clones {shlex.quote(str(settings.clones))}" if settings.clones else ""
+            clones = f" --clones {shlex.quote(str(settings.source.clones))}" if settings.source.clones else ""
             output.print_text(f"build and verify them with: mergemill run {shlex.quote(source)}{clones}")
     if n_bad:
         raise InputError(f"{format_count(n_bad, 'row')} of {path} cannot be used")

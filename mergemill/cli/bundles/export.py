@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from core.config import Settings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from exporters import FORMATS
 from mergemill.cli import output
 from mergemill.cli.options import (
-    READ_SETTINGS,
     JsonOption,
     complete_words,
     select_certified,
@@ -29,7 +29,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("export")
-@with_settings(*READ_SETTINGS, "clones")
+@with_settings(StorageSettings, "clones")
 @with_filters
 def export(
     format_name: Annotated[
@@ -107,9 +107,9 @@ def export(
         max_unfair=max_unfair,
         max_underspecified=max_underspecified,
     )
-    tasks = select_certified(wanted, settings)
+    tasks = select_certified(wanted, settings.storage)
     if format_name in FORMATS:
-        _print_selection(tasks, settings)
+        _print_selection(tasks, settings.storage)
     exports = export_splits(
         format_name,
         out,
@@ -134,7 +134,7 @@ def export(
             output.print_text(f"{format_count(len(bundle.tasks), 'task')} in {bundle.out} {manifest}")
 
 
-def _print_selection(tasks: TaskFilters, settings: Settings) -> None:
+def _print_selection(tasks: TaskFilters, storage: StorageSettings) -> None:
     """Print how many tasks are left out and why, and how many of the others need a look."""
     from mergemill.bundles.export import count_doubtful, count_left_out  # noqa: PLC0415 - as above
 
@@ -143,8 +143,8 @@ def _print_selection(tasks: TaskFilters, settings: Settings) -> None:
         "max_underspecified": f"the statement is vague with a probability above {tasks.max_underspecified}",
         "max_unfair": f"the tests are unfair with a probability above {tasks.max_unfair}",
     }
-    for name, number in count_left_out(tasks, settings).items():
+    for name, number in count_left_out(tasks, storage).items():
         if number:
             output.print_message(f"{format_count(number, 'task')} not exported: {problems[name]}")
-    for reason, number in count_doubtful(tasks, settings).items():
+    for reason, number in count_doubtful(tasks, storage).items():
         output.print_message(f"warning: {format_count(number, 'exported task')}: {reason}")

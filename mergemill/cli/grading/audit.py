@@ -50,7 +50,7 @@ def audit(
     """
     from mergemill.grading.audit import audit_files, audit_targets, resolve_targets  # noqa: PLC0415 - only this command
 
-    resolved = resolve_targets(targets, settings)
+    resolved = resolve_targets(targets, settings.storage)
     bundles = [audit_files(folder) for folder in resolved.bundles]
     for bundle in bundles:
         _print_bundle(bundle, as_json=as_json)

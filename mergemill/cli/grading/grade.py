@@ -11,8 +11,9 @@ import typer
 from core.config import Settings
 from core.errors import InputError, Transient, UsageError
 from core.files import read_input
+from core.settings.machine import ClusterSettings
 from mergemill.cli import output
-from mergemill.cli.options import CLUSTER_SETTINGS, GRADING_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import GRADING_SETTINGS, JsonOption, with_settings
 from mergemill.execution.clusters import LOCAL
 from taskdb.records import to_json
 
@@ -25,7 +26,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("grade")
-@with_settings(*GRADING_SETTINGS, *CLUSTER_SETTINGS)
+@with_settings(*GRADING_SETTINGS, ClusterSettings)
 def grade(
     task: TaskArgument = None,
     *,
@@ -73,7 +74,7 @@ def grade(
 
         grade_predictions(predictions, out, settings, as_json=as_json)
         return
-    if settings.cluster != LOCAL:
+    if settings.cluster.address != LOCAL:
         raise UsageError("--cluster is for --predictions", advice="leave it out for one submission")
     if len(files) + gold + noop != 1:
         raise UsageError("grade takes one of --patch FILE, --tests FILE, --review FILE, --gold and --noop")

@@ -41,17 +41,17 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
         MachineError: no engine answers at the start.
         Transient: some submissions are unscored.
     """
-    check_cluster_settings(settings)
-    with Store.open(settings.db, create=False) as store:
+    check_cluster_settings(settings.cluster)
+    with Store.open(settings.storage.db, create=False) as store:
         grader = TaskGrader(store, settings)
         rows, malformed = read_predictions(path, grader)
         with ScoreFile(out) as scores:
             missing = select_missing(rows, scores.scored)
             with_image = next((row for row in missing if row.submission.task.image), None)
-            if with_image and settings.cluster == LOCAL:
+            if with_image and settings.cluster.address == LOCAL:
                 grader.open_services(with_image.submission.task)
             if missing:
-                require_writable_store(settings)
+                require_writable_store(settings.storage)
             quiet = not log.isEnabledFor(logging.WARNING)
             progress = make_score_progress(len(missing), as_json=as_json, quiet=quiet)
             failures = _grade_rows(PredictionRun(grader, output.print_message), missing, scores, progress)
@@ -75,7 +75,7 @@ def _grade_rows(
                 continue
             in_row += 1
             failures[_report_failure(graded)] += 1
-            if in_row >= run.grader.settings.workers + MAX_CONSECUTIVE_FAILURES:
+            if in_row >= run.grader.settings.cluster.workers + MAX_CONSECUTIVE_FAILURES:
                 break
     return failures
 

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from core.config import Settings
 from core.errors import InputError, UsageError
+from core.settings.machine import ClusterSettings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
-from mergemill.cli.options import READ_SETTINGS, JsonOption, build_settings, with_settings
+from mergemill.cli.options import JsonOption, build_settings, with_settings
 from taskdb.artifacts import open_artifacts
 from taskdb.store import Store
 
@@ -25,8 +26,8 @@ def db() -> None:
 
 
 @app.command("compact")
-@with_settings(*READ_SETTINGS)
-def compact_db(as_json: JsonOption = False, *, settings: Settings) -> None:
+@with_settings(StorageSettings)
+def compact_db(as_json: JsonOption = False, *, storage: StorageSettings) -> None:
     """Remove what no record needs, and give free space back.
 
     Records stay, those of superseded chains among them. Meanwhile the disk needs free space of the database's size.
@@ -35,7 +36,7 @@ def compact_db(as_json: JsonOption = False, *, settings: Settings) -> None:
     """
     from taskdb.compaction import compact  # noqa: PLC0415 - only this command needs it
 
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         done = compact(store)
     if as_json:
         output.print_json(asdict(done))
@@ -45,12 +46,13 @@ def compact_db(as_json: JsonOption = False, *, settings: Settings) -> None:
 
 
 @app.command("copy-artifacts")
-@with_settings(*READ_SETTINGS, "workers")
+@with_settings(StorageSettings, "workers")
 def copy_artifacts(
     to: Annotated[str, typer.Argument(metavar="FOLDER|URL", show_default=False, help="Where the copies go.")],
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
+    cluster: ClusterSettings,
 ) -> None:
     """Copy the artifacts to a shared store or back, and check their hashes.
 
@@ -61,11 +63,14 @@ def copy_artifacts(
     from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - as below
     from mergemill.operations import artifact_copy  # noqa: PLC0415 - only this command needs both
 
-    target = build_settings({**settings.model_dump(include={"db", "store"}), "artifacts": to})
-    if target.artifact_place == settings.artifact_place:
+    target = build_settings({"db": storage.db, "store": storage.store, "artifacts": to})
+    if target.storage.artifact_place == storage.artifact_place:
         raise UsageError(f"the artifacts are at {to} already", advice="--artifacts names where they are now")
     done = artifact_copy.copy_artifacts(
-        open_artifacts(settings), open_artifacts(target), workers=settings.workers, make_progress=make_count_progress
+        open_artifacts(storage),
+        open_artifacts(target.storage),
+        workers=cluster.workers,
+        make_progress=make_count_progress,
     )
     if as_json:
         output.print_json(asdict(done))

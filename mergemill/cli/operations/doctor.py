@@ -9,12 +9,11 @@ import typer
 
 from core.config import Settings
 from core.errors import MachineError
+from core.settings.machine import ClusterSettings
 from mergemill.cli import output
 from mergemill.cli.options import (
-    CLUSTER_SETTINGS,
     GITHUB_SETTINGS,
     IMAGE_SETTINGS,
-    MODEL_SETTINGS,
     JsonOption,
     with_settings,
 )
@@ -26,7 +25,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("doctor")
-@with_settings(*IMAGE_SETTINGS, *GITHUB_SETTINGS, *MODEL_SETTINGS, *CLUSTER_SETTINGS, "clones")
+@with_settings(*IMAGE_SETTINGS, *GITHUB_SETTINGS, "llm", "model", ClusterSettings, "clones")
 def doctor(as_json: JsonOption = False, *, settings: Settings) -> None:
     """Check this machine's requirements and name the command that fixes each.
 

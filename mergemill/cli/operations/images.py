@@ -11,12 +11,12 @@ from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from core.config import Settings
 from core.errors import InputError, MergemillError, Transient, UsageError
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
     IMAGE_SETTINGS,
-    READ_SETTINGS,
     JsonOption,
     select_certified,
     with_filters,
@@ -94,7 +94,7 @@ def manage_programs(
 
 
 @app.command("list")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def list_images(
     kind: Annotated[ImageKind | None, typer.Option("--kind", help="List images of this kind.")] = None,
     needed: Annotated[
@@ -128,7 +128,7 @@ def list_images(
 
 
 @app.command("prune")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def prune_images(
     budget: Annotated[
         str | None,
@@ -161,7 +161,7 @@ def prune_images(
 
 
 @app.command("push")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_filters
 def push_images(
     registry: Annotated[str, typer.Option("--registry", metavar="HOST/PREFIX", help="Push to this registry.")],
@@ -182,7 +182,7 @@ def push_images(
     from mergemill.operations.images import push  # noqa: PLC0415 - a wrong option needs no engine
 
     results, errors = [], []
-    for result, error in push(registry, select_certified(filters, settings), settings, rebuilt=rebuilt):
+    for result, error in push(registry, select_certified(filters, settings.storage), settings, rebuilt=rebuilt):
         results.append(result)
         errors += [error] if error else []
         _print_transfer(result, as_json=as_json)
@@ -190,7 +190,7 @@ def push_images(
 
 
 @app.command("pull")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_filters
 def pull_images(as_json: JsonOption = False, *, settings: Settings, filters: TaskFilters) -> None:
     """Pull the images of tasks from the registries that have a copy.
@@ -202,7 +202,7 @@ def pull_images(as_json: JsonOption = False, *, settings: Settings, filters: Tas
     from mergemill.operations.images import pull  # noqa: PLC0415 - a wrong option needs no engine
 
     results, errors = [], []
-    for result, error in pull(select_certified(filters, settings), settings):
+    for result, error in pull(select_certified(filters, settings.storage), settings):
         results.append(result)
         errors += [error] if error else []
         _print_transfer(result, as_json=as_json)

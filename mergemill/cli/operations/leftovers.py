@@ -6,22 +6,24 @@ from typing import Annotated, Any
 
 import typer
 
-from core.config import Settings
 from core.errors import MachineError
+from core.settings.machine import SandboxSettings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
-from mergemill.cli.options import READ_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import JsonOption, with_settings
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command("gc")
-@with_settings(*READ_SETTINGS, "sandbox")
+@with_settings(StorageSettings, "sandbox")
 def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed and remove nothing.")] = False,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    sandbox: SandboxSettings,
+    storage: StorageSettings,
 ) -> None:
     """Remove what killed processes left: containers, folders and files.
 
@@ -35,7 +37,7 @@ def gc(
     rows: list[dict[str, Any]] = []
     problem: MachineError | None = None
     try:
-        for leftover in find_leftovers(settings):
+        for leftover in find_leftovers(sandbox, storage):
             removed = not dry_run and leftover.remove()
             rows.append({"kind": leftover.kind, "name": leftover.name, "bytes": leftover.size, "removed": removed})
     except MachineError as error:  # what is not the engine's was found before

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from core.config import Settings
 from core.errors import InputError
+from core.settings.tasks import BuildSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
@@ -19,12 +19,12 @@ app = typer.Typer(help=COMMANDS["skills"].summary, add_completion=False)
 
 @app.command("list")
 @with_settings("skills")
-def list_skills(as_json: JsonOption = False, *, settings: Settings) -> None:
+def list_skills(as_json: JsonOption = False, *, build: BuildSettings) -> None:
     """List skills with their languages, edits and origin.
 
     Example: mergemill skills list --skills my-skills
     """
-    rows = [_build_row(skill) for skill in _load_skills(settings)]
+    rows = [_build_row(skill) for skill in _load_skills(build)]
     output.print_rows(rows, ("name", "languages", "edits", "from"), as_lines=as_json, nothing="no skills")
 
 
@@ -34,7 +34,7 @@ def show_skill(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the skill.")],
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    build: BuildSettings,
 ) -> None:
     """Show one skill: its conditions, its edits and its text.
 
@@ -42,7 +42,7 @@ def show_skill(
     """
     from builders.repair.skill_files import format_skill  # noqa: PLC0415 - reading commands need no builders
 
-    by_name = {skill.name: skill for skill in _load_skills(settings)}
+    by_name = {skill.name: skill for skill in _load_skills(build)}
     if name not in by_name:
         near = ", ".join(other for other in by_name if name.partition("-")[0] in other)
         raise InputError(f"there is no skill {name}", advice=f"perhaps {near}" if near else "mergemill skills list")
@@ -71,10 +71,10 @@ def check_skills(
     output.print_text(f"{format_count(n_valid, 'skill')}, all valid")
 
 
-def _load_skills(settings: Settings) -> Any:
+def _load_skills(build: BuildSettings) -> Any:
     from builders.repair.skill_files import BUILTIN_SKILLS, load_skills  # noqa: PLC0415
 
-    return load_skills(BUILTIN_SKILLS, *([settings.skills] if settings.skills else ()))
+    return load_skills(BUILTIN_SKILLS, *([build.skills] if build.skills else ()))
 
 
 def _build_row(skill: Any) -> dict[str, Any]:

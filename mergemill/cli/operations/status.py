@@ -8,10 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from core.config import Settings
+from core.settings.machine import SandboxSettings
+from core.settings.mining import QuotaSettings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
-from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import JsonOption, with_settings
 from mergemill.execution.progress import format_seconds
 from mergemill.execution.run_status import ACTIVE_STATES
 
@@ -22,7 +24,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("status")
-@with_settings(*READ_SETTINGS, *QUOTA_SETTINGS, "sandbox")
+@with_settings(StorageSettings, QuotaSettings, "sandbox")
 def status(
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Show at most N ended runs.")] = 5,
     watch: Annotated[
@@ -31,7 +33,9 @@ def status(
     ] = None,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
+    sandbox: SandboxSettings,
+    quota: QuotaSettings,
 ) -> None:
     """Show what runs where, the queue, rates, failures, disk and engine.
 
@@ -40,7 +44,7 @@ def status(
     from mergemill.operations.status import collect_status  # noqa: PLC0415 - a wrong option is reported without the database
 
     while True:
-        found = collect_status(settings, limit)
+        found = collect_status(storage, sandbox, quota, limit)
         if as_json:
             output.print_json(found)
         else:

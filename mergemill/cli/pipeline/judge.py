@@ -38,7 +38,7 @@ def judge(
     settings: Settings,
 ) -> None:
     """Judge whether each problem statement is sufficient for its tests."""
-    scope = make_scope(Stage.JUDGE, sources, only=only, kind=kind, retry=retry, settings=settings)
+    scope = make_scope(Stage.JUDGE, sources, only=only, kind=kind, retry=retry, source=settings.source)
     if are_instance_files(scope.sources):
         raise typer.Exit(print_judged_files(scope.sources, split_words(only), settings, as_json=as_json))
     raise typer.Exit(run_scope(Stage.JUDGE, scope, settings, as_json=as_json))
@@ -62,7 +62,7 @@ def are_instance_files(sources: Sequence[str]) -> bool:
 
 
 def print_judged_files(sources: Sequence[str], only: Sequence[str], settings: Settings, *, as_json: bool) -> int:
-    """Print the judge's result for each task, at most `settings.limit` of a file; return the exit code."""
+    """Print the judge's result for each task, at most `settings.source.limit` of a file; return the exit code."""
     from mergemill.pipeline.instances import judge_file  # noqa: PLC0415 - only files need the miner and the judge
 
     exit_code, rows = 0, list[dict[str, Any]]()
@@ -73,7 +73,7 @@ def print_judged_files(sources: Sequence[str], only: Sequence[str], settings: Se
                 output.print_message(result.format_line())
                 exit_code = result.exit_code
                 continue
-            if n_printed == settings.limit:
+            if n_printed == settings.source.limit:
                 break
             n_printed += 1
             if as_json:

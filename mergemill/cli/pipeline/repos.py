@@ -10,9 +10,10 @@ import typer
 
 from core.config import Settings
 from core.errors import InputError, UsageError
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
-from mergemill.cli.options import GITHUB_SETTINGS, READ_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import GITHUB_SETTINGS, JsonOption, with_settings
 
 TABLE_COLUMNS = ("score", "source", "language", "merged", "has_tests", "has_ci", "license", "kilobytes", "out")
 
@@ -20,7 +21,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("repos")
-@with_settings(*READ_SETTINGS, "clones", "language", "licenses", *GITHUB_SETTINGS, "github_patience", "ca_bundle")
+@with_settings(StorageSettings, "clones", "language", "licenses", *GITHUB_SETTINGS, "github_patience", "ca_bundle")
 def repos(  # noqa: PLR0917 - options, given by name
     words: Annotated[
         list[str] | None,

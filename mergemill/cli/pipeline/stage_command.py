@@ -12,6 +12,7 @@ from rich.console import Console
 
 from core.config import Settings
 from core.errors import UsageError
+from core.settings.mining import SourceSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
@@ -68,7 +69,7 @@ def make_run_app(*, example: str) -> typer.Typer:
         as_json: JsonOption = False,
         settings: Settings,
     ) -> None:
-        scope = make_scope(None, sources, only=only, kind=kind, retry=retry, settings=settings)
+        scope = make_scope(None, sources, only=only, kind=kind, retry=retry, source=settings.source)
         raise typer.Exit(run_scope(None, scope, settings, as_json=as_json, max_tasks=tasks))
 
     return make_app("run", with_settings()(command), example=example)
@@ -86,7 +87,7 @@ def make_stage_app(stage: Stage, *, example: str) -> typer.Typer:
         as_json: JsonOption = False,
         settings: Settings,
     ) -> None:
-        scope = make_scope(stage, sources, only=only, kind=kind, retry=retry, settings=settings)
+        scope = make_scope(stage, sources, only=only, kind=kind, retry=retry, source=settings.source)
         raise typer.Exit(run_scope(stage, scope, settings, as_json=as_json))
 
     return make_app(stage.value, with_settings()(command), example=example)
@@ -106,7 +107,7 @@ def make_scope(
     only: str | None,
     kind: Sequence[str] | None,
     retry: str | None,
-    settings: Settings,
+    source: SourceSettings,
 ) -> Scope:
     """Return the scope that the options describe.
 
@@ -122,10 +123,10 @@ def make_scope(
     return Scope(
         sources=expand_sources(sources or ()),
         only=split_words(only),
-        since=settings.since,
-        until=settings.until,
-        language=settings.language,
-        limit=settings.limit,
+        since=source.since,
+        until=source.until,
+        language=source.language,
+        limit=source.limit,
         retry=split_words(retry),
         kinds=get_prerequisites(kinds),
         certified=kinds if kind else tuple(Kind),
@@ -158,7 +159,7 @@ def run_scope(
     from mergemill.pipeline.runs import run_stages  # noqa: PLC0415 - a wrong option is reported without loading the stages
 
     progress = _make_progress(as_json=as_json)
-    with drain_on_sigterm(progress.work, settings.drain_seconds, progress.print_message):
+    with drain_on_sigterm(progress.work, settings.operation.drain_seconds, progress.print_message):
         report = run_stages(stage, scope, settings, progress, _announce_stop, max_tasks=max_tasks)
     if as_json:
         output.print_json({"event": "summary", "new": report.n_new, **report.summary})

@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from core.config import Settings
 from core.errors import UsageError
+from core.settings.mining import QuotaSettings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
-from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import JsonOption, with_settings
 from mergemill.cli.queries.step_reports import print_step_funnel
 from taskdb.queries import tasks as queries
 from taskdb.queries.simulations import compute_simulation_funnel
@@ -46,7 +47,7 @@ FUNNEL_COLUMNS: dict[FunnelGroup, Literal["change_kind", "size", "repo"]] = {
 
 
 @app.command("funnel")
-@with_settings(*READ_SETTINGS, *QUOTA_SETTINGS)
+@with_settings(StorageSettings, QuotaSettings)
 def funnel(
     sources: Annotated[
         list[str] | None,
@@ -65,7 +66,8 @@ def funnel(
     ] = None,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
+    quota: QuotaSettings,
 ) -> None:
     """Count how many changes passed each stage, and why the others did not.
 
@@ -78,20 +80,20 @@ def funnel(
     if of is not FunnelSubject.CHANGES:
         if by or repo:
             raise UsageError(f"--{'by' if by else 'repo'} is for changes, and {of.value} have no repository")
-        _print_steps(of, sources or (), settings, as_json=as_json)
+        _print_steps(of, sources or (), storage, as_json=as_json)
         return
     from mergemill.execution.quotas import list_waiting  # noqa: PLC0415 - not for worlds and simulations
     from mergemill.execution.sources import resolve_source  # noqa: PLC0415 - only this command needs the miner
 
-    with Store.open(settings.db, create=False) as store:
-        resolved = [resolve_source(source, settings, store) for source in sources or ()]
+    with Store.open(storage.db, create=False) as store:
+        resolved = [resolve_source(source, storage, store) for source in sources or ()]
         if by:
             counts = queries.compute_funnel_by(store, FUNNEL_COLUMNS[by], resolved)
             output.print_rows(counts, (), as_lines=as_json, nothing="no change was mined")
             return
         stages = queries.compute_funnel(store, resolved, repo)
         examples = queries.find_examples(store, resolved, repo)
-        quotas = [row for row in list_waiting(store, settings) if repo in (None, row["repo"])]
+        quotas = [row for row in list_waiting(store, quota) if repo in (None, row["repo"])]
     if as_json:
         output.print_rows(stages, (), as_lines=True, nothing="")
         return
@@ -101,9 +103,9 @@ def funnel(
         output.print_rows(quotas, (), as_lines=False, nothing="")
 
 
-def _print_steps(of: FunnelSubject, names: Sequence[str], settings: Settings, *, as_json: bool) -> None:
+def _print_steps(of: FunnelSubject, names: Sequence[str], storage: StorageSettings, *, as_json: bool) -> None:
     """Print the steps of worlds (of some sources) or of simulations (of some domains)."""
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         if of is FunnelSubject.WORLDS:
             rows, examples = compute_world_funnel(store, names)
         else:

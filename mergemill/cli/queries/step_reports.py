@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.config import Settings
 from core.errors import InputError
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from taskdb.artifacts import open_artifacts
@@ -38,7 +38,7 @@ def print_step_funnel(rows: Sequence[Mapping[str, Any]], examples: Mapping[tuple
         output.print_text(f"\n{advice}")
 
 
-def print_report(report: Mapping[str, Any], settings: Settings, *, log: bool, as_json: bool) -> None:
+def print_report(report: Mapping[str, Any], storage: StorageSettings, *, log: bool, as_json: bool) -> None:
     """Print what became of something: its story, the log of its newest rejection, or JSON.
 
     `report` is what `look_up_world` (`taskdb.queries.world_stories`) or `look_up_simulation`
@@ -48,7 +48,7 @@ def print_report(report: Mapping[str, Any], settings: Settings, *, log: bool, as
         InputError: there is no such log.
     """
     if log:
-        print_rejection_log(report, settings)
+        print_rejection_log(report, storage)
     elif as_json:
         output.print_json(report)
     else:
@@ -90,8 +90,8 @@ def _format_position(events: Sequence[Mapping[str, Any]]) -> str:
     return f"passed {last['step']}" if last["step"] else "kept"
 
 
-def print_rejection_log(report: Mapping[str, Any], settings: Settings) -> None:
+def print_rejection_log(report: Mapping[str, Any], storage: StorageSettings) -> None:
     """Print the log of the newest rejection in a report; raise InputError where there is none."""
     if report.get("log") is None:
         raise InputError(f"{report['name']} has no log of a rejection")
-    output.print_text(open_artifacts(settings).get_text(report["log"]))
+    output.print_text(open_artifacts(storage).get_text(report["log"]))

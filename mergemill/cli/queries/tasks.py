@@ -9,13 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from core.config import Settings
 from core.errors import UsageError
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
-    READ_SETTINGS,
     IdArgument,
     JsonOption,
     NewFolderOption,
@@ -48,7 +47,7 @@ ColumnsOption = Annotated[
 
 
 @app.command("list")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_filters
 def list_tasks(
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Print at most N tasks.")] = None,
@@ -59,7 +58,7 @@ def list_tasks(
     count: Annotated[bool, typer.Option("--count", help="Print only the number of tasks.")] = False,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
     filters: TaskFilters,
 ) -> None:
     """List tasks, newest change first.
@@ -69,8 +68,8 @@ def list_tasks(
     names = check_columns(split_words(columns)) if columns is not None else ()
     if columns is not None and not names:
         raise UsageError("--columns: no column is named", advice=f"columns: {', '.join(TASK_COLUMNS)}")
-    with Store.open(settings.db, create=False) as store:
-        resolved = resolve_filters(filters, settings)
+    with Store.open(storage.db, create=False) as store:
+        resolved = resolve_filters(filters, storage)
         if count:
             _print_count(queries.count_tasks(store, resolved), as_json=as_json)
             return
@@ -86,36 +85,36 @@ def _print_count(number: int, *, as_json: bool) -> None:
 
 
 @app.command("search")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_filters
 def search_tasks(
     words: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words that a task must all contain.")],
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
     filters: TaskFilters,
 ) -> None:
     """Find tasks by words in their name, repository and problem statement.
 
     Example: mergemill tasks search unicode slug --min-f2p 2
     """
-    with Store.open(settings.db, create=False) as store:
-        tasks = queries.search_tasks(store, words, resolve_filters(filters, settings))
+    with Store.open(storage.db, create=False) as store:
+        tasks = queries.search_tasks(store, words, resolve_filters(filters, storage))
     output.print_rows(tasks, TABLE_COLUMNS, as_lines=as_json, nothing=NO_TASKS)
 
 
 @app.command("stats")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_filters
-def show_stats(as_json: JsonOption = False, *, settings: Settings, filters: TaskFilters) -> None:
+def show_stats(as_json: JsonOption = False, *, storage: StorageSettings, filters: TaskFilters) -> None:
     """Count tasks by status, kind, language, repository and licence, and by ranges of their numbers.
 
     Example: mergemill tasks stats --repo pallets/flask
     """
     from mergemill.cli.queries import charts  # noqa: PLC0415 - other commands draw none
 
-    with Store.open(settings.db, create=False) as store:
-        resolved = resolve_filters(filters, settings)
+    with Store.open(storage.db, create=False) as store:
+        resolved = resolve_filters(filters, storage)
         stats = queries.compute_stats(store, resolved)
         bins = count_bins(store, resolved) if as_json or sys.stdout.isatty() else {}
     if as_json:
@@ -127,37 +126,37 @@ def show_stats(as_json: JsonOption = False, *, settings: Settings, filters: Task
 
 
 @app.command("select")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_filters
 def select_tasks(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the selection.")],
     delete: Annotated[bool, typer.Option("--delete", help="Delete the selection instead.")] = False,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
     filters: TaskFilters,
 ) -> None:
     """Save filters under a name, for `--selection NAME`; the number of tasks that they select now is printed.
 
     Example: mergemill tasks select small-python --language python --changed-lines :50 --per-repo 20
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         if delete:
             saved_selections.delete_selection(store, name)
             return
-        number = queries.count_tasks(store, resolve_filters(filters, settings))
+        number = queries.count_tasks(store, resolve_filters(filters, storage))
         saved_selections.save_selection(store, name, filters)
     _print_count(number, as_json=as_json)
 
 
 @app.command("selections")
-@with_settings(*READ_SETTINGS)
-def list_selections(as_json: JsonOption = False, *, settings: Settings) -> None:
+@with_settings(StorageSettings)
+def list_selections(as_json: JsonOption = False, *, storage: StorageSettings) -> None:
     """List the saved selections with their filters.
 
     Example: mergemill tasks selections
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         saved = saved_selections.list_selections(store)
     rows = [{"name": name, "filters": filters} for name, filters in saved.items()]
     nothing = "no selection is saved; `mergemill tasks select NAME` saves one"
@@ -165,7 +164,7 @@ def list_selections(as_json: JsonOption = False, *, settings: Settings) -> None:
 
 
 @app.command("yields")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def show_yields(
     sources: Annotated[
         list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help="Count only these sources.")
@@ -173,13 +172,13 @@ def show_yields(
     total: Annotated[bool, typer.Option("--total", help="Print a row for each kind instead of each change.")] = False,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
 ) -> None:
     """Show which kinds of tasks each change gave, and why it gave no others.
 
     Example: mergemill tasks yields --total
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         rows = (derivation_counts.count_by_kind if total else derivation_counts.count_by_change)(store, sources or ())
     columns = tuple(name for name in (rows[0] if rows else ()) if total or any(row[name] for row in rows))
     nothing = "no task was derived from any change; `mergemill run` derives tasks"
@@ -187,14 +186,14 @@ def show_yields(
 
 
 @app.command("show")
-@with_settings(*READ_SETTINGS)
-def show_task(task: IdArgument, as_json: JsonOption = False, *, settings: Settings) -> None:
+@with_settings(StorageSettings)
+def show_task(task: IdArgument, as_json: JsonOption = False, *, storage: StorageSettings) -> None:
     """Show one task: problem statement, patches, tests, image and origin.
 
     Example: mergemill tasks show pallets__flask-5063.bugfix
     """
-    with Store.open(settings.db, create=False) as store:
-        _, details = queries.look_up_task(store, open_artifacts(settings), task)
+    with Store.open(storage.db, create=False) as store:
+        _, details = queries.look_up_task(store, open_artifacts(storage), task)
     if as_json:
         output.print_json(details)
     else:
@@ -217,7 +216,7 @@ def _print_task(details: dict[str, Any]) -> None:
 
 
 @app.command("table")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_filters
 def write_table(
     out: Annotated[
@@ -225,7 +224,7 @@ def write_table(
     ],
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
     filters: TaskFilters,
 ) -> None:
     """Write tasks as one Parquet table for analysis: columns, statements, lists of tests, plans and oracles.
@@ -235,8 +234,8 @@ def write_table(
     from exporters.task_table import write_task_table  # noqa: PLC0415 - only this command writes Parquet
     from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - as above
 
-    with Store.open(settings.db, create=False) as store:
-        resolved = resolve_filters(filters, settings)
+    with Store.open(storage.db, create=False) as store:
+        resolved = resolve_filters(filters, storage)
         with make_count_progress("task", queries.count_tasks(store, resolved)) as progress:
             number = write_task_table(store, resolved, out, advance=progress.advance)
     if as_json:
@@ -246,12 +245,12 @@ def write_table(
 
 
 @app.command("material")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def write_material(
     task: IdArgument,
     out: NewFolderOption,
     *,
-    settings: Settings,
+    storage: StorageSettings,
 ) -> None:
     """Write the files of a task that are not in its image: the statement; for a review also the files and the diff.
 
@@ -259,7 +258,7 @@ def write_material(
     """
     from mergemill.bundles.solver_files import write_material  # noqa: PLC0415 - only this command writes files
 
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         record = queries.resolve_task(store, task)
-    n_files = write_material(record, open_artifacts(settings), out)
+    n_files = write_material(record, open_artifacts(storage), out)
     output.print_text(f"{format_count(n_files, 'file')} in {out}")

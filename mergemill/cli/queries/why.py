@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from core.config import Settings
 from core.errors import InputError, UsageError
+from core.settings.mining import QuotaSettings
+from core.settings.storage import StorageSettings
 from mergemill.cli import output
-from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, IdArgument, JsonOption, with_settings
+from mergemill.cli.options import IdArgument, JsonOption, with_settings
 from mergemill.cli.queries.change_report import print_change_report
 from mergemill.cli.queries.step_reports import print_report
 from mergemill.execution.quotas import RepositoryQuotas, load_quotas
@@ -28,7 +29,7 @@ MESSAGE_CHARACTERS = 4000
 
 
 @app.command("why")
-@with_settings(*READ_SETTINGS, *QUOTA_SETTINGS)
+@with_settings(StorageSettings, QuotaSettings)
 def why(
     change: IdArgument,
     log: Annotated[bool, typer.Option("--log", help="Print the log of its rejection instead.")] = False,
@@ -37,7 +38,8 @@ def why(
     ] = False,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
+    quota: QuotaSettings,
 ) -> None:
     """Show every stage, attempt and rejection of one change.
 
@@ -45,24 +47,24 @@ def why(
 
     Example: mergemill why pallets__flask-5063 --log
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         try:
             pull_request, report = queries.look_up_change(store, change)
         except InputError:
             if (other := look_up_world(store, change) or look_up_simulation(store, change)) is None:
                 raise
-            _print_other(other, settings, log=log, conversation=conversation, as_json=as_json)
+            _print_other(other, storage, log=log, conversation=conversation, as_json=as_json)
             return
         log_hash = queries.find_rejection_log(store, pull_request)
         transcript = find_transcript(store, pull_request)
-        if quota := _find_quota(report, load_quotas(store, settings), pull_request.repo):
-            report["waiting_for"] = quota
+        if option := _find_quota(report, load_quotas(store, quota), pull_request.repo):
+            report["waiting_for"] = option
     if log:
         if log_hash is None:
             raise InputError(f"{report['name']} has no log of a rejection")
-        output.print_text(open_artifacts(settings).get_text(log_hash))
+        output.print_text(open_artifacts(storage).get_text(log_hash))
     elif conversation:
-        _print_conversation(report["name"], transcript, settings)
+        _print_conversation(report["name"], transcript, storage)
     elif as_json:
         output.print_json(report)
     else:
@@ -77,17 +79,19 @@ def _find_quota(report: Mapping[str, Any], quotas: RepositoryQuotas, repo: str) 
     return quotas.find_reached(repo, is_begun=events[-1]["stage"] != Stage.MINE)
 
 
-def _print_other(report: dict[str, Any], settings: Settings, *, log: bool, conversation: bool, as_json: bool) -> None:
+def _print_other(
+    report: dict[str, Any], storage: StorageSettings, *, log: bool, conversation: bool, as_json: bool
+) -> None:
     """Print the story of something that is no change."""
     if conversation:
         raise UsageError(f"{report['name']} is no change, and nothing was built for it")
-    print_report(report, settings, log=log, as_json=as_json)
+    print_report(report, storage, log=log, as_json=as_json)
 
 
-def _print_conversation(name: str, transcript: str | None, settings: Settings) -> None:
+def _print_conversation(name: str, transcript: str | None, storage: StorageSettings) -> None:
     from builders.agent.transcript import Transcript  # noqa: PLC0415 - only --conversation needs the builders
 
     if transcript is None:
         raise InputError(f"no model was queried for {name}")
-    content = open_artifacts(settings).get(transcript)
+    content = open_artifacts(storage).get(transcript)
     output.print_text(Transcript.from_bytes(content).format_markdown(shown=MESSAGE_CHARACTERS))

@@ -9,13 +9,13 @@ import typer
 
 from core.config import Settings
 from core.errors import UsageError
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
     EPISODE_SETTINGS,
     MEASURE_SETTINGS,
-    READ_SETTINGS,
     SIMULATE_SETTINGS,
     JsonOption,
     NewFolderOption,
@@ -203,7 +203,7 @@ def measure(
     if unknown := [kind for kind in kinds if kind not in tuple(SubmissionKind)]:
         raise UsageError(f"--submissions: {unknown[0]} is unknown", advice=f"of {', '.join(SubmissionKind)}")
     request = MeasureRequest(
-        filters=select_certified(filters, settings),
+        filters=select_certified(filters, settings.storage),
         kinds=tuple(SubmissionKind(kind) for kind in dict.fromkeys(kinds)),
         per_kind=per_kind,
         samples=samples,
@@ -218,7 +218,7 @@ def measure(
 
 
 @app.command("rl")
-@with_settings(*READ_SETTINGS, "model", "simulate_target", "max_false_pass")
+@with_settings(StorageSettings, "model", "simulate_target", "max_false_pass")
 def rl(
     *,
     seeds: SeedsOption,
@@ -238,14 +238,14 @@ def rl(
     """
     from mergemill.simulation.rl_export import SimulatedExportRequest, export_simulated  # noqa: PLC0415 - pyarrow
 
-    if not settings.model:
+    if not settings.llm.model:
         raise UsageError("the simulator is not named", advice="set --model NAME")
     request = SimulatedExportRequest(
         seeds=seeds,
         domain=domain,
         out=out,
         profile=profile,
-        simulator=settings.model,
+        simulator=settings.llm.model,
         seeds_license=seeds_license,
     )
     manifest = export_simulated(request, settings, output.print_message)

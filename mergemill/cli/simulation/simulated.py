@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from core.config import Settings
+from core.settings.simulation import SimulationSettings
+from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.options import (
-    READ_SETTINGS,
     IdArgument,
     JsonOption,
     NewFolderOption,
@@ -67,30 +67,30 @@ with_conversation_filters = partial(replace_parameter, "filters", FILTER_OPTIONS
 """Give a command the options of `FILTER_OPTIONS` in place of `filters`."""
 
 
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 @with_conversation_filters
 def list_command(
     *,
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Print at most N.")] = None,
     as_json: JsonOption = False,
-    settings: Settings,
+    storage: StorageSettings,
     filters: ConversationFilters,
 ) -> None:
     """List simulated conversations by domain, seed and sample.
 
     Example: mergemill simulate list --domain retail --no-failure
     """
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         rows = list_conversations(store, filters, limit)
     output.print_rows(rows, COLUMNS, as_lines=as_json, nothing=NOTHING)
 
 
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def show_command(
     conversation: IdArgument,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
 ) -> None:
     """Show one simulated conversation: where it comes from, and its turns.
 
@@ -99,9 +99,9 @@ def show_command(
     from mergemill.simulation.records import load_trajectories  # noqa: PLC0415 - a wrong option does not need it
     from simulators.conversation import render_blocks  # noqa: PLC0415 - as above
 
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         record = resolve_conversation(store, conversation)
-    (trajectory,) = load_trajectories(open_artifacts(settings), [record])
+    (trajectory,) = load_trajectories(open_artifacts(storage), [record])
     if as_json:
         output.print_json({**trajectory.to_json(), "id": record.id, "name": record.name, "trajectory": trajectory.id})
         return
@@ -110,7 +110,7 @@ def show_command(
     output.print_text(render_blocks(trajectory.turns))
 
 
-@with_settings(*READ_SETTINGS, "simulate_target")
+@with_settings(StorageSettings, "simulate_target")
 @with_conversation_filters
 def export_command(
     *,
@@ -120,7 +120,8 @@ def export_command(
         typer.Option("--format", metavar="FORMAT[,FORMAT]", show_default=False, help="As of `sft`. Default: all."),
     ] = None,
     as_json: JsonOption = False,
-    settings: Settings,
+    storage: StorageSettings,
+    simulation: SimulationSettings,
     filters: ConversationFilters,
 ) -> None:
     """Write simulated conversations of the database as training rows, those of one domain and profile.
@@ -131,8 +132,8 @@ def export_command(
     from mergemill.simulation.run import ALL_FORMATS, choose_formats  # noqa: PLC0415 - a wrong option does not need them
 
     formats = choose_formats(tuple(split_words(format_name)) or ALL_FORMATS)
-    with Store.open(settings.db, create=False) as store:
-        facts, reports = export_conversations(store, settings, filters, out, formats)
+    with Store.open(storage.db, create=False) as store:
+        facts, reports = export_conversations(store, storage, simulation, filters, out=out, formats=formats)
     summary = {
         "event": "summary",
         "environment": "simulated",

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from core.config import Settings
 from core.errors import UsageError
+from core.settings.storage import StorageSettings
 from mergemill.cli import output
-from mergemill.cli.options import READ_SETTINGS, JsonOption, complete_words, split_words, with_settings
+from mergemill.cli.options import JsonOption, complete_words, split_words, with_settings
 from taskdb.queries.worlds import STATUSES, WorldFilters, list_worlds
 from taskdb.records.worlds import WorldOrigin
 from taskdb.store import Store
@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("list")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def list_command(
     *,
     name: Annotated[str | None, typer.Option("--name", metavar="TEXT", help="Worlds whose name contains this.")] = None,
@@ -59,7 +59,7 @@ def list_command(
     max_tools: Annotated[int | None, typer.Option("--max-tools", min=0, metavar="N", help="Most tools.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Print at most N.")] = None,
     as_json: JsonOption = False,
-    settings: Settings,
+    storage: StorageSettings,
 ) -> None:
     """List worlds by name.
 
@@ -74,7 +74,7 @@ def list_command(
         min_tools=min_tools,
         max_tools=max_tools,
     )
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(storage.db, create=False) as store:
         rows = list_worlds(store, filters, limit)
     output.print_rows(rows, COLUMNS, as_lines=as_json, nothing="no world matches")
 

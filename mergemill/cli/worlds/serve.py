@@ -6,21 +6,13 @@ from typing import Annotated
 
 import typer
 
-from core.config import SECRETS, Settings
+from core.config import Settings
 from core.errors import UsageError
 from mergemill.cli import output
-from mergemill.cli.options import MODEL_SETTINGS, READ_SETTINGS, complete_words, with_settings
+from mergemill.cli.options import MODEL_SETTINGS, WORLD_SETTINGS, SettingChoices, complete_words, with_settings
 
 USERS = ("auto", "model", "scripted", "off")
-SERVE_SETTINGS = (
-    *READ_SETTINGS,
-    "sandbox",
-    "allow_untrusted_local",
-    "base_source",
-    "ca_bundle",
-    *MODEL_SETTINGS,
-    *(name for name in Settings.model_fields if name.startswith("llm_") and name not in SECRETS),
-)
+SERVE_SETTINGS: SettingChoices = (*WORLD_SETTINGS, *MODEL_SETTINGS)
 """Settings of a command that serves worlds."""
 
 app = typer.Typer(add_completion=False)

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from core.config import Settings
 from core.errors import UsageError
+from core.settings.storage import StorageSettings
 from mergemill.cli import output
-from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
+from mergemill.cli.options import IdArgument, JsonOption, with_settings
 from mergemill.worlds.reports import describe_scenario, describe_world, find_world_or_scenario
 from taskdb.artifacts import open_artifacts
 from taskdb.records.worlds import World
@@ -24,20 +24,20 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("show")
-@with_settings(*READ_SETTINGS)
+@with_settings(StorageSettings)
 def show(
     name: IdArgument,
     program: Annotated[bool, typer.Option("--program", help="Print the program of the world instead.")] = False,
     as_json: JsonOption = False,
     *,
-    settings: Settings,
+    storage: StorageSettings,
 ) -> None:
     """Show one world with certificate, tools and scenarios, or one scenario with task, checks and solution.
 
     Example: mergemill worlds show library_loans
     """
-    artifacts = open_artifacts(settings)
-    with Store.open(settings.db, create=False) as store:
+    artifacts = open_artifacts(storage)
+    with Store.open(storage.db, create=False) as store:
         found = find_world_or_scenario(store, name)
         if program:
             if not isinstance(found, World):

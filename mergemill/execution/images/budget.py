@@ -30,7 +30,7 @@ RESERVED_BYTES = 5 * 1024**3
 
 @dataclass
 class ImageBudget:
-    """Limit of a run's images, `settings.image_budget`. Used in the driver's thread; `notify` shows messages."""
+    """Limit of a run's images, the setting `image_budget`. Used in the driver's thread; `notify` shows messages."""
 
     services: Services
     store: Store
@@ -58,7 +58,7 @@ class ImageBudget:
         self.next_check = started + max(CHECK_INTERVAL_SECONDS, CHECK_TIME_FACTOR * duration)
 
     def _enforce_budget(self) -> None:
-        allowed = self.services.settings.image_budget
+        allowed = self.services.settings.operation.image_budget
         if allowed is None:
             return
         used_bytes = self.services.images.estimate_size("mergemill/")
@@ -68,7 +68,7 @@ class ImageBudget:
         context = PruneContext(
             needs=load_image_needs(self.store),
             copies=load_image_copies(self.store),
-            ledger=UsageLedger(self.services.settings.store_dir),
+            ledger=UsageLedger(self.services.settings.storage.store_dir),
         )
         result = prune_images(self.services.images, context, limit=limit, check=self.registries.has_copy)
         self._report(result, limit)

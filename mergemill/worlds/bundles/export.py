@@ -68,7 +68,7 @@ def export_worlds(request: WorldExportRequest, settings: Settings, reporter: Rep
         if name not in FORMATS:
             raise UsageError(f"--format: {name} is unknown", advice=advice)
         check_folder(folder.resolve())
-    sources = find_sources(request.words, settings, with_uncertified=request.with_uncertified)
+    sources = find_sources(request.words, settings.storage, with_uncertified=request.with_uncertified)
     with open_world_container(make_services(settings, engine=True)) as server:
         exporter = _Exporter(request, server, reporter)
         worlds = exporter.prepare(sources)

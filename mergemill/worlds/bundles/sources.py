@@ -25,7 +25,7 @@ from worlds.examples.loading import (
 )
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.storage import StorageSettings
     from taskdb.records.worlds import Scenario, World
     from taskdb.store import Store
 
@@ -42,12 +42,12 @@ class WorldSource:
     needs_gates: bool = False
 
 
-def find_sources(words: Sequence[str], settings: Settings, *, with_uncertified: bool) -> list[WorldSource]:
+def find_sources(words: Sequence[str], storage: StorageSettings, *, with_uncertified: bool) -> list[WorldSource]:
     """Return the worlds of the words, each once; without words the certified ones of the database.
 
     Args:
         words: names of worlds that ship, folders of their form, and names or ids of worlds of the database.
-        settings: of the database.
+        storage: place of the database.
         with_uncertified: whether worlds and scenarios without a certificate count, too.
 
     Raises:
@@ -63,7 +63,7 @@ def find_sources(words: Sequence[str], settings: Settings, *, with_uncertified: 
         else:
             stored.append(word)
     if stored or not words:
-        found += _load_stored(stored, settings, with_uncertified=with_uncertified)
+        found += _load_stored(stored, storage, with_uncertified=with_uncertified)
     names = [source.material.definition.name for source in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"two worlds are named {twice[0]}", advice="export them one after the other")
@@ -93,12 +93,12 @@ def _read_folder(folder: Path) -> WorldSource:
 
 
 @contextmanager
-def _open_store(settings: Settings, words: Sequence[str]) -> Iterator[Store]:
+def _open_store(storage: StorageSettings, words: Sequence[str]) -> Iterator[Store]:
     from taskdb.store import Store  # noqa: PLC0415 - worlds that ship need no database
 
     examples = ", ".join(list_example_worlds())
     try:
-        store = Store.open(settings.db, create=False)
+        store = Store.open(storage.db, create=False)
     except InputError as error:
         what = f"there is no world {words[0]}" if words else "there is no database of worlds"
         advice = f"name a folder with program.py, or one of {examples}"
@@ -107,11 +107,11 @@ def _open_store(settings: Settings, words: Sequence[str]) -> Iterator[Store]:
         yield store
 
 
-def _load_stored(words: Sequence[str], settings: Settings, *, with_uncertified: bool) -> list[WorldSource]:
+def _load_stored(words: Sequence[str], storage: StorageSettings, *, with_uncertified: bool) -> list[WorldSource]:
     from taskdb.queries.worlds import find_certified_worlds, resolve_world  # noqa: PLC0415 - as above
 
-    artifacts = open_artifacts(settings)
-    with _open_store(settings, words) as store:
+    artifacts = open_artifacts(storage)
+    with _open_store(storage, words) as store:
         worlds = [resolve_world(store, word) for word in words] or find_certified_worlds(store)
         if not worlds:
             advice = f"name worlds, such as {', '.join(list_example_worlds())}"

@@ -113,11 +113,13 @@ def import_worlds(request: WorldImportRequest, settings: Settings, reporter: Rep
         reporter.event(_refuse_lost(scenario, request.environments.name).to_json())
     has_problems = any(one.problem for one in worlds) or any(one.problem for one in scenarios)
     codes = [InputError.exit_code if has_problems else 0]
-    artifacts = require_writable_store(settings)
-    with _open_servers(settings) as servers, Store.open(settings.db) as store:
+    artifacts = require_writable_store(settings.storage)
+    with _open_servers(settings) as servers, Store.open(settings.storage.db) as store:
         importer = WorldImporter(request, servers, store, artifacts)
         with reporter.open_progress("world", len(worlds)) as progress:
-            for outcome in _run(importer, [(world, by_world[world.name]) for world in worlds], settings.workers):
+            for outcome in _run(
+                importer, [(world, by_world[world.name]) for world in worlds], settings.cluster.workers
+            ):
                 progress.advance()
                 if isinstance(outcome, MergemillError):
                     reporter.message(outcome.format_line())

@@ -25,7 +25,7 @@ from worlds.model_requests import ModelRole
 from worlds.reasons import Reason
 
 if TYPE_CHECKING:
-    from core.config import Settings
+    from core.settings.mining import MiningSettings
 
 SWE = "swe"
 """Word for the repositories of the task database in place of a file."""
@@ -46,7 +46,7 @@ class DiscoverStep:
     """Seed tasks -> themes. All of them must be answered, since the choice depends on all."""
 
     bench: WorkBench
-    settings: Settings
+    mining: MiningSettings
     tasks: SeedTasks
 
     def run(self) -> MakingCount:
@@ -83,7 +83,7 @@ class DiscoverStep:
         """Return a seed task for each repository whose software has a domain; the others are rejected."""
         from miner.licenses import is_allowed  # noqa: PLC0415 - a file needs no miner
 
-        repositories, allowed = [], self.settings.licenses
+        repositories, allowed = [], self.mining.licenses
         for about in read_repositories(self.bench.store, self.bench.services):
             if allowed and not is_allowed(about.license, allowed):
                 seed = SeedTask(text=about.repo, source=about.repo, license=about.license)

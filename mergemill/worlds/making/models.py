@@ -11,8 +11,9 @@ from core.closable import Closable
 from worlds.model_requests import ModelRole
 
 if TYPE_CHECKING:
-    from core.config import Settings
-    from worlds.options import MakingOptions
+    from core.settings.machine import HostSettings
+    from core.settings.models import LlmSettings
+    from core.settings.worlds import WorldsSettings
 
 
 class ModelPool(Closable):
@@ -22,29 +23,29 @@ class ModelPool(Closable):
         MachineError: the CA bundle cannot be read.
     """
 
-    def __init__(self, settings: Settings, options: MakingOptions) -> None:
-        self._settings, self._options = settings, options
+    def __init__(self, llm: LlmSettings, host: HostSettings, worlds: WorldsSettings) -> None:
+        self._llm, self._host, self._worlds = llm, host, worlds
         self._lock = threading.Lock()
         self._models: dict[float | None, ChatModel] = {}
-        url = settings.worlds_embedding_url or settings.llm
-        self.embeddings = ChatModel(settings.model_copy(update={"llm": url})).get_model(options.embedding_model)
+        embeddings = llm.model_copy(update={"url": worlds.embedding_url or llm.url})
+        self.embeddings = ChatModel(embeddings, host).get_model(worlds.embedding_model)
 
     @property
     def names(self) -> dict[ModelRole, str]:
         """Model of each role."""
-        name = self._settings.model or ""
+        name = self._llm.model or ""
         return {
             ModelRole.WRITER: name,
-            ModelRole.TESTER: self._options.tester_model or name,
-            ModelRole.CHECKER: self._options.checker_model or name,
-            ModelRole.SOLVER: self._options.solver_model or name,
+            ModelRole.TESTER: self._worlds.tester_model or name,
+            ModelRole.CHECKER: self._worlds.checker_model or name,
+            ModelRole.SOLVER: self._worlds.solver_model or name,
         }
 
     def open(self, name: str, temperature: float | None) -> LanguageModel:
         """Return the model of a name at a temperature; None for the endpoint's own."""
         with self._lock:
             if temperature not in self._models:
-                self._models[temperature] = ChatModel(self._settings, temperature=temperature)
+                self._models[temperature] = ChatModel(self._llm, self._host, temperature=temperature)
             return self._models[temperature].get_model(name)
 
     def stop(self) -> None:

@@ -15,8 +15,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from backends.llm.ledger import CallLedger, Pacer
-from core.config import OFF
 from core.errors import InputError, MergemillError, UsageError
+from core.settings.models import OFF
 from mergemill.execution.reporter import Reporter
 from mergemill.execution.services import make_services
 from mergemill.worlds.containers import open_world_container
@@ -31,10 +31,11 @@ from taskdb.records.worlds import WorldStep
 from taskdb.store import Store
 from worlds.discovery.seed_tasks import SeedTasks
 from worlds.model_requests import RoleModels
-from worlds.options import apply_defaults, read_options
+from worlds.options import apply_defaults
 
 if TYPE_CHECKING:
     from core.config import Settings
+    from core.settings.mining import MiningSettings
 
 LEDGER_FOLDER = "worlds"
 """Folder of the ledger in the store."""
@@ -51,46 +52,46 @@ def run_making(request: MakingRequest, settings: Settings, reporter: Reporter) -
         Transient: the disk is full, engine or endpoint failed.
     """
     settings = apply_defaults(settings)
-    options = read_options(settings)
+    options = settings.worlds
     discovers = WorldStep.DISCOVER in request.steps
     tasks = read_tasks(request.tasks) if discovers else SeedTasks(tasks=())
-    if settings.llm == OFF:
+    if settings.llm.url == OFF:
         raise UsageError("a model is needed", advice="set --llm URL and --model NAME")
-    require_writable_store(settings)
+    require_writable_store(settings.storage)
     services = make_services(settings, engine=False)
     for problem in tasks.problems:
         reporter.message(problem.format_line())
     with (
-        Store.open(settings.db, create=discovers, writes=True) as store,
-        CallLedger(settings.store_dir / LEDGER_FOLDER, "mergemill worlds") as ledger,
-        ModelPool(settings, options) as pool,
+        Store.open(settings.storage.db, create=discovers, writes=True) as store,
+        CallLedger(settings.storage.store_dir / LEDGER_FOLDER, "mergemill worlds") as ledger,
+        ModelPool(settings.llm, settings.host, options) as pool,
     ):
         models = RoleModels(
             open_model=pool.open,
             names=pool.names,
             ledger=ledger,
             pacer=Pacer(0),
-            answer_tokens=settings.llm_answer_tokens,
+            answer_tokens=settings.llm.answer_tokens,
             draw=options.draw,
         )
         bench = WorkBench(
             request=request,
             options=options,
-            workers=settings.workers,
+            workers=settings.cluster.workers,
             store=store,
             services=services,
             models=models,
             pool=pool,
             reporter=reporter,
         )
-        return _run_steps(bench, settings, tasks)
+        return _run_steps(bench, settings.mining, tasks)
 
 
-def _run_steps(bench: WorkBench, settings: Settings, tasks: SeedTasks) -> tuple[dict[str, Any], int]:
+def _run_steps(bench: WorkBench, mining: MiningSettings, tasks: SeedTasks) -> tuple[dict[str, Any], int]:
     started = time.monotonic()
     open_server = functools.partial(open_world_container, bench.services)
     steps: dict[WorldStep, Callable[[], MakingCount]] = {
-        WorldStep.DISCOVER: DiscoverStep(bench=bench, settings=settings, tasks=tasks).run,
+        WorldStep.DISCOVER: DiscoverStep(bench=bench, mining=mining, tasks=tasks).run,
         WorldStep.BUILD: BuildStep(bench=bench).run,
         WorldStep.ASSESS: AssessStep(bench=bench, open_server=open_server).run,
         WorldStep.SCENARIOS: ScenarioStep(bench=bench, open_server=open_server).run,

@@ -17,13 +17,13 @@ from worlds.reasons import Reason
 
 if TYPE_CHECKING:
     from backends.services import Services
+    from core.settings.worlds import WorldsSettings
     from mergemill.execution.reporter import Reporter
     from mergemill.worlds.making.models import ModelPool
     from taskdb.artifacts import Artifacts
     from taskdb.records import Record
     from taskdb.store import Store
     from worlds.model_requests import RoleModels
-    from worlds.options import MakingOptions
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -97,7 +97,7 @@ class WorkBench:
     """Tools of a run and what it counts. Used by the driver; `process` runs work on threads."""
 
     request: MakingRequest
-    options: MakingOptions
+    options: WorldsSettings
     workers: int
     store: Store
     services: Services

@@ -76,9 +76,9 @@ def load_catalog(words: Sequence[str], settings: Settings | None = None) -> dict
     """
     with ExitStack() as opened:
         database = None
-        if settings is not None and database_exists(settings.db):
-            store = opened.enter_context(Store.open(settings.db, create=False))
-            database = _WorldDatabase(store, open_artifacts(settings))
+        if settings is not None and database_exists(settings.storage.db):
+            store = opened.enter_context(Store.open(settings.storage.db, create=False))
+            database = _WorldDatabase(store, open_artifacts(settings.storage))
         worlds = [_find_world(word, database) for word in words] if words else _list_worlds(database)
     found: dict[str, OfferedWorld] = {}
     for one in worlds:

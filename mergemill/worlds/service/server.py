@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
-from core.config import OFF, Settings
+from core.config import Settings
 from core.errors import UsageError
+from core.settings.machine import HostSettings
+from core.settings.models import OFF, LlmSettings
 from core.sockets import bind_socket
 from mergemill.execution.services import make_model, make_services
 from mergemill.web.request_guard import AccessRules, is_loopback, make_access_rules
@@ -50,7 +52,7 @@ def serve_worlds(options: WorldServiceOptions, settings: Settings, announce: Cal
     """
     catalog = load_catalog(options.worlds, settings)
     with ExitStack() as opened:
-        make_user = opened.enter_context(open_users(options.user, settings))
+        make_user = opened.enter_context(open_users(options.user, settings.llm, settings.host))
         listener = opened.enter_context(closing(bind_socket(options.host, options.port)))
         services = make_services(settings, engine=True)
         host = WorldHost(
@@ -75,18 +77,18 @@ def make_rules(host: str, token: str | None) -> AccessRules:
 
 
 @contextmanager
-def open_users(user: str, settings: Settings) -> Iterator[UserFactory | None]:
+def open_users(user: str, llm: LlmSettings, host: HostSettings) -> Iterator[UserFactory | None]:
     """Yield what makes the users of conversations, None where none are offered; at the end their model is stopped.
 
     Raises:
         UsageError: the user is to be a model, and none is set.
     """
     if user == "auto":
-        user = "scripted" if settings.llm == OFF else "model"
+        user = "scripted" if llm.url == OFF else "model"
     if user != "model":
         yield make_scripted_user if user == "scripted" else None
         return
-    model = make_model(settings)
+    model = make_model(llm, host)
     if model is None:
         raise UsageError("a model is needed to play users", advice="set --llm URL and --model NAME")
     try:

@@ -9,6 +9,7 @@ import pytest
 
 from backends.llm.client import ChatModel
 from core.config import Settings
+from core.settings.machine import HostSettings
 from tests.backends.llm.server import ModelServer, run_model_server
 
 
@@ -27,7 +28,7 @@ def client(server: ModelServer) -> Iterator[Callable[..., ChatModel]]:
 
         def make_client(**settings: object) -> ChatModel:
             given = {"llm": server.url, "model": "scripted", "llm_timeout": 10, **settings}
-            model = ChatModel(Settings.model_validate(given), first_pause=0.01)
+            model = ChatModel(Settings.model_validate(given).llm, HostSettings(), first_pause=0.01)
             opened.callback(model.close)
             return model
 

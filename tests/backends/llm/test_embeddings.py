@@ -12,11 +12,18 @@ from backends.llm.meter import UsageMeter
 from backends.llm.response import EmbeddingResponse
 from core.config import Settings
 from core.errors import InputError
+from core.settings.machine import HostSettings
 from tests.samplers.scripted_model import ScriptedModel, Turn
 
 
 def open_model(url: str, **changes: Any) -> closing[ChatModel]:
-    return closing(ChatModel(Settings(llm=url, model="small", llm_price_prompt=2, **changes), first_pause=0.01))
+    return closing(
+        ChatModel(
+            Settings(llm=url, model="small", llm_price_prompt=2, **changes).llm,
+            HostSettings(),
+            first_pause=0.01,
+        )
+    )
 
 
 def test_vectors_come_in_the_order_of_the_texts_and_are_counted() -> None:

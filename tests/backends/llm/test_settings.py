@@ -38,10 +38,10 @@ def test_the_doctor_reports_an_unreachable_endpoint(tmp_path: Path, server: Mode
 
 def test_the_key_is_not_an_option_and_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
-    assert Settings().find_llm_key().get_secret_value() == "sk-of-the-environment"
+    assert Settings().llm.find_key().get_secret_value() == "sk-of-the-environment"
     monkeypatch.setenv("MERGEMILL_LLM_KEY", "sk-of-the-setting")
     settings = Settings()
-    assert settings.find_llm_key().get_secret_value() == "sk-of-the-setting"
+    assert settings.llm.find_key().get_secret_value() == "sk-of-the-setting"
     assert "sk-of" not in f"{settings!r} {settings.model_dump_json()}"
 
 

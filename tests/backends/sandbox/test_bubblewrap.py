@@ -27,7 +27,7 @@ LIMITS = ResourceLimits(seconds=30, memory_mb=512, disk_mb=64, pids=64, cpus=1, 
 @pytest.fixture
 def sandbox() -> BubblewrapSandbox:
     require_bubblewrap()
-    return create_sandbox(Settings(), lambda _: None)
+    return create_sandbox(Settings().sandbox, lambda _: None)
 
 
 @pytest.fixture
@@ -133,5 +133,5 @@ def test_files_in_memory_are_limited(session: ContainerSession) -> None:
 def test_without_the_program_one_line_names_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match="needs bubblewrap") as raised:
-        create_sandbox(Settings(), lambda _: None)
+        create_sandbox(Settings().sandbox, lambda _: None)
     assert raised.value.advice == "apt-get install -y bubblewrap"

@@ -42,7 +42,7 @@ class Backend:
 
     def open(self) -> Sandbox:
         """Open a sandbox of this backend."""
-        return open_sandbox(Settings(sandbox=self.name, allow_untrusted_local=True, **self.options))  # type: ignore[arg-type]
+        return open_sandbox(Settings(sandbox=self.name, allow_untrusted_local=True, **self.options).sandbox)  # type: ignore[arg-type]
 
 
 @pytest.fixture(
@@ -91,13 +91,13 @@ def test_the_suite_covers_every_registered_backend() -> None:
 
 def test_an_unknown_backend_is_a_usage_error_that_lists_the_known_ones() -> None:
     with pytest.raises(UsageError, match="podman is unknown") as raised:
-        open_sandbox(Settings(sandbox="podman"))
+        open_sandbox(Settings(sandbox="podman").sandbox)
     assert raised.value.advice == "one of docker, kubernetes, bubblewrap, local"
 
 
 def test_the_local_backend_is_rejected_unless_it_is_permitted() -> None:
     with pytest.raises(UsageError, match="without isolation") as raised:
-        open_sandbox(Settings(sandbox="local"))
+        open_sandbox(Settings(sandbox="local").sandbox)
     assert raised.value.exit_code == 2
     assert "--allow-untrusted-local" in raised.value.advice
 

@@ -55,7 +55,7 @@ from backends.sandbox.execution import ResourceLimits
 from backends.sandbox.registry import open_sandbox
 from core.config import Settings
 limits = ResourceLimits(seconds=600, memory_mb=128, disk_mb=100, pids=64, cpus=0.1, output_bytes=1000)
-sandbox = open_sandbox(Settings(sandbox="kubernetes", kubernetes_registry=sys.argv[2]))
+sandbox = open_sandbox(Settings(sandbox="kubernetes", kubernetes_registry=sys.argv[2]).sandbox)
 with (
     sandbox.open_session(sys.argv[1], limits=limits) as session,
     sandbox.open_pool(sys.argv[1], limits=limits) as pool,
@@ -71,12 +71,12 @@ with (
 
 
 def open_pods(registry: str | None = None, **options: Any) -> Sandbox:
-    return open_sandbox(Settings(sandbox="kubernetes", kubernetes_registry=registry, **options))
+    return open_sandbox(Settings(sandbox="kubernetes", kubernetes_registry=registry, **options).sandbox)
 
 
 @pytest.fixture
 def pods(pod_options: dict[str, str]) -> Sandbox:
-    return open_sandbox(Settings(sandbox="kubernetes", **pod_options))  # type: ignore[arg-type]
+    return open_sandbox(Settings(sandbox="kubernetes", **pod_options).sandbox)  # type: ignore[arg-type]
 
 
 def run_bash(pods: Sandbox, image: str, script: str, limits: ResourceLimits = LIMITS, **options: Any) -> ExecResult:

@@ -38,7 +38,7 @@ def write_kubeconfig(folder: Path, url: str) -> Path:
 def open_pods(**options: str) -> MergemillError:
     """Return the error of opening the sandbox, which has one line."""
     with pytest.raises(MergemillError) as raised:
-        open_sandbox(Settings(sandbox="kubernetes", **options))  # type: ignore[arg-type]
+        open_sandbox(Settings(sandbox="kubernetes", **options).sandbox)  # type: ignore[arg-type]
     assert "\n" not in raised.value.format_line()
     return raised.value
 
@@ -118,7 +118,7 @@ def test_a_malformed_registry_or_label_is_an_error_before_the_cluster_is_asked()
     assert isinstance(open_pods(kubernetes_registry="Nonsense"), UsageError)
     with pytest.raises(ValueError, match="KEY=VALUE"):
         Settings(kubernetes_nodes="gpu")  # type: ignore[arg-type]
-    assert Settings(kubernetes_nodes="pool=big, zone=a").kubernetes_nodes == ("pool=big", "zone=a")  # type: ignore[arg-type]
+    assert Settings(kubernetes_nodes="pool=big, zone=a").sandbox.kubernetes.nodes == ("pool=big", "zone=a")  # type: ignore[arg-type]
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
@@ -127,7 +127,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
         "from backends.sandbox.registry import open_sandbox\n"
         "from core.config import Settings\n"
         "from core.errors import MachineError\n"
-        "try:\n    open_sandbox(Settings(sandbox='kubernetes'))\n"
+        "try:\n    open_sandbox(Settings(sandbox='kubernetes').sandbox)\n"
         "except MachineError as error:\n    print(error.format_line())\n"
     )
     ran = subprocess.run([sys.executable, "-c", hide + script], capture_output=True, text=True, check=True)

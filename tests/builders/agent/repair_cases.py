@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from backends.git import GitRepository
@@ -18,7 +17,6 @@ from builders.build import create_first_draft
 from builders.repair.policy import NoProposal, Observation, Proposal, ProposalHistory, RepairCase
 from builders.repair.skill_files import BUILTIN_SKILLS, load_skills
 from builders.repair.skills import find_matches
-from core.config import Settings
 from tests import records
 from tests.containers import make_services
 from tests.helpers import TinyRepo
@@ -99,7 +97,7 @@ def open_case(
     case = RepairCase(
         candidate=candidate, tree=tree, first_draft=create_first_draft(tree, candidate, services), services=services
     )
-    model = ChatModel(services.settings, first_pause=0.01)
+    model = ChatModel(services.settings.llm, services.settings.host, first_pause=0.01)
     try:
         with RecordingPolicy(model, case) as policy:
             yield case, policy
@@ -110,8 +108,7 @@ def open_case(
 def create_services(tmp_path: Path, url: str, **settings: object) -> Services:
     """Return services with the address of a model."""
     options = {"llm": url, "model": "scripted", "llm_timeout": 10, **settings}
-    services = make_services(tmp_path, **options)
-    return replace(services, settings=Settings.model_validate(services.settings.model_dump()))
+    return make_services(tmp_path, **options)
 
 
 def normalize(text: str) -> str:

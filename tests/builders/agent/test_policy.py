@@ -110,7 +110,7 @@ def test_a_failing_endpoint_raises_until_the_budget_ends_the_conversation(
         policy.propose(make_observation(case), ())
     server.set_answers(ScriptedAnswer(text="late", hang=60))
     policy._conversation = None
-    late = make_observation(case, usage=RepairUsage(seconds=case.services.settings.budget_seconds - 0.5))
+    late = make_observation(case, usage=RepairUsage(seconds=case.services.settings.budget.seconds - 0.5))
     proposal = policy.propose(late, ())
     assert isinstance(proposal, NoProposal)
     assert proposal.rationale.startswith(StopReason.BUDGET)

@@ -32,7 +32,7 @@ BATCH = 2
 def make_database(folder: Path, n_tasks: int) -> Settings:
     """Return settings of a new database with certified tasks."""
     settings = Settings(db=f"sqlite:///{folder}/m.db", store=folder / "store")
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         add_tasks(store, make_services(settings, engine=False), folder, count=n_tasks)
     return settings
 
@@ -66,7 +66,7 @@ def test_splits_of_a_streamed_export_keep_families_together(tmp_path: Path, monk
     repos, shares = [f"ada/r{number}" for number in range(8)], [0.5, 0.5]
     sides = {repo: FamilyIndex().choose_side(repo, shares) for repo in repos}
     settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         tasks = add_tasks(store, make_services(settings, engine=False), tmp_path, count=2 * len(repos), repos=repos)
         one = tasks[0]
         other = next(task for task in tasks if sides[task.repo] != sides[one.repo])

@@ -46,8 +46,8 @@ def count(*options: str, cwd: Path) -> int:
 
 def select(settings: Settings, **given: str) -> list[str]:
     """Return the names that filters select, in alphabetical order."""
-    with Store.open(settings.db) as store:
-        filters = resolve_filters(parse_filters(given), settings, store)
+    with Store.open(settings.storage.db) as store:
+        filters = resolve_filters(parse_filters(given), settings.storage, store)
         return sorted(row["name"] for row in queries.list_tasks(store, filters))
 
 
@@ -217,10 +217,10 @@ def test_names_are_not_cut_in_a_narrow_terminal(tmp_path: Path, tasks: list[Task
 
 
 def test_a_default_status_holds_beside_every_kind_of_selection(settings: Settings, tasks: list[Task]) -> None:
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         for given in ({}, {"sample": "3"}, {"ids": tasks[0].name}):
-            filters = resolve_filters(parse_filters(given), settings, store, default_status="derived")
+            filters = resolve_filters(parse_filters(given), settings.storage, store, default_status="derived")
             assert queries.count_tasks(store, filters) == 0
         named = replace(parse_filters({"ids": tasks[0].name}), status="certified")
-        resolved = resolve_filters(named, settings, store, default_status="derived")
+        resolved = resolve_filters(named, settings.storage, store, default_status="derived")
         assert queries.count_tasks(store, resolved) == 1

@@ -35,7 +35,7 @@ def make_attempts(transcript: str) -> tuple[Attempt, ...]:
 def test_attempts_and_conversation_are_shown_for_repaired_and_rejected_changes(tmp_path: Path, repaired: bool) -> None:
     pull = records.make_pull_request()
     candidate = records.make_candidate(pull)
-    tried = make_attempts(open_artifacts(Settings(db=make_url(tmp_path))).put(CONVERSATION.to_bytes()))
+    tried = make_attempts(open_artifacts(Settings(db=make_url(tmp_path)).storage).put(CONVERSATION.to_bytes()))
     result = (
         records.make_environment(candidate, attempts=tried)
         if repaired

@@ -10,6 +10,7 @@ import pytest
 
 from core.config import Settings
 from core.errors import Transient, UsageError
+from core.settings.group import replace_values
 from mergemill.cli.options import build_settings
 from mergemill.execution.images import budget as budgets
 from mergemill.execution.images.budget import ImageBudget
@@ -55,7 +56,9 @@ def test_a_run_removes_the_least_recently_used_images_and_reports_when_none_is_l
 
 def with_allowed(budget: ImageBudget, allowed: str) -> ImageBudget:
     """The same budget with another size."""
-    settings = budget.services.settings.model_copy(update={"image_budget": Settings(image_budget=allowed).image_budget})  # type: ignore[arg-type]
+    settings = replace_values(
+        budget.services.settings, {"image_budget": Settings(image_budget=allowed).operation.image_budget}
+    )  # type: ignore[arg-type]
     budget.services = replace(budget.services, settings=settings)
     return budget
 
@@ -91,7 +94,7 @@ def test_space_is_freed_after_each_build_and_on_a_full_disk(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("word", "size"), [("50GB", 50 * 10**9), ("20GiB", 20 * 2**30), ("1000", 1000)])
 def test_a_budget_is_a_size(word: str, size: int) -> None:
-    assert build_settings({"image_budget": word}).image_budget == size
+    assert build_settings({"image_budget": word}).operation.image_budget == size
 
 
 def test_an_invalid_size_is_rejected() -> None:

@@ -19,15 +19,15 @@ from tests.sample import make_sample
 def run_with_quotas(folder: Path, stages: FakeStages, **quotas: int) -> PipelineRun:
     """Run all of 8 changes, 6 of them candidates, of one repository."""
     settings = Settings(db=f"sqlite:///{folder}/m.db", **quotas)
-    with Store.open(settings.db) as store:
-        limits = load_quotas(store, settings)
+    with Store.open(settings.storage.db) as store:
+        limits = load_quotas(store, settings.quota)
     return run(folder, stages, workers=1, mine=partial(mine_changes, changes=8), quotas=limits)
 
 
 def find_waiting(folder: Path, **quotas: int) -> list[dict[str, Any]]:
     settings = Settings(db=f"sqlite:///{folder}/m.db", **quotas)
-    with Store.open(settings.db) as store:
-        return list_waiting(store, settings)
+    with Store.open(settings.storage.db) as store:
+        return list_waiting(store, settings.quota)
 
 
 def list_built(stages: FakeStages) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from core.errors import Transient
+from core.settings.group import replace_values
 from mergemill.cli.grading.predictions import grade_predictions
 from mergemill.grading import grading
 from mergemill.grading.grading import Submission, TaskGrader
@@ -77,12 +78,16 @@ def test_each_row_gets_a_score_with_its_instance_and_model(reviews: GradedTasks)
     assert sorted((s["instance_id"], s["model_name_or_path"], s["value"]) for s in scores) == sorted(
         (name, model, value) for name in reviews.tasks for model, value in (("right", 1.0), ("blind", 0.0))
     )
-    with Store.open(reviews.settings.db) as store:
+    with Store.open(reviews.settings.storage.db) as store:
         for score in scores:
             task = TaskGrader(store, reviews.settings).find_task(score["instance_id"], "review")
             assert (score["task_id"], score["task"]) == (task.id, task.name)
     stored = run_mergemill(
-        "sql", "SELECT count(*) AS n FROM scores", "--json", cwd=reviews.folder, MERGEMILL_DB=reviews.settings.db
+        "sql",
+        "SELECT count(*) AS n FROM scores",
+        "--json",
+        cwd=reviews.folder,
+        MERGEMILL_DB=reviews.settings.storage.db,
     )
     assert stored.json["n"] == 12
 
@@ -200,7 +205,7 @@ def test_a_wrong_command_is_one_line_and_leaves_no_file(
     made: GradedTasks, tmp_path: Path, words: list[str], code: int, line: str
 ) -> None:
     write_rows(tmp_path, make_rows(made))
-    done = run_mergemill("grade", *words, cwd=tmp_path, MERGEMILL_DB=made.settings.db)
+    done = run_mergemill("grade", *words, cwd=tmp_path, MERGEMILL_DB=made.settings.storage.db)
     assert (done.exit_code, done.stdout) == (code, "")
     assert line in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -244,7 +249,7 @@ def run(reviews: GradedTasks, grader: TaskGrader, out: Path) -> list[dict[str, A
 def test_equal_submissions_are_graded_once_and_each_row_gets_its_line(reviews: GradedTasks, tmp_path: Path) -> None:
     name = reviews.tasks[0]
     write_rows(reviews.folder, [{"task": name, "review": NO_FINDINGS, "model_name_or_path": model} for model in "aabc"])
-    with Store.open(reviews.settings.db) as store:
+    with Store.open(reviews.settings.storage.db) as store:
         grader = CountingGrader(store, reviews)
         scores = run(reviews, grader, tmp_path / "s.jsonl")
         assert sorted(score["model_name_or_path"] for score in scores) == ["a", "a", "b", "c"]
@@ -261,7 +266,7 @@ def test_a_failure_of_the_engine_is_retried_then_null_and_graded_by_the_next_run
 ) -> None:
     write_rows(reviews.folder, [{"task": name, "review": reviews.gold[name]} for name in reviews.tasks[:1]])
     gone = Transient("the engine is gone")
-    with Store.open(reviews.settings.db) as store:
+    with Store.open(reviews.settings.storage.db) as store:
         (once,) = run(reviews, CountingGrader(store, reviews, [gone, gone]), tmp_path / "once.jsonl")
         assert once["value"] == 1.0
         (lost,) = run(reviews, CountingGrader(store, reviews, [gone] * 3), tmp_path / "lost.jsonl")
@@ -274,7 +279,7 @@ def test_a_failure_of_the_engine_is_retried_then_null_and_graded_by_the_next_run
 @pytest.mark.usefixtures("quick")
 def test_a_bug_in_one_grading_leaves_the_others(reviews: GradedTasks, tmp_path: Path) -> None:
     write_rows(reviews.folder, [{"task": name, "review": reviews.gold[name]} for name in reviews.tasks])
-    with Store.open(reviews.settings.db) as store:
+    with Store.open(reviews.settings.storage.db) as store:
         scores = run(reviews, CountingGrader(store, reviews, [None, ValueError("oops")]), tmp_path / "s.jsonl")
     assert sorted(str(score["value"]) for score in scores) == ["1.0"] * 5 + ["None"]
 
@@ -288,7 +293,7 @@ def test_unscored_rows_end_the_command_with_75_before_anything_else(
 
     monkeypatch.setattr(TaskGrader, "grade", fail)
     write_rows(reviews.folder, ["{", *make_rows(reviews)])
-    settings = reviews.settings.model_copy(update={"workers": 1})
+    settings = replace_values(reviews.settings, {"workers": 1})
     with pytest.raises(Transient, match="5 submissions unscored"):
         grade_predictions(reviews.folder / "p.jsonl", tmp_path / "s.jsonl", settings, as_json=True)
     summary = json.loads(capsys.readouterr().out.splitlines()[-1])

@@ -92,7 +92,7 @@ def store(tmp_path: Path) -> Path:
 
 def find_in_store(store: Path, later: float) -> set[str]:
     settings = Settings(store=store, sandbox="bubblewrap")
-    found = find_leftovers(settings, now=lambda: time.time() + later)
+    found = find_leftovers(settings.sandbox, settings.storage, now=lambda: time.time() + later)
     return {str(Path(one.name).relative_to(store)) for one in found if one.name.startswith(str(store))}
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from backends.llm.client import ChatModel
 from backends.services import Services
+from core.settings.group import replace_values
 from mergemill.pipeline.kinds import derive
 from taskdb.records import Certificate, Kind, Rejection, Task, Verification
 from taskdb.records.lineage import Lineage
@@ -127,8 +128,8 @@ def model_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 def ask_model(services: Services, server: ModelServer, store: Path) -> Iterator[Services]:
     """Yield services whose model is the scripted one, with `--variants model`."""
     update = {"variants": "model", "llm": server.url, "model": "scripted", "store": store}
-    settings = services.settings.model_copy(update=update)
-    model = ChatModel(settings, first_pause=0.01)
+    settings = replace_values(services.settings, update)
+    model = ChatModel(settings.llm, settings.host, first_pause=0.01)
     try:
         yield replace(services, settings=settings, model=model)
     finally:
@@ -179,7 +180,7 @@ def test_a_models_statement_is_checked_as_one_by_rules_is(
 
 
 def test_without_a_model_there_is_no_statement_of_one(lineage: Lineage, services: Services) -> None:
-    settings = services.settings.model_copy(update={"variants": "model"})
+    settings = replace_values(services.settings, {"variants": "model"})
     found = derive_one(lineage, Kind.TERSE, replace(services, settings=settings))
     assert isinstance(found, Rejection)
     assert found.reason == "no-model"

@@ -183,7 +183,7 @@ def test_submissions_without_a_score_are_graded_really(tmp_path: Path) -> None:
                 tests.append({"test": f"{file}::{name}", "outcome": "passed", "reason": "as it is"})
         return Turn(text=json.dumps({"tests": tests}))
 
-    words = ("--db", tasks.settings.db, "--model", "scripted", "--samples", "1", "--per-kind", "1", "--json")
+    words = ("--db", tasks.settings.storage.db, "--model", "scripted", "--samples", "1", "--per-kind", "1", "--json")
     with ScriptedModel(pass_all) as model:
         done = run_mergemill("simulate", "measure", "--llm", model.url, *words, cwd=tasks.folder)
         assert done.exit_code == 0, done.stderr

@@ -179,7 +179,7 @@ def test_rollouts_that_earned_1_become_conversations() -> None:
 
 def test_the_database_gives_certified_worlds_with_solutions_and_models(folder: Path) -> None:
     settings = Settings(db=f"sqlite:///{folder / 'm.db'}", store=folder / "store")
-    artifacts = open_artifacts(settings)
+    artifacts = open_artifacts(settings.storage)
     definition, scenarios = load_example_world("library_loans"), load_example_scenarios("library_loans")
     world = make_world_record(definition, artifacts, origin=WorldOrigin.SYNTHESISED, license_id="MIT", model="org/a")
     other = make_world_record(
@@ -188,9 +188,9 @@ def test_the_database_gives_certified_worlds_with_solutions_and_models(folder: P
     first, second = (make_scenario_record(one, world, artifacts, model="org/b") for one in scenarios)
     solution = artifacts.put(json.dumps([call.to_json() for call in scenarios[0].solution or ()]).encode())
     certificates = (make_world_certificate(world), make_scenario_certificate(first, solution=solution))
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         store.add(world, other, first, second, *certificates)
-    [source] = find_sources([], settings, with_uncertified=False)
+    [source] = find_sources([], settings.storage, with_uncertified=False)
     assert source.material.definition == definition
     assert source.material.scenarios == (scenarios[0],)
     assert (source.material.license, source.material.models) == ("MIT", ("org/a", "org/b"))
@@ -198,12 +198,12 @@ def test_the_database_gives_certified_worlds_with_solutions_and_models(folder: P
     assert certification is not None
     assert certification.by == f"the certificate {certificates[0].id[:12]}"
     assert certification.gates == {"queries": 0.0, "changes": 1.0, "assessment by tester and checker": 0.85}
-    [all_scenarios] = find_sources([world.id[:10]], settings, with_uncertified=True)
+    [all_scenarios] = find_sources([world.id[:10]], settings.storage, with_uncertified=True)
     assert [one.solution is None for one in all_scenarios.material.scenarios] == [False, True]
-    [uncertified] = find_sources(["other"], settings, with_uncertified=False)
+    [uncertified] = find_sources(["other"], settings.storage, with_uncertified=False)
     assert uncertified.material.certification is None
     with pytest.raises(InputError, match="there is no world nothing"):
-        find_sources(["nothing"], settings, with_uncertified=False)
+        find_sources(["nothing"], settings.storage, with_uncertified=False)
 
 
 @pytest.mark.docker

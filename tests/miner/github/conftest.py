@@ -39,6 +39,6 @@ def connect(server: ScriptedServer, clock: FrozenClock) -> Iterator[Callable[...
 
         def make(timeout: int = 5, **options: object) -> GitHubApi:
             settings = Settings.model_validate({"github_api": server.url, "github_tokens": TOKEN} | options)
-            return stack.enter_context(GitHubApi(settings, clock=clock, timeout=timeout))
+            return stack.enter_context(GitHubApi(settings.github, settings.host, clock=clock, timeout=timeout))
 
         yield make

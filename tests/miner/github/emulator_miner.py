@@ -52,15 +52,19 @@ class EmulatorMiner:
         return Services(
             settings=settings,
             sandbox=cast("Sandbox", None),
-            clones=CloneStore(settings.store_dir / "clones", settings.clones, attempts=6, first_wait=0.01),
-            artifacts=Artifacts(settings.store_dir / "artifacts"),
+            clones=CloneStore(
+                settings.storage.store_dir / "clones", settings.source.clones, attempts=6, first_wait=0.01
+            ),
+            artifacts=Artifacts(settings.storage.store_dir / "artifacts"),
         )
 
     def read_changes(self, source: str = "github:ada/lib", most: int | None = None, **options: object) -> list[Change]:
         """Return the changes of a source, the first `most` of them."""
         services, found = self.open_services(**options), list[Change]()
         self.messages.clear()
-        api = GitHubApi(services.settings, clock=EmulatorClock(self.hub), first_pause=0.01)
+        api = GitHubApi(
+            services.settings.github, services.settings.host, clock=EmulatorClock(self.hub), first_pause=0.01
+        )
         with api, closing(GitHubReader(source, services, api)) as reading:
             for change in reading.read_changes():
                 if not isinstance(change, Change):

@@ -26,7 +26,7 @@ SECRET = "ghp_verysecret9876"
 
 
 def labels(**options: object) -> list[str]:
-    return [found.label for found in load_credentials(Settings.model_validate(options))]
+    return [found.label for found in load_credentials(Settings.model_validate(options).github)]
 
 
 @pytest.fixture(scope="module")
@@ -145,5 +145,5 @@ def test_incomplete_app_settings_and_a_bad_key_are_reported(tmp_path, server):
         labels(**whole)
     (tmp_path / "no.pem").write_text("no key at all")
     settings = Settings.model_validate({"github_api": server.url, **whole})
-    with GitHubApi(settings) as api, pytest.raises(InputError, match="not a private key"):
+    with GitHubApi(settings.github, settings.host) as api, pytest.raises(InputError, match="not a private key"):
         api.query_graphql(QUERY)

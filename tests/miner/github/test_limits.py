@@ -10,6 +10,8 @@ import pytest
 
 from core.config import Settings
 from core.errors import InputError, MachineError, Transient
+from core.settings.group import replace_values
+from core.settings.machine import HostSettings
 from miner.github import pool
 from miner.github.api import RATE_LIMIT_FIELDS, GitHubApi
 from miner.github.responses import GitHubNotFoundError, PageTooLargeError
@@ -44,7 +46,14 @@ def world(tmp_path_factory):
 @contextlib.contextmanager
 def connect_api(hub: GitHub, tokens: str = "ghp_reader", **options):
     settings = Settings.model_validate({"github_api": hub.url, "github_tokens": tokens} | options)
-    with hub, GitHubApi(Settings(**dict(settings) | {"github_api": hub.url}), clock=JumpingClock(hub.clock)) as api:
+    with (
+        hub,
+        GitHubApi(
+            replace_values(settings, {"github_api": hub.url}).github,
+            replace_values(settings, {"github_api": hub.url}).host,
+            clock=JumpingClock(hub.clock),
+        ) as api,
+    ):
         yield api
 
 
@@ -250,14 +259,14 @@ def test_an_invalid_query_is_reported_with_githubs_message(world):
 def test_an_enterprise_server_has_its_own_addresses(world):
     with GitHub(world) as hub:
         settings = Settings.model_validate({"github_api": hub.enterprise_url, "github_tokens": "ghp_reader"})
-        with GitHubApi(settings) as api:
+        with GitHubApi(settings.github, settings.host) as api:
             assert api.query_graphql(QUERY).data == NAMED
             assert api.fetch_repository("ada/greet").full_name == "ada/greet"
         assert hub.violations == []
 
 
 def test_without_a_token_a_repository_is_shown_and_nothing_is_mined(world):
-    with GitHub(world) as hub, GitHubApi(Settings(github_api=hub.url)) as api:
+    with GitHub(world) as hub, GitHubApi(Settings(github_api=hub.url).github, HostSettings()) as api:
         assert api.fetch_repository("ada/greet").default_branch == "main"
         with pytest.raises(MachineError, match=r"rejects GraphQL and allows 60 requests an hour") as caught:
             api.query_graphql(QUERY, what="ada/greet")

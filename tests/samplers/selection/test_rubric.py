@@ -40,7 +40,10 @@ def judge(folder: Path, turns: list[Turn]) -> tuple[float, list[ModelRequest]]:
     with ScriptedModel(turns) as model:
         settings = Settings(db=make_url(folder), llm=model.url, model="judge")
         rubric = RubricJudge(
-            items=read_rubric(RUBRIC), model=ChatModel(settings), settings=settings, artifacts=artifacts
+            items=read_rubric(RUBRIC),
+            model=ChatModel(settings.llm, settings.host),
+            settings=settings,
+            artifacts=artifacts,
         )
         candidate: Any = make_candidate(content=main.content, submission=b"+    return 'hello'")
         share = rubric(candidate)

@@ -62,7 +62,7 @@ def make_candidate(
 
 
 def run(*candidates: SelectionCandidate, settings: Settings | None = None, **limits: Any) -> SelectionOutcome:
-    return select_trajectories(candidates, settings or Settings(), SelectionLimits(**limits))
+    return select_trajectories(candidates, (settings or Settings()).selection, SelectionLimits(**limits))
 
 
 def list_reasons(outcome: SelectionOutcome, *candidates: SelectionCandidate) -> list[str | None]:
@@ -104,7 +104,7 @@ def test_every_rule_permits_its_limit_and_refuses_what_is_above(
     below, above = make_candidate({metric: permitted}), make_candidate({metric: refused})
     outcome = run(below, above)
     assert list_reasons(outcome, below, above) == [None, rule]
-    settings = Settings(**{one.setting: refused for one in RULES if one.metric == metric})
+    settings = Settings(**{f"select_{one.setting}": refused for one in RULES if one.metric == metric})
     assert list_reasons(run(above, settings=settings), above) == [None]
 
 
@@ -186,17 +186,18 @@ def test_a_rubric_is_checked_last_and_only_where_nothing_else_refuses() -> None:
         asked.append(one)
         return 0.5 if one is bad else 0.0
 
-    outcome = select_trajectories([good, bad, looping], Settings(), SelectionLimits(), check)
+    outcome = select_trajectories([good, bad, looping], Settings().selection, SelectionLimits(), check)
     assert list_reasons(outcome, good, bad, looping) == [None, "rubric", "loops"]
     assert asked == [good, bad]
 
 
 def test_other_limits_make_another_hash_of_the_rules() -> None:
     hashes = {
-        hash_rules(Settings(), SelectionLimits()),
-        hash_rules(Settings(select_loops=5), SelectionLimits()),
-        hash_rules(Settings(), SelectionLimits(per_task=1)),
-        hash_rules(Settings(), SelectionLimits(mix={"react": 1})),
+        hash_rules(Settings().selection, SelectionLimits()),
+        hash_rules(Settings(select_loops=5).selection, SelectionLimits()),
+        hash_rules(Settings().selection, SelectionLimits(per_task=1)),
+        hash_rules(Settings().selection, SelectionLimits(mix={"react": 1})),
     }
     assert len(hashes) == 4
-    assert hash_rules(Settings(), SelectionLimits()) in hashes
+    assert "cc5cc19ada2d6279edbf3423991505ee581b3538c5792179ac295be64e3659cb" in hashes  # as stored by earlier versions
+    assert hash_rules(Settings().selection, SelectionLimits()) in hashes

@@ -56,8 +56,8 @@ def certify(record: Scenario, scenario: ScenarioDefinition, artifacts: Artifacts
 def make_database(folder: Path, worlds: Sequence[str] = ()) -> Settings:
     """Make a database with the example worlds of some names, all of them without any."""
     settings = make_settings(folder)
-    artifacts = open_artifacts(settings)
-    with Store.open(settings.db) as store:
+    artifacts = open_artifacts(settings.storage)
+    with Store.open(settings.storage.db) as store:
         for name in worlds or list_example_worlds():
             add_world(store, artifacts, load_example_world(name), load_example_scenarios(name))
     return settings

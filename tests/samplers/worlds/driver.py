@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from core.settings.group import replace_values
 from mergemill.agents.sampling.progress import JsonSamplingProgress
 from mergemill.agents.sampling.request import WorldSampleRequest
 from mergemill.agents.sampling.world_scaffolds import make_world_scaffolds
@@ -20,7 +21,7 @@ from tests.samplers.worlds.player import AGENT
 def main() -> None:
     """Sample all scenarios of a folder's database."""
     folder, upstream, attempts, scaffold, *user = sys.argv[1:]
-    settings = make_settings(Path(folder)).model_copy(update={"upstream": upstream})
+    settings = replace_values(make_settings(Path(folder)), {"upstream": upstream})
     request = WorldSampleRequest(
         scaffolds=make_world_scaffolds([scaffold], "".join(user)), model=AGENT, attempts=int(attempts)
     )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from core.config import Settings
+from core.settings.group import replace_values
 from mergemill.agents.sampling.progress import SamplingProgress
 from mergemill.agents.sampling.request import WorldSampleRequest
 from mergemill.agents.sampling.world_scaffolds import make_world_scaffolds
@@ -47,7 +48,7 @@ def sample(
 ) -> tuple[int, SamplingProgress]:
     """Sample; return the exit code and what was counted."""
     if model is not None:
-        settings = settings.model_copy(update={"upstream": model.url})
+        settings = replace_values(settings, {"upstream": model.url})
     request = WorldSampleRequest(
         scaffolds=make_world_scaffolds(scaffolds, user), only=tuple(only), model=AGENT, attempts=attempts, **fields
     )
@@ -56,12 +57,12 @@ def sample(
 
 
 def read_rollouts(settings: Settings) -> list[Rollout]:
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         return store.load_all(Rollout)
 
 
 def read_trajectories(settings: Settings) -> list[Trajectory]:
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         return store.load_all(Trajectory)
 
 
@@ -101,7 +102,7 @@ def test_a_solved_scenario_is_recorded_as_a_task_is(settings: Settings) -> None:
         code, _ = sample(settings, "tools", model=model, sampling={"temperature": 0.5})
         sent = model.requests
     (rollout,) = read_rollouts(settings)
-    artifacts = open_artifacts(settings)
+    artifacts = open_artifacts(settings.storage)
     assert (code, rollout.status, rollout.reason, rollout.value, rollout.resolved) == (0, "done", None, 1.0, True)
     assert (rollout.scaffold, rollout.model, rollout.environment) == ("tools", AGENT, "synthetic")
     assert rollout.requests == len(solution) + 1 == len(rollout.latencies)
@@ -138,7 +139,7 @@ def test_a_part_of_the_calls_earns_a_part_of_the_reward(settings: Settings) -> N
 def test_an_agent_that_gives_up_at_once_earns_0(settings: Settings) -> None:
     rollout = run_one(settings, [COMPLETED])
     assert (rollout.status, rollout.value, rollout.requests) == ("done", 0.0, 1)
-    assert open_artifacts(settings).get(str(rollout.submission)) == b""
+    assert open_artifacts(settings.storage).get(str(rollout.submission)) == b""
 
 
 def test_calls_that_cannot_be_read_are_answered_and_counted(settings: Settings) -> None:
@@ -178,7 +179,7 @@ def test_an_agent_that_never_stops_is_stopped_and_its_state_scored(settings: Set
 
 
 def test_the_limit_of_turns_is_a_setting(settings: Settings) -> None:
-    few = Settings(**{**settings.model_dump(exclude_unset=True), "rollout_turns": 3})
+    few = replace_values(settings, {"rollout_turns": 3})
     assert run_one(few, [LOOK]).requests == 3
 
 
@@ -204,7 +205,7 @@ def test_a_call_written_as_text_is_made_and_the_text_stays_what_it_was(settings:
 
 
 def test_a_rejected_request_is_the_agents_and_a_dead_server_is_not(settings: Settings) -> None:
-    first = settings.model_copy(update={"rollout_retries": 0})
+    first = replace_values(settings, {"rollout_retries": 0})
     with ScriptedModel([LOOK, Turn(fault="context")]) as model:
         code, _ = sample(first, "tools", model=model)
     (rollout,) = read_rollouts(settings)
@@ -232,14 +233,14 @@ def test_a_rejected_request_is_the_agents_and_a_dead_server_is_not(settings: Set
 
 
 def test_a_budget_is_the_reason_of_what_follows(settings: Settings) -> None:
-    few = settings.model_copy(update={"rollout_requests": 2})
+    few = replace_values(settings, {"rollout_requests": 2})
     rollout = run_one(few, ScenarioPlayer())
     assert (rollout.status, rollout.reason, rollout.requests) == ("failed", "budget-requests", 2)
     assert rollout.value is not None
 
 
 def test_the_time_is_limited(settings: Settings) -> None:
-    short = settings.model_copy(update={"rollout_seconds": 1.0})
+    short = replace_values(settings, {"rollout_seconds": 1.0})
     rollout = run_one(short, [LOOK, Turn(calls=LOOK.calls, delay=3.0)])
     assert (rollout.status, rollout.reason, rollout.value) == ("failed", "time-limit", 0.0)
 
@@ -256,7 +257,7 @@ def test_a_conversation_with_a_script_as_user(settings: Settings) -> None:
     rollout = run_one(settings, answer, "dialogue", user="scripted")
     assert (rollout.status, rollout.value, rollout.scaffold) == ("done", 1.0, "dialogue")
     (trajectory,) = read_trajectories(settings)
-    content = read_content(open_artifacts(settings).get(trajectory.content))
+    content = read_content(open_artifacts(settings.storage).get(trajectory.content))
     roles = [message["role"] for message in content.get_prompt(content.leaves[-1])]
     assert roles[:4] == ["system", "user", "assistant", "user"]
     assert find(BUSY).task not in content.get_prompt(content.leaves[-1])[0]["content"]
@@ -265,8 +266,8 @@ def test_a_conversation_with_a_script_as_user(settings: Settings) -> None:
 @pytest.mark.parametrize("is_apart", [False, True])
 def test_a_conversation_with_a_model_as_user(settings: Settings, is_apart: bool) -> None:
     with ScriptedModel(play_dialogue) as model, ScriptedModel(play_dialogue) as other:
-        priced = settings.model_copy(
-            update={"llm_price_prompt": 1.0, "llm_price_completion": 1.0, "llm": other.url if is_apart else "off"}
+        priced = replace_values(
+            settings, {"llm_price_prompt": 1.0, "llm_price_completion": 1.0, "llm": other.url if is_apart else "off"}
         )
         code, _ = sample(priced, "dialogue", model=model, user=USER)
         names = [request.body["model"] for request in model.requests]
@@ -277,14 +278,14 @@ def test_a_conversation_with_a_model_as_user(settings: Settings, is_apart: bool)
     assert set(elsewhere) == ({USER} if is_apart else set())
     assert rollout.requests == names.count(AGENT)
     assert rollout.scaffold_version.endswith(f" {USER}")
-    log: Any = read_json(open_artifacts(settings), rollout.log)
+    log: Any = read_json(open_artifacts(settings.storage), rollout.log)
     used = log["user_usage"]
     assert (log["environment"], used["requests"]) == ("synthetic", 3)
     own = (rollout.prompt_tokens + rollout.completion_tokens) / 1e6
     assert rollout.cost == pytest.approx(own + (used["prompt_tokens"] + used["completion_tokens"]) / 1e6)
     (trajectory,) = read_trajectories(settings)
     assert trajectory.n_requests == rollout.requests
-    assert not list((settings.store_dir).glob("gateway*/*.jsonl"))  # the record has what they held
+    assert not list((settings.storage.store_dir).glob("gateway*/*.jsonl"))  # the record has what they held
 
 
 def test_a_user_who_does_not_answer_is_no_result_of_the_agent(settings: Settings) -> None:
@@ -294,7 +295,7 @@ def test_a_user_who_does_not_answer_is_no_result_of_the_agent(settings: Settings
         return play_dialogue(request)
 
     with ScriptedModel(answer) as model:
-        code, _ = sample(settings.model_copy(update={"rollout_retries": 0}), "dialogue", model=model, user=USER)
+        code, _ = sample(replace_values(settings, {"rollout_retries": 0}), "dialogue", model=model, user=USER)
     (rollout,) = read_rollouts(settings)
     assert (code, rollout.status, rollout.reason, rollout.value) == (75, "infrastructure", "user-failed", None)
     assert read_trajectories(settings) == []
@@ -308,8 +309,8 @@ def test_a_user_who_does_not_answer_is_no_result_of_the_agent(settings: Settings
 def test_a_fault_of_the_world_is_a_result_without_a_value(tmp_path: Path) -> None:
     settings = make_settings(tmp_path)
     broken = make_world("# rename", "raise KeyError(name)")
-    with Store.open(settings.db) as store:
-        add_world(store, open_artifacts(settings), broken, [make_scenario()])
+    with Store.open(settings.storage.db) as store:
+        add_world(store, open_artifacts(settings.storage), broken, [make_scenario()])
     wrong = Turn(calls=(Call("rename_item", {"item_id": "I-1", "name": "x"}),))
     with ScriptedModel([wrong]) as model:
         code, _ = sample(settings, "tools", model=model, only=())
@@ -320,7 +321,7 @@ def test_a_fault_of_the_world_is_a_result_without_a_value(tmp_path: Path) -> Non
 
 
 def test_episodes_of_many_scenarios_share_one_server(tmp_path: Path) -> None:
-    settings = make_database(tmp_path).model_copy(update={"workers": 6})
+    settings = replace_values(make_database(tmp_path), {"workers": 6})
     started = []
 
     def open_counted() -> Any:
@@ -329,7 +330,7 @@ def test_episodes_of_many_scenarios_share_one_server(tmp_path: Path) -> None:
 
     with ScriptedModel(ScenarioPlayer()) as model:
         request = WorldSampleRequest(scaffolds=make_world_scaffolds(["tools"], ""), model=AGENT, attempts=2)
-        used = settings.model_copy(update={"upstream": model.url})
+        used = replace_values(settings, {"upstream": model.url})
         assert sample_scenarios(request, used, SamplingProgress(), open_counted) == 0
     assert len(started) == 1
     assert [one.value for one in read_rollouts(settings)] == [1.0] * 12

@@ -92,7 +92,7 @@ def open_episodes(
     path = write_seeds(folder / "seeds.json", range(seeds))
     chosen: EpisodeOptions = replace(PROFILES[profile], **{"rewrites": 0.0, **options})
     given = Settings(llm=model if isinstance(model, str) else model.url, model="scripted", llm_timeout=10.0)
-    client = ChatModel(given, first_pause=0.01)
+    client = ChatModel(given.llm, given.host, first_pause=0.01)
     if context is not None:
         client.context_tokens = context
     with CallLedger(folder / "episodes") as ledger:

@@ -103,13 +103,16 @@ def read_prompt(request: ModelRequest) -> str:
 def open_simulator(folder: Path, model: ScriptedModel, **settings: object) -> Iterator[ExecutionSimulator]:
     """Open a simulator whose ledger is in a folder."""
     chosen = Settings(llm=model.url, model="scripted", **settings)  # type: ignore[arg-type]
-    with CallLedger(folder) as ledger, contextlib.closing(ChatModel(chosen, first_pause=0.01)) as client:
-        yield ExecutionSimulator(client, ledger, answer_tokens=chosen.llm_answer_tokens)
+    with (
+        CallLedger(folder) as ledger,
+        contextlib.closing(ChatModel(chosen.llm, chosen.host, first_pause=0.01)) as client,
+    ):
+        yield ExecutionSimulator(client, ledger, answer_tokens=chosen.llm.answer_tokens)
 
 
 def make_host(sandbox: Sandbox | None = None, image: str = IMAGE) -> WorkspaceHost:
     """Return the host of episodes: the sandbox of namespaces, or another one."""
-    made = sandbox or create_sandbox(Settings(), lambda _: None)
+    made = sandbox or create_sandbox(Settings().sandbox, lambda _: None)
     return WorkspaceHost(sandbox=made, image=image, limits=LIMITS, of_host=sandbox is None)
 
 

@@ -247,7 +247,7 @@ def test_each_finding_on_a_control_lowers_the_score(services: Services) -> None:
 
 @pytest.fixture
 def model_review(services: Services, client: Callable[..., ChatModel], server: ModelServer) -> Services:
-    given: dict[str, Any] = {"store": services.settings.store, "llm": server.url, "model": "scripted"}
+    given: dict[str, Any] = {"store": services.settings.storage.store, "llm": server.url, "model": "scripted"}
     return replace(services, model=client(**given), settings=Settings.model_validate(given))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from core.config import Settings
+from core.settings.worlds import WorldsSettings
 from worlds.discovery.seed_tasks import SeedTask
 from worlds.discovery.themes import ThemeDraft, choose_themes, find_nearest
-from worlds.options import MakingOptions, read_options
 from worlds.reasons import Reason
 
 
@@ -19,8 +19,8 @@ def make_theme(label: str, usefulness: int = 8, modelability: int = 8) -> ThemeD
     return ThemeDraft(label=label, description="It.", usefulness=usefulness, modelability=modelability, seed=seed)
 
 
-def make_options(**changes: Any) -> MakingOptions:
-    return read_options(Settings(**changes))
+def make_options(**changes: Any) -> WorldsSettings:
+    return Settings(**changes).worlds
 
 
 def refuse(_: Any) -> Any:

@@ -10,26 +10,26 @@ from typing import Any
 from backends.llm.ledger import CallLedger, Pacer
 from backends.llm.meter import UsageMeter
 from core.config import Settings
+from core.settings.worlds import WorldsSettings
 from mergemill.worlds.making.models import ModelPool
 from tests.samplers.scripted_model import ScriptedModel
 from worlds.model_requests import RoleModels
-from worlds.options import MakingOptions, read_options
 
 
 @contextlib.contextmanager
 def open_models(
     model: ScriptedModel, folder: Path, **changes: Any
-) -> Iterator[tuple[RoleModels, MakingOptions, UsageMeter]]:
+) -> Iterator[tuple[RoleModels, WorldsSettings, UsageMeter]]:
     """Yield the models, options and a meter; `changes` are settings."""
     settings = Settings(llm=model.url, model="scripted", **changes)
-    options = read_options(settings)
-    with CallLedger(folder, "mergemill worlds") as ledger, ModelPool(settings, options) as pool:
+    options = settings.worlds
+    with CallLedger(folder, "mergemill worlds") as ledger, ModelPool(settings.llm, settings.host, options) as pool:
         models = RoleModels(
             open_model=pool.open,
             names=pool.names,
             ledger=ledger,
             pacer=Pacer(0),
-            answer_tokens=settings.llm_answer_tokens,
+            answer_tokens=settings.llm.answer_tokens,
             draw=options.draw,
         )
         yield models, options, UsageMeter()

@@ -95,11 +95,10 @@ def collect_opinions(case: JudgeCase, client: JudgeClient) -> OpinionPanel:
     """
     if not case.fail_to_pass:
         return OpinionPanel(opinions=())
-    settings = client.settings
-    names = settings.judge_models or (client.model.name,)
+    names = client.judge.models or (client.model.name,)
     judge = _PanelJudge(case, client)
     opinions: list[Opinion] = []
-    for sample in range(1, settings.judge_samples + 1):
+    for sample in range(1, client.judge.samples + 1):
         for name in names:
             opinions.append(judge.collect_opinion(name, sample))
             if judge.spent:

@@ -155,7 +155,7 @@ def test_a_port_in_use_ends_the_command_with_one_line(tmp_path: Path) -> None:
 
 def test_serve_has_the_state_of_the_database(tmp_path: Path) -> None:
     seeded = seed_database(tmp_path)
-    with Store.open(seeded.settings.db, create=False) as store:
+    with Store.open(seeded.settings.storage.db, create=False) as store:
         application = make_application(store, seeded.settings, make_access_rules("127.0.0.1", None))
         answer = TestClient(application, base_url="http://127.0.0.1:8400").get("/metrics")
         funnel = TestClient(application, base_url="http://127.0.0.1:8400").get("/api/v1/funnel").json()["stages"]

@@ -13,6 +13,7 @@ import pytest
 from backends.llm.client import ChatModel
 from backends.sandbox.docker import DockerSandbox
 from core.config import Settings
+from core.settings.machine import HostSettings
 from tests.backends.llm.server import ScriptedAnswer, ScriptedFailure, run_model_server
 from tests.world_service import RunningService, offer, open_in_container, serve_worlds, solve
 from tests.worlds.programs import SOLUTION, make_scenario, make_world
@@ -206,7 +207,15 @@ def test_a_user_whose_model_fails_costs_no_reward_and_the_action_can_be_sent_aga
     opener, catalog = open_in_container(world_sandbox, world_image), offer(FAULTY, make_scenario())
     with ExitStack() as opened:
         model = opened.enter_context(run_model_server())
-        client = opened.enter_context(closing(ChatModel(Settings(llm=model.url, model="scripted"), first_pause=0.01)))
+        client = opened.enter_context(
+            closing(
+                ChatModel(
+                    Settings(llm=model.url, model="scripted").llm,
+                    HostSettings(),
+                    first_pause=0.01,
+                )
+            )
+        )
         service = opened.enter_context(
             serve_worlds(opener, catalog=catalog, make_user=lambda one: ModelUser(client, one.task))
         )

@@ -160,8 +160,8 @@ def test_a_catalog_takes_names_and_folders(tmp_path: Path) -> None:
 
 def test_certified_worlds_of_the_database_are_offered(tmp_path: Path) -> None:
     settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
-    artifacts = open_artifacts(settings)
-    with Store.open(settings.db) as store:
+    artifacts = open_artifacts(settings.storage)
+    with Store.open(settings.storage.db) as store:
         assert len(load_catalog((), settings)) == 3
         record = make_world_record(make_world(), artifacts, origin=WorldOrigin.WRITTEN)
         certified, other = (

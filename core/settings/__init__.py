@@ -1,0 +1,1 @@
+"""Settings by capability. `core.config.Settings` has all of them."""

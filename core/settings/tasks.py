@@ -1,0 +1,65 @@
+"""Settings of the stages that make tasks of candidates: build, verify, derive and certify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from core.settings.group import SettingsGroup
+
+
+class BuildSettings(SettingsGroup):
+    """Repair of failed builds."""
+
+    max_attempts: int = Field(default=10, ge=1)
+    """Attempts to build the environment of one candidate."""
+    skills: Path | None = None
+    """Folder of your own skills; they replace built-in skills of the same name."""
+
+
+class VerifySettings(SettingsGroup):
+    """Runs of the tests of a change, and tests that a model writes."""
+
+    repeats: int = Field(default=3, ge=1)
+    """Repetitions of the test-only and the gold run."""
+    test_timeout: float = Field(default=600, gt=0)
+    """Time limit of one test run, in seconds."""
+    whole_suite_seconds: float = Field(default=30, gt=0)
+    """Seconds up to which a suite runs as a whole each time. A longer one does once without and once with the gold
+    patch, then only with the test files that matter to the change."""
+    strength_runs: int = Field(default=20, ge=0, le=1000)
+    """Edits of the gold patch with which an audit runs the tests, to measure their strength; 0 for none."""
+    write_tests: bool = False
+    """Keep changes without tests, and let the model at --llm write tests for them."""
+    write_attempts: int = Field(default=3, ge=1, le=20)
+    """Answers of the model for the tests of one change."""
+    write_min_detected: float = Field(default=0.5, ge=0, le=1)
+    """Reject written tests that detect a smaller share of the faults in the gold patch, 0..1; one must be detected."""
+
+
+class CertifySettings(SettingsGroup):
+    """Gradings that a certificate takes."""
+
+    model_config = ConfigDict(alias_generator="certify_{}".format)
+
+    runs: int = Field(default=3, ge=3, le=100)
+    """Gradings of the gold submission that a certificate takes, under varied conditions."""
+    exploits: Literal["quick", "all", "off"] = "quick"
+    """Submissions that must earn 0 and are graded for a certificate: the audit's quick ones, all, or none."""
+
+
+class DeriveSettings(SettingsGroup):
+    """Tasks that are derived from a change."""
+
+    injected_per_change: int = Field(default=1, ge=1, le=20)
+    """Injected-bug tasks per change."""
+    injected_on_top: int = Field(default=1, ge=0, le=5)
+    """Tasks per change that consist of the change's own bug fix or feature and an injected bug."""
+    injected_bugs: int = Field(default=1, ge=1, le=5)
+    """Bugs per injected-bug task."""
+    chains_per_change: int = Field(default=1, ge=0, le=3)
+    """Combined tasks of three to five related changes per change."""
+    variants: Literal["rules", "model"] = "rules"
+    """How terse statements and user stories are written: by rules, or by the model at --llm."""
