@@ -16,9 +16,11 @@ from languages.draft import Dependency, PlanDraft, PlanningContext
 from languages.lines import LineSyntax
 from languages.messages import MessageChecks
 from languages.parsing import Syntax
+from languages.repetition import RoundsPlugin, TestPrograms
 from languages.source_tree import SourceTree
 from languages.test_faults import FindTestFault
 from languages.test_faults.text import find_test_fault
+from languages.work import WorkCounters
 from taskdb.records import BuildPlan
 
 COMMON_TEST_PATTERNS: tuple[str, ...] = (r"(^|/)(tests|unit_?tests?|_tests?|testsuite|test_suite)/",)
@@ -88,6 +90,10 @@ class Framework:
     $out/junit.xml in the form of pytest."""
     canary: Canary | None = None
     """None if the framework does not collect added test files."""
+    programs: TestPrograms | None = None
+    """Tests that are compiled into programs, which can be run many times; None for other frameworks."""
+    rounds_plugin: RoundsPlugin | None = None
+    """Plug-in that runs tests many times. With neither this nor programs, there are no performance tasks."""
 
 
 class TestFileFinder(Protocol):
@@ -159,3 +165,5 @@ class Language:
     """How tests expect the message of an error: what the judge of statements reads."""
     lines: LineSyntax = field(default_factory=LineSyntax)
     """Lines that are comments, imports or definitions: where a review cannot place a fault."""
+    counters: WorkCounters | None = None
+    """Counters of the work that tests do, for frameworks with programs; needs a grammar. None if there are none."""

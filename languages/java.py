@@ -8,6 +8,7 @@ from languages import parsing
 from languages.base import Language
 from languages.controls import ControlSites
 from languages.jvm import plan, tests
+from languages.jvm.counters import COUNTERS
 from languages.jvm.frameworks import FRAMEWORKS
 from languages.jvm.releases import DEFAULT, RELEASES
 from languages.messages import PATTERN_CALLS, MessageChecks
@@ -38,4 +39,5 @@ JAVA = Language(
         )
     ),
     messages=MessageChecks(pattern_calls=rf"{PATTERN_CALLS}|hasMessageMatching"),
+    counters=COUNTERS,
 )

@@ -19,4 +19,5 @@ KOTLIN = replace(
     test_file_pattern=tests.test_file_pattern("kt"),
     create_draft=partial(plan.create_draft, "kotlin", "kt"),
     find_test_files=partial(tests.find_test_files, "kt"),
+    counters=None,
 )

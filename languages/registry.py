@@ -72,6 +72,11 @@ def frameworks_by_name() -> dict[str, Framework]:
     return {framework.name: framework for language in LANGUAGES.values() for framework in language.frameworks}
 
 
+def find_framework(name: str) -> Framework | None:
+    """Return the test framework of that name; None if it is not known, as one of a language that was removed."""
+    return frameworks_by_name().get(name)
+
+
 @cache
 def list_classified_languages() -> tuple[Language | UnsupportedLanguage, ...]:
     """Return all languages whose files are classified, in the order of their patterns in evaluation scripts.
@@ -127,9 +132,14 @@ def syntaxes_by_suffix() -> dict[str, tuple[Language, Syntax]]:
     }
 
 
+def find_parsed_language(path: str) -> tuple[Language, Syntax] | tuple[None, None]:
+    """Return the language and grammar of a file by its suffix; (None, None) if there is no grammar."""
+    return syntaxes_by_suffix().get(PurePosixPath(path).suffix.lower(), (None, None))
+
+
 def find_syntax(path: str) -> Syntax | None:
     """Return the grammar of a file by its suffix."""
-    _, syntax = syntaxes_by_suffix().get(PurePosixPath(path).suffix.lower(), (None, None))
+    _, syntax = find_parsed_language(path)
     return syntax
 
 

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_CONDITION_REPORTS, COMMON_REPORTS, ControlSites
+from languages.go.counters import COUNTERS, list_benchmarks
 from languages.go.plan import FALLBACKS, SWITCHES, create_draft, find_test_files, render_plan
 from languages.go.releases import DEFAULT, RELEASES, ROOT
 from languages.messages import PATTERN_CALLS, MessageChecks
+from languages.repetition import TestPrograms
 
 _CANARY = r"""
     package="$(sed -n 's/^package \([A-Za-z0-9_]*\).*/\1/p' "$folder"/{*_test,*}.go 2>/dev/null | head -n 1)"
@@ -44,6 +46,11 @@ GO = Language(
                 name=_name_canary,
                 body=_CANARY,
             ),
+            programs=TestPrograms(
+                tests=r".*_test\.go::Test\w*",  # subtests run with their test
+                benchmark_files=r".*_test\.go",
+                list_benchmarks=list_benchmarks,
+            ),
         ),
     ),
     switches=SWITCHES,
@@ -60,4 +67,5 @@ GO = Language(
         pattern_calls=rf"{PATTERN_CALLS}|MatchString|MustCompile",
         literal_calls=frozenset({"QuoteMeta"}),
     ),
+    counters=COUNTERS,
 )

@@ -15,6 +15,7 @@ from languages.python.fault_rules import find_test_fault
 from languages.python.patterns import TEST_FILE, TEST_PATTERNS, is_test_file
 from languages.python.plan import create_draft, render_plan
 from languages.python.releases import DEFAULT, RELEASES
+from languages.python.rounds import PLUGIN
 from languages.python.switches import SWITCHES
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
@@ -68,6 +69,7 @@ PYTHON = Language(
                 name=_name_canary,
                 body=r"""printf 'def test_%s():\n    assert 3 * 4 == %s\n' "$word" "$sum" """.rstrip(),
             ),
+            rounds_plugin=PLUGIN,
         ),
         Framework(
             name="unittest",
