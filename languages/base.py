@@ -13,6 +13,7 @@ from typing import Protocol
 
 from languages.controls import ControlSites
 from languages.draft import Dependency, PlanDraft, PlanningContext
+from languages.facts import strip_version
 from languages.lines import LineSyntax
 from languages.messages import MessageChecks
 from languages.parsing import Syntax
@@ -144,6 +145,12 @@ class Language:
     find_conflicts: Callable[[str, PlanDraft], Sequence[Dependency]] = lambda _log, _draft: ()
     """Returns the dependencies whose versions the log of a failed install blames and that the project does not declare
     itself, those to give up first in front. Pure."""
+    find_requirement_fault: Callable[[str], str] = lambda _text: ""
+    """Returns why a text is no requirement that a repair may add; empty if it is one. Pure."""
+    parse_package_name: Callable[[str], str] = strip_version
+    """Returns the name by which the packages of two requirements are compared. Pure."""
+    version_files: tuple[str, ...] = ()
+    """Patterns of files, besides CI configuration, in which a project declares the versions that it supports."""
     create_draft: Callable[[SourceTree, PlanningContext], PlanDraft]
     """Returns a draft of the build plan. Pure: the same tree and context give the same draft. Raises NoPlanError if
     there is no project of this language with tests, or no suitable version."""

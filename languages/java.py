@@ -26,6 +26,7 @@ JAVA = Language(
     frameworks=FRAMEWORKS,
     switches=plan.SWITCHES,
     fallbacks=(plan.select_changed_modules, plan.select_translation, plan.select_next_jdk),
+    version_files=(r"(^|/)(pom\.xml|build\.gradle(\.kts)?)$",),
     create_draft=partial(plan.create_draft, "java", "java"),
     render_plan=plan.render_plan,
     find_test_files=partial(tests.find_test_files, "java"),

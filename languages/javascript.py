@@ -49,6 +49,7 @@ JAVASCRIPT = Language(
     frameworks=frameworks.FRAMEWORKS,
     switches=switches.SWITCHES,
     fallbacks=fallbacks.FALLBACKS,
+    version_files=(r"(^|/)(package\.json|\.nvmrc)$",),
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,

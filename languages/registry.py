@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
@@ -141,6 +142,11 @@ def find_syntax(path: str) -> Syntax | None:
     """Return the grammar of a file by its suffix."""
     _, syntax = find_parsed_language(path)
     return syntax
+
+
+def declares_versions(path: str) -> bool:
+    """Return whether a file is one in which projects of any language declare the versions that they support."""
+    return any(re.search(pattern, path) for language in LANGUAGES.values() for pattern in language.version_files)
 
 
 @cache

@@ -55,6 +55,7 @@ GO = Language(
     ),
     switches=SWITCHES,
     fallbacks=FALLBACKS,
+    version_files=(r"(^|/)go\.mod$",),
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,

@@ -12,6 +12,7 @@ from languages.messages import CONTAIN_CALLS, PATTERN_CALLS, MessageChecks
 from languages.python import collection, fallbacks, testing
 from languages.python.conflicts import find_conflicts
 from languages.python.fault_rules import find_test_fault
+from languages.python.packages import find_requirement_fault, parse_package_name
 from languages.python.patterns import TEST_FILE, TEST_PATTERNS, is_test_file
 from languages.python.plan import create_draft, render_plan
 from languages.python.releases import DEFAULT, RELEASES
@@ -84,6 +85,9 @@ PYTHON = Language(
     switches=SWITCHES,
     fallbacks=fallbacks.FALLBACKS,
     find_conflicts=find_conflicts,
+    find_requirement_fault=find_requirement_fault,
+    parse_package_name=parse_package_name,
+    version_files=(r"(^|/)(pyproject\.toml|setup\.(py|cfg)|tox\.ini|noxfile\.py|\.python-version)$",),
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_fault=find_test_fault,

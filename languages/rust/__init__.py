@@ -58,6 +58,7 @@ RUST = Language(
     ),
     switches=SWITCHES,
     fallbacks=FALLBACKS,
+    version_files=(r"(^|/)(Cargo\.toml|rust-toolchain(\.toml)?)$",),
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
