@@ -15,6 +15,7 @@ from languages.controls import ControlSites
 from languages.draft import Dependency, PlanDraft, PlanningContext
 from languages.facts import strip_version
 from languages.lines import LineSyntax
+from languages.loading import LoadHook
 from languages.messages import MessageChecks
 from languages.parsing import Syntax
 from languages.repetition import RoundsPlugin, TestPrograms
@@ -172,5 +173,7 @@ class Language:
     """How tests expect the message of an error: what the judge of statements reads."""
     lines: LineSyntax = field(default_factory=LineSyntax)
     """Lines that are comments, imports or definitions: where a review cannot place a fault."""
+    load_hook: LoadHook | None = None
+    """Code that runs a command when a file is loaded, of which exploits are made; None if there is none."""
     counters: WorkCounters | None = None
     """Counters of the work that tests do, for frameworks with programs; needs a grammar. None if there are none."""

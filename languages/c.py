@@ -7,8 +7,10 @@ from functools import partial
 from languages import parsing
 from languages.base import Language
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
+from languages.loading import LoadHook
 from languages.native import plan
 from languages.native.frameworks import FRAMEWORKS
+from languages.native.loading import write_constructor
 from languages.native.releases import DEFAULT, RELEASES
 from languages.native.tests import RUNNER_PATTERNS, TEST_FILE, TEST_PATTERNS, find_test_files
 
@@ -41,4 +43,5 @@ C = Language(
     find_test_files=find_test_files,
     syntaxes=(parsing.C,),
     controls=ControlSites(opposites={**COMMON_OPPOSITES, **OPPOSITES}),
+    load_hook=LoadHook(suffixes=(".c", ".h"), write=write_constructor),
 )

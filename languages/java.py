@@ -10,6 +10,7 @@ from languages.controls import ControlSites
 from languages.jvm import plan, tests
 from languages.jvm.counters import COUNTERS
 from languages.jvm.frameworks import FRAMEWORKS
+from languages.jvm.loading import JAVA_HOOK
 from languages.jvm.releases import DEFAULT, RELEASES
 from languages.messages import PATTERN_CALLS, MessageChecks
 
@@ -40,5 +41,6 @@ JAVA = Language(
         )
     ),
     messages=MessageChecks(pattern_calls=rf"{PATTERN_CALLS}|hasMessageMatching"),
+    load_hook=JAVA_HOOK,
     counters=COUNTERS,
 )

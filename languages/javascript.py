@@ -8,6 +8,7 @@ from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.messages import CONTAIN_CALLS, MessageChecks
 from languages.node import fallbacks, files, frameworks, releases, switches
 from languages.node.files import find_test_files
+from languages.node.loading import HOOK
 from languages.node.plan import create_draft, render_plan
 
 OPPOSITES = pair_words(
@@ -61,4 +62,5 @@ JAVASCRIPT = Language(
         exceptions=("TypeError", "RangeError", "SyntaxError", "ReferenceError"),
     ),
     messages=MessageChecks(contain_calls=rf"{CONTAIN_CALLS}|rejectedWith"),
+    load_hook=HOOK,
 )

@@ -8,6 +8,7 @@ from functools import partial
 from languages import parsing
 from languages.java import JAVA
 from languages.jvm import plan, tests
+from languages.jvm.loading import KOTLIN_HOOK
 
 KOTLIN = replace(
     JAVA,
@@ -19,5 +20,6 @@ KOTLIN = replace(
     test_file_pattern=tests.test_file_pattern("kt"),
     create_draft=partial(plan.create_draft, "kotlin", "kt"),
     find_test_files=partial(tests.find_test_files, "kt"),
+    load_hook=KOTLIN_HOOK,
     counters=None,
 )

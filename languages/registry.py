@@ -19,6 +19,7 @@ from languages.java import JAVA
 from languages.javascript import JAVASCRIPT
 from languages.julia import JULIA
 from languages.kotlin import KOTLIN
+from languages.loading import LoadHook
 from languages.lua import LUA
 from languages.parsing import Syntax
 from languages.perl import PERL
@@ -93,6 +94,13 @@ def languages_by_suffix() -> dict[str, str]:
     """Return suffix of a program file -> name of its language."""
     known: dict[str, Language | UnsupportedLanguage] = {**UNSUPPORTED, **LANGUAGES}
     return {suffix: name for name, language in known.items() for suffix in language.suffixes}
+
+
+@cache
+def load_hooks_by_suffix() -> dict[str, LoadHook]:
+    """Return suffix of a file -> code that runs a command when the file is loaded."""
+    hooks = [language.load_hook for language in list_classified_languages() if language.load_hook is not None]
+    return {suffix: hook for hook in hooks for suffix in hook.suffixes}
 
 
 def detect_file_language(path: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from languages.loading import LoadHook, append_code
+
 
 @dataclass(frozen=True, kw_only=True)
 class UnsupportedLanguage:
@@ -19,6 +21,17 @@ class UnsupportedLanguage:
     benchmark_patterns: tuple[str, ...] = ()
     runner_patterns: tuple[str, ...] = ()
     config_patterns: tuple[str, ...] = ()
+    load_hook: LoadHook | None = None
+
+
+_RUN_CSHARP = append_code("""
+internal static class RunAtLoad {
+    [System.Runtime.CompilerServices.ModuleInitializer]
+    internal static void Run() {
+        System.Diagnostics.Process.Start("sh", new[] { "-c", {} })?.WaitForExit();
+    }
+}
+""")
 
 
 UNSUPPORTED: Mapping[str, UnsupportedLanguage] = {
@@ -35,6 +48,7 @@ UNSUPPORTED: Mapping[str, UnsupportedLanguage] = {
             r"(^|/)testconfig\.json$",
         ),
         config_patterns=(r"(^|/)Directory\.(Build|Packages)\.(props|targets)$", r"(^|/)global\.json$"),
+        load_hook=LoadHook(suffixes=(".cs",), write=_RUN_CSHARP),
     ),
     "dart": UnsupportedLanguage(
         suffixes=(".dart",),

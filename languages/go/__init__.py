@@ -8,6 +8,7 @@ from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_CONDITION_REPORTS, COMMON_REPORTS, ControlSites
 from languages.go.counters import COUNTERS, list_benchmarks
+from languages.go.loading import HOOK
 from languages.go.plan import FALLBACKS, SWITCHES, create_draft, find_test_files, render_plan
 from languages.go.releases import DEFAULT, RELEASES, ROOT
 from languages.messages import PATTERN_CALLS, MessageChecks
@@ -68,5 +69,6 @@ GO = Language(
         pattern_calls=rf"{PATTERN_CALLS}|MatchString|MustCompile",
         literal_calls=frozenset({"QuoteMeta"}),
     ),
+    load_hook=HOOK,
     counters=COUNTERS,
 )

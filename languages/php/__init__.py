@@ -8,6 +8,7 @@ from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.messages import CONTAIN_CALLS, PATTERN_CALLS, MessageChecks
+from languages.php.loading import HOOK
 from languages.php.plan import TEST_FILE, create_draft, list_test_files, render_plan
 from languages.php.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
@@ -77,4 +78,5 @@ PHP = Language(
         literal_calls=frozenset({"preg_quote"}),
         contain_calls=rf"{CONTAIN_CALLS}|expectExceptionMessage",
     ),
+    load_hook=HOOK,
 )

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import ControlSites
+from languages.loading import LoadHook, append_code
 from languages.messages import CONTAIN_CALLS, PATTERN_CALLS, MessageChecks
 from languages.python import collection, fallbacks, testing
 from languages.python.conflicts import find_conflicts
@@ -108,4 +109,5 @@ PYTHON = Language(
         wildcard_calls=frozenset({"fnmatch", "fnmatch_lines", "fnmatch_lines_random", "no_fnmatch_line"}),
         contain_calls=rf"{CONTAIN_CALLS}|assertRaisesMessage|assertWarnsMessage",
     ),
+    load_hook=LoadHook(suffixes=(".py",), write=append_code("\n\nimport os as _os\n_os.system({})\n", ascii)),
 )

@@ -11,6 +11,7 @@ from languages.messages import CONTAIN_CALLS, MessageChecks
 from languages.repetition import TestPrograms
 from languages.rust.counters import COUNTERS
 from languages.rust.criterion import list_benchmark_names
+from languages.rust.loading import HOOK
 from languages.rust.plan import FALLBACKS, SWITCHES, create_draft, render_plan
 from languages.rust.releases import DEFAULT, PATH, RELEASES
 from languages.rust.sources import find_test_files
@@ -65,5 +66,6 @@ RUST = Language(
     syntaxes=(parsing.RUST,),
     controls=ControlSites(condition_calls=frozenset({"assert"})),
     messages=MessageChecks(contain_calls=rf"{CONTAIN_CALLS}|should_panic"),
+    load_hook=HOOK,
     counters=COUNTERS,
 )
