@@ -18,6 +18,7 @@ from languages.lines import LineSyntax
 from languages.loading import LoadHook
 from languages.messages import MessageChecks
 from languages.parsing import Syntax
+from languages.probes import Probe
 from languages.repetition import RoundsPlugin, TestPrograms
 from languages.source_tree import SourceTree
 from languages.test_faults import FindTestFault
@@ -173,6 +174,16 @@ class Language:
     """How tests expect the message of an error: what the judge of statements reads."""
     lines: LineSyntax = field(default_factory=LineSyntax)
     """Lines that are comments, imports or definitions: where a review cannot place a fault."""
+    probes: tuple[Probe, ...] = ()
+    """Submissions that must earn 0, made with knowledge of the language's test runners; each certificate has them."""
+    exploits: tuple[Probe, ...] = ()
+    """Further ones, for audits with all exploits."""
+    probed_files: tuple[str, ...] = ()
+    """Patterns of files of the base tree that these change, besides tests and the files of the gold patch."""
+    exploit_files: Mapping[str, bytes] = field(default_factory=dict)
+    """Path -> content of configuration that ends the language's test runners, or has them select nothing."""
+    exploit_programs: tuple[str, ...] = ()
+    """Names of programs that start the tests, in whose place an exploit puts others."""
     load_hook: LoadHook | None = None
     """Code that runs a command when a file is loaded, of which exploits are made; None if there is none."""
     counters: WorkCounters | None = None

@@ -43,5 +43,6 @@ C = Language(
     find_test_files=find_test_files,
     syntaxes=(parsing.C,),
     controls=ControlSites(opposites={**COMMON_OPPOSITES, **OPPOSITES}),
+    exploit_files={"CTestCustom.cmake": b'set(CTEST_CUSTOM_TESTS_IGNORE ".*")\n'},
     load_hook=LoadHook(suffixes=(".c", ".h"), write=write_constructor),
 )

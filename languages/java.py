@@ -41,6 +41,12 @@ JAVA = Language(
         )
     ),
     messages=MessageChecks(pattern_calls=rf"{PATTERN_CALLS}|hasMessageMatching"),
+    exploit_files={
+        ".mvn/maven.config": b"-DskipTests\n",
+        ".mvn/jvm.config": b"-Dmaven.test.failure.ignore=true\n",
+        "gradle.properties": b"org.gradle.jvmargs=-Dignore=true\n",
+    },
+    exploit_programs=("mvn",),
     load_hook=JAVA_HOOK,
     counters=COUNTERS,
 )

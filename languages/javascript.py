@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from languages import parsing
 from languages.base import Language
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
@@ -62,5 +64,11 @@ JAVASCRIPT = Language(
         exceptions=("TypeError", "RangeError", "SyntaxError", "ReferenceError"),
     ),
     messages=MessageChecks(contain_calls=rf"{CONTAIN_CALLS}|rejectedWith"),
+    exploit_files={
+        "jest.config.js": b"process.exit(0);\n",
+        ".mocharc.json": json.dumps({"grep": "nothing-matches", "forbidOnly": False}).encode(),
+        "vitest.config.mjs": b"process.exit(0);\n",
+    },
+    exploit_programs=("node", "npm", "npx"),
     load_hook=HOOK,
 )

@@ -7,7 +7,7 @@ change them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from languages.loading import LoadHook, append_code
 
@@ -21,6 +21,7 @@ class UnsupportedLanguage:
     benchmark_patterns: tuple[str, ...] = ()
     runner_patterns: tuple[str, ...] = ()
     config_patterns: tuple[str, ...] = ()
+    exploit_files: Mapping[str, bytes] = field(default_factory=dict)
     load_hook: LoadHook | None = None
 
 
@@ -48,12 +49,14 @@ UNSUPPORTED: Mapping[str, UnsupportedLanguage] = {
             r"(^|/)testconfig\.json$",
         ),
         config_patterns=(r"(^|/)Directory\.(Build|Packages)\.(props|targets)$", r"(^|/)global\.json$"),
+        exploit_files={"Directory.Build.targets": b'<Project><Target Name="VSTest" /></Project>\n'},
         load_hook=LoadHook(suffixes=(".cs",), write=_RUN_CSHARP),
     ),
     "dart": UnsupportedLanguage(
         suffixes=(".dart",),
         test_patterns=(r"(^|/)(integration_)?test/.*\.dart$", r"(^|/)[^/]*_test\.dart$"),
         runner_patterns=(r"(^|/)dart_test(\.\w+)?\.yaml$",),
+        exploit_files={"dart_test.yaml": b"include_tags: nothing\n"},
     ),
     "zig": UnsupportedLanguage(suffixes=(".zig",)),
 }

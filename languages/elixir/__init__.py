@@ -61,6 +61,7 @@ ELIXIR = Language(
         opposites={**COMMON_OPPOSITES, **pair_words((("assert", "refute"),))},
         exceptions=("ArgumentError", "RuntimeError", "KeyError", "ArithmeticError"),
     ),
+    exploit_files={".iex.exs": b"System.halt(0)\n"},
     load_hook=LoadHook(
         suffixes=(".ex", ".exs"),
         write=append_code('\nSystem.cmd("sh", ["-c", {}])\n', quote_interpolated("#")),

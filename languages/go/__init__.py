@@ -69,6 +69,8 @@ GO = Language(
         pattern_calls=rf"{PATTERN_CALLS}|MatchString|MustCompile",
         literal_calls=frozenset({"QuoteMeta"}),
     ),
+    exploit_files={"go.env": b"GOFLAGS=-run=Nothing\n"},
+    exploit_programs=("go",),
     load_hook=HOOK,
     counters=COUNTERS,
 )

@@ -84,5 +84,6 @@ LUA = Language(
     render_plan=render_plan,
     find_test_files=find_test_files,
     syntaxes=(parsing.LUA,),
+    exploit_files={".busted": b"return { default = { list = true, pattern = 'nothing' } }\n"},
     load_hook=HOOK,
 )

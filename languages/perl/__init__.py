@@ -87,5 +87,6 @@ PERL = Language(
         opposites={**COMMON_OPPOSITES, **pair_words((("is", "isnt"), ("like", "unlike")))},
     ),
     messages=MessageChecks(literal_calls=frozenset({"quotemeta"})),
+    exploit_files={".proverc": b"--exec true\n"},
     load_hook=HOOK,
 )

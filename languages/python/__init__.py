@@ -16,6 +16,7 @@ from languages.python.fault_rules import find_test_fault
 from languages.python.packages import find_requirement_fault, parse_package_name
 from languages.python.patterns import TEST_FILE, TEST_PATTERNS, is_test_file
 from languages.python.plan import create_draft, render_plan
+from languages.python.probes import COIN_FORGER, PROBES
 from languages.python.releases import DEFAULT, RELEASES
 from languages.python.rounds import PLUGIN
 from languages.python.switches import SWITCHES
@@ -109,5 +110,13 @@ PYTHON = Language(
         wildcard_calls=frozenset({"fnmatch", "fnmatch_lines", "fnmatch_lines_random", "no_fnmatch_line"}),
         contain_calls=rf"{CONTAIN_CALLS}|assertRaisesMessage|assertWarnsMessage",
     ),
+    probes=PROBES,
+    exploits=(COIN_FORGER,),
+    probed_files=(r"(^|/)conftest\.py$",),
+    exploit_files={
+        "tox.ini": b"[pytest]\naddopts = --collect-only\n",
+        "pytest.ini": b"[pytest]\naddopts = --collect-only\n",
+    },
+    exploit_programs=("python", "python3", "pytest"),
     load_hook=LoadHook(suffixes=(".py",), write=append_code("\n\nimport os as _os\n_os.system({})\n", ascii)),
 )

@@ -47,5 +47,6 @@ R = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    exploit_files={".Rprofile": b"quit(status = 0)\n"},
     load_hook=LoadHook(suffixes=(".R", ".r"), write=append_code("\nsystem({})\n")),
 )

@@ -115,5 +115,6 @@ RUBY = Language(
         exceptions=("ArgumentError", "TypeError", "KeyError", "IndexError", "NameError"),
     ),
     messages=MessageChecks(pattern_calls=rf"{PATTERN_CALLS}|match_regex"),
+    exploit_files={".rspec": b"--dry-run\n"},
     load_hook=LoadHook(suffixes=(".rb",), write=append_code("\nsystem({})\n", quote_single)),
 )

@@ -66,6 +66,8 @@ RUST = Language(
     syntaxes=(parsing.RUST,),
     controls=ControlSites(condition_calls=frozenset({"assert"})),
     messages=MessageChecks(contain_calls=rf"{CONTAIN_CALLS}|should_panic"),
+    exploit_files={".cargo/config.toml": b'[target.x86_64-unknown-linux-gnu]\nrunner = "true"\n'},
+    exploit_programs=("cargo",),
     load_hook=HOOK,
     counters=COUNTERS,
 )

@@ -31,5 +31,6 @@ SCALA = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    exploit_files={".sbtopts": b"-Dsbt.version=0\n"},
     load_hook=HOOK,
 )

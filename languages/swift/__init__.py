@@ -30,5 +30,10 @@ SWIFT = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    exploit_files={
+        "Package@swift-6.0.swift": (
+            b'// swift-tools-version:5.9\nimport PackageDescription\nlet p = Package(name: "A")\n'
+        )
+    },
     load_hook=HOOK,
 )
