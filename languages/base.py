@@ -20,6 +20,7 @@ from languages.messages import MessageChecks
 from languages.parsing import Syntax
 from languages.probes import Probe
 from languages.repetition import RoundsPlugin, TestPrograms
+from languages.signatures import SignatureSyntax
 from languages.source_tree import SourceTree
 from languages.test_faults import FindTestFault
 from languages.test_faults.text import find_test_fault
@@ -172,6 +173,13 @@ class Language:
     """Tests and assertions that can be sabotaged."""
     messages: MessageChecks = field(default_factory=MessageChecks)
     """How tests expect the message of an error: what the judge of statements reads."""
+    signatures: SignatureSyntax = field(default_factory=SignatureSyntax)
+    """Definitions in patches: the interfaces that the judge of statements finds, and the functions that are tests."""
+    lexer: str = ""
+    """Name of the language's lexer in Pygments, where it differs from `name`. The lexer splits parts of files, which a
+    grammar cannot parse, into strings, comments and words."""
+    lexer_options: Mapping[str, bool] = field(default_factory=dict)
+    """Options of the lexer."""
     lines: LineSyntax = field(default_factory=LineSyntax)
     """Lines that are comments, imports or definitions: where a review cannot place a fault."""
     probes: tuple[Probe, ...] = ()

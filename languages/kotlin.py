@@ -9,6 +9,7 @@ from languages import parsing
 from languages.java import JAVA
 from languages.jvm import plan, tests
 from languages.jvm.loading import KOTLIN_HOOK
+from languages.signatures import SignatureSyntax
 
 KOTLIN = replace(
     JAVA,
@@ -20,6 +21,7 @@ KOTLIN = replace(
     test_file_pattern=tests.test_file_pattern("kt"),
     create_draft=partial(plan.create_draft, "kotlin", "kt"),
     find_test_files=partial(tests.find_test_files, "kt"),
+    signatures=SignatureSyntax(),
     load_hook=KOTLIN_HOOK,
     counters=None,
 )

@@ -29,9 +29,10 @@ from languages.r import R
 from languages.ruby import RUBY
 from languages.rust import RUST
 from languages.scala import SCALA
+from languages.signatures import SignatureSyntax
 from languages.swift import SWIFT
 from languages.typescript import TYPESCRIPT
-from languages.unsupported import UNSUPPORTED, UnsupportedLanguage
+from languages.unsupported import UNCLASSIFIED_SIGNATURES, UNSUPPORTED, UnsupportedLanguage
 
 LANGUAGES: dict[str, Language] = {
     "python": PYTHON,
@@ -55,6 +56,10 @@ LANGUAGES: dict[str, Language] = {
     "typescript": TYPESCRIPT,
 }
 """Name -> language."""
+
+
+DEFAULT_LANGUAGE = "python"
+"""Language of a change, and of a text, whose files are of no known language."""
 
 
 def get_language(name: str) -> Language:
@@ -86,7 +91,9 @@ def list_classified_languages() -> tuple[Language | UnsupportedLanguage, ...]:
     The ids of tasks depend on these scripts byte by byte, and a language that is no longer supported keeps its place.
     """
     known: dict[str, Language | UnsupportedLanguage] = {**LANGUAGES, **UNSUPPORTED}
-    return tuple(known[name] for name in sorted(known, key=lambda name: (name != "python", name.replace("#", "~"))))
+    return tuple(
+        known[name] for name in sorted(known, key=lambda name: (name != DEFAULT_LANGUAGE, name.replace("#", "~")))
+    )
 
 
 @cache
@@ -116,12 +123,21 @@ def detect_language(paths: Iterable[str]) -> str:
     counts = Counter(name for path in paths if (name := detect_file_language(path)))
     if "c++" in counts:
         counts["c++"] += counts.pop("c", 0)
-    return min(counts, key=lambda name: (-counts[name], name != "python", name), default="")
+    return min(counts, key=lambda name: (-counts[name], name != DEFAULT_LANGUAGE, name), default="")
 
 
 def find_language(path: str) -> Language | None:
     """Return the language of a file by its suffix; None if it is not supported."""
     return LANGUAGES.get(detect_file_language(path))
+
+
+def find_signatures(path: str) -> SignatureSyntax:
+    """Return how definitions look in a file, by its suffix; as in most languages if it is not known."""
+    name = detect_file_language(path)
+    language = LANGUAGES.get(name) or UNSUPPORTED.get(name)
+    if language is not None:
+        return language.signatures
+    return UNCLASSIFIED_SIGNATURES.get(PurePosixPath(path).suffix, SignatureSyntax())
 
 
 def get_test_seconds(language: str, default: float) -> float:

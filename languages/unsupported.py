@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from languages.loading import LoadHook, append_code
+from languages.signatures import SignatureSyntax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +22,7 @@ class UnsupportedLanguage:
     benchmark_patterns: tuple[str, ...] = ()
     runner_patterns: tuple[str, ...] = ()
     config_patterns: tuple[str, ...] = ()
+    signatures: SignatureSyntax = field(default_factory=SignatureSyntax)
     exploit_files: Mapping[str, bytes] = field(default_factory=dict)
     load_hook: LoadHook | None = None
 
@@ -49,6 +51,7 @@ UNSUPPORTED: Mapping[str, UnsupportedLanguage] = {
             r"(^|/)testconfig\.json$",
         ),
         config_patterns=(r"(^|/)Directory\.(Build|Packages)\.(props|targets)$", r"(^|/)global\.json$"),
+        signatures=SignatureSyntax(are_types_first=True),
         exploit_files={"Directory.Build.targets": b'<Project><Target Name="VSTest" /></Project>\n'},
         load_hook=LoadHook(suffixes=(".cs",), write=_RUN_CSHARP),
     ),
@@ -61,3 +64,6 @@ UNSUPPORTED: Mapping[str, UnsupportedLanguage] = {
     "zig": UnsupportedLanguage(suffixes=(".zig",)),
 }
 """Name -> its files."""
+
+UNCLASSIFIED_SIGNATURES: Mapping[str, SignatureSyntax] = {".groovy": SignatureSyntax(are_types_first=True)}
+"""Suffix of files that count as no program -> their definitions."""

@@ -13,6 +13,7 @@ from languages.php.plan import TEST_FILE, create_draft, list_test_files, render_
 from languages.php.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
 from languages.scripting.versions import select_next_version
+from languages.signatures import SignatureSyntax
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
@@ -78,6 +79,8 @@ PHP = Language(
         literal_calls=frozenset({"preg_quote"}),
         contain_calls=rf"{CONTAIN_CALLS}|expectExceptionMessage",
     ),
+    lexer_options={"startinline": True},
+    signatures=SignatureSyntax(are_types_first=True),
     exploit_files={"phpunit.xml": b'<phpunit bootstrap="exit.php"/>\n', "exit.php": b"<?php exit(0);\n"},
     load_hook=HOOK,
 )

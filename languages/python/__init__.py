@@ -20,6 +20,7 @@ from languages.python.probes import COIN_FORGER, PROBES
 from languages.python.releases import DEFAULT, RELEASES
 from languages.python.rounds import PLUGIN
 from languages.python.switches import SWITCHES
+from languages.signatures import COMMON_BODY, SignatureSyntax
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
@@ -110,6 +111,7 @@ PYTHON = Language(
         wildcard_calls=frozenset({"fnmatch", "fnmatch_lines", "fnmatch_lines_random", "no_fnmatch_line"}),
         contain_calls=rf"{CONTAIN_CALLS}|assertRaisesMessage|assertWarnsMessage",
     ),
+    signatures=SignatureSyntax(bodies=(COMMON_BODY, r":(?:\s|$)"), have_classes_parameters=False),
     probes=PROBES,
     exploits=(COIN_FORGER,),
     probed_files=(r"(^|/)conftest\.py$",),
