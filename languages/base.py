@@ -20,6 +20,7 @@ from languages.messages import MessageChecks
 from languages.parsing import Syntax
 from languages.probes import Probe
 from languages.repetition import RoundsPlugin, TestPrograms
+from languages.rewriting import Rewrites
 from languages.signatures import SignatureSyntax
 from languages.source_tree import SourceTree
 from languages.test_faults import FindTestFault
@@ -182,6 +183,8 @@ class Language:
     """Options of the lexer."""
     lines: LineSyntax = field(default_factory=LineSyntax)
     """Lines that are comments, imports or definitions: where a review cannot place a fault."""
+    rewrites: Rewrites = field(default_factory=Rewrites)
+    """Rewrites of a source file that keep its behaviour: tests that look at its text fail."""
     probes: tuple[Probe, ...] = ()
     """Submissions that must earn 0, made with knowledge of the language's test runners; each certificate has them."""
     exploits: tuple[Probe, ...] = ()

@@ -13,6 +13,7 @@ from languages.jvm.frameworks import FRAMEWORKS
 from languages.jvm.loading import JAVA_HOOK
 from languages.jvm.releases import DEFAULT, RELEASES
 from languages.messages import PATTERN_CALLS, MessageChecks
+from languages.rewriting import SIGNS, Rewrites
 from languages.signatures import SignatureSyntax
 
 JAVA = Language(
@@ -43,6 +44,7 @@ JAVA = Language(
     ),
     messages=MessageChecks(pattern_calls=rf"{PATTERN_CALLS}|hasMessageMatching"),
     signatures=SignatureSyntax(are_types_first=True),
+    rewrites=Rewrites(signs=SIGNS),
     exploit_files={
         ".mvn/maven.config": b"-DskipTests\n",
         ".mvn/jvm.config": b"-Dmaven.test.failure.ignore=true\n",

@@ -12,6 +12,7 @@ from languages.node import fallbacks, files, frameworks, releases, switches
 from languages.node.files import find_test_files
 from languages.node.loading import HOOK
 from languages.node.plan import create_draft, render_plan
+from languages.rewriting import SIGNS, Rewrites
 
 OPPOSITES = pair_words(
     (
@@ -22,6 +23,9 @@ OPPOSITES = pair_words(
         ("toBeDefined", "toBeUndefined"),
     )
 )
+
+DECODER = 'eval(Buffer.from("@@", "base64").toString());\n'
+"""Evaluated inside a CommonJS module, with access to its names. ES modules have imports, which `eval` rejects."""
 
 JAVASCRIPT = Language(
     name="javascript",
@@ -64,6 +68,7 @@ JAVASCRIPT = Language(
         exceptions=("TypeError", "RangeError", "SyntaxError", "ReferenceError"),
     ),
     messages=MessageChecks(contain_calls=rf"{CONTAIN_CALLS}|rejectedWith"),
+    rewrites=Rewrites(decoders={".js": DECODER, ".cjs": DECODER}, signs=SIGNS),
     exploit_files={
         "jest.config.js": b"process.exit(0);\n",
         ".mocharc.json": json.dumps({"grep": "nothing-matches", "forbidOnly": False}).encode(),

@@ -9,6 +9,7 @@ from languages import parsing
 from languages.java import JAVA
 from languages.jvm import plan, tests
 from languages.jvm.loading import KOTLIN_HOOK
+from languages.rewriting import Rewrites
 from languages.signatures import SignatureSyntax
 
 KOTLIN = replace(
@@ -21,6 +22,7 @@ KOTLIN = replace(
     test_file_pattern=tests.test_file_pattern("kt"),
     create_draft=partial(plan.create_draft, "kotlin", "kt"),
     find_test_files=partial(tests.find_test_files, "kt"),
+    rewrites=Rewrites(),
     signatures=SignatureSyntax(),
     load_hook=KOTLIN_HOOK,
     counters=None,

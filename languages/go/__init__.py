@@ -13,6 +13,7 @@ from languages.go.plan import FALLBACKS, SWITCHES, create_draft, find_test_files
 from languages.go.releases import DEFAULT, RELEASES, ROOT
 from languages.messages import PATTERN_CALLS, MessageChecks
 from languages.repetition import TestPrograms
+from languages.rewriting import SIGNS, Rewrites
 
 _CANARY = r"""
     package="$(sed -n 's/^package \([A-Za-z0-9_]*\).*/\1/p' "$folder"/{*_test,*}.go 2>/dev/null | head -n 1)"
@@ -69,6 +70,7 @@ GO = Language(
         pattern_calls=rf"{PATTERN_CALLS}|MatchString|MustCompile",
         literal_calls=frozenset({"QuoteMeta"}),
     ),
+    rewrites=Rewrites(signs=SIGNS),
     exploit_files={"go.env": b"GOFLAGS=-run=Nothing\n"},
     exploit_programs=("go",),
     load_hook=HOOK,

@@ -18,6 +18,7 @@ from languages.python.patterns import TEST_FILE, TEST_PATTERNS, is_test_file
 from languages.python.plan import create_draft, render_plan
 from languages.python.probes import COIN_FORGER, PROBES
 from languages.python.releases import DEFAULT, RELEASES
+from languages.python.rewriting import REWRITES
 from languages.python.rounds import PLUGIN
 from languages.python.switches import SWITCHES
 from languages.signatures import COMMON_BODY, SignatureSyntax
@@ -112,6 +113,7 @@ PYTHON = Language(
         contain_calls=rf"{CONTAIN_CALLS}|assertRaisesMessage|assertWarnsMessage",
     ),
     signatures=SignatureSyntax(bodies=(COMMON_BODY, r":(?:\s|$)"), have_classes_parameters=False),
+    rewrites=REWRITES,
     probes=PROBES,
     exploits=(COIN_FORGER,),
     probed_files=(r"(^|/)conftest\.py$",),
