@@ -36,6 +36,8 @@ Fallback = Callable[[PlanDraft], PlanDraft]
 """Relaxes one choice of a draft that could not be built or tested; returns the same draft if there is none to relax."""
 
 
+DEFAULT_TEST_COMMAND = "make test"
+"""Command that runs the tests of a project in a language of which no more is known."""
 NARROWING = "select_changed_packages"
 """Name of the fallback that restricts a draft to the packages of a monorepo that the change touches, with what they
 depend on; tests of the others do not run."""
@@ -95,6 +97,12 @@ class Framework:
     $out/junit.xml in the form of pytest."""
     canary: Canary | None = None
     """None if the framework does not collect added test files."""
+    reports_load_errors: bool = False
+    """Whether its report lists files that cannot be loaded: a run without a report did not end by itself."""
+    usage_error_code: int | None = None
+    """Exit code of a run that ends before any test, without a report; such a run has not died."""
+    interrupted_code: int | None = None
+    """Exit code of a run that a test ended, with a report of the tests before it."""
     programs: TestPrograms | None = None
     """Tests that are compiled into programs, which can be run many times; None for other frameworks."""
     rounds_plugin: RoundsPlugin | None = None
@@ -166,6 +174,8 @@ class Language:
     interpreter: str = ""
     """Name of the interpreter's file, with `{version}`, in /usr/local/bin of official images and /usr/bin of Debian's.
     Bases of such a language may also be made from interpreters of this machine. Empty for other languages."""
+    test_command: str = DEFAULT_TEST_COMMAND
+    """Command of the usual test runner, to which test files are appended: the tool of simulated episodes."""
     test_seconds: float | None = None
     """Seconds after which a run of tests is stopped; None for the setting `test_timeout`."""
     syntaxes: tuple[Syntax, ...] = ()

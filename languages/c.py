@@ -41,6 +41,7 @@ C = Language(
     create_draft=partial(plan.create_draft, "c"),
     render_plan=plan.render_plan,
     find_test_files=find_test_files,
+    test_command="make check",
     syntaxes=(parsing.C,),
     controls=ControlSites(opposites={**COMMON_OPPOSITES, **OPPOSITES}),
     exploit_files={"CTestCustom.cmake": b'set(CTEST_CUSTOM_TESTS_IGNORE ".*")\n'},

@@ -33,6 +33,7 @@ JAVA = Language(
     create_draft=partial(plan.create_draft, "java", "java"),
     render_plan=plan.render_plan,
     find_test_files=partial(tests.find_test_files, "java"),
+    test_command="mvn -q test",
     syntaxes=(parsing.JAVA,),
     controls=ControlSites(
         exceptions=(

@@ -60,6 +60,7 @@ JAVASCRIPT = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="npm test --",
     syntaxes=(parsing.JAVASCRIPT,),
     controls=ControlSites(
         accepts_lists=True,

@@ -17,6 +17,7 @@ KOTLIN = replace(
     name="kotlin",
     title="Kotlin",
     suffixes=(".kt", ".kts"),
+    test_command="gradle test",
     syntaxes=(parsing.KOTLIN,),
     test_patterns=tests.test_source_patterns("kt"),
     test_file_pattern=tests.test_file_pattern("kt"),

@@ -55,6 +55,7 @@ ELIXIR = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="mix test",
     syntaxes=(parsing.ELIXIR,),
     controls=ControlSites(
         condition_calls=frozenset({"assert"}),

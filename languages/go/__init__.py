@@ -61,6 +61,7 @@ GO = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="go test",
     syntaxes=(parsing.GO,),
     controls=ControlSites(
         reports=rf"{COMMON_REPORTS}|^(t|b|tb)\.(Error|Fatal|Log|Skip|Run)|^fmt\.",

@@ -68,6 +68,7 @@ PHP = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="vendor/bin/phpunit",
     syntaxes=(parsing.PHP,),
     controls=ControlSites(
         accepts_lists=True,

@@ -74,6 +74,9 @@ PYTHON = Language(
                 name=_name_canary,
                 body=r"""printf 'def test_%s():\n    assert 3 * 4 == %s\n' "$word" "$sum" """.rstrip(),
             ),
+            reports_load_errors=True,
+            usage_error_code=4,
+            interrupted_code=2,
             rounds_plugin=PLUGIN,
         ),
         Framework(
@@ -84,6 +87,8 @@ PYTHON = Language(
                 body=r"""printf 'import unittest\n\n\nclass Test(unittest.TestCase):\n"""
                 r"""    def test_%s(self):\n        self.assertEqual(3 * 4, %s)\n' "$word" "$sum" """.rstrip(),
             ),
+            reports_load_errors=True,
+            usage_error_code=4,
         ),
     ),
     switches=SWITCHES,
@@ -97,6 +102,7 @@ PYTHON = Language(
     find_test_fault=find_test_fault,
     find_test_files=find_test_files,
     interpreter="python{version}",
+    test_command="python -m pytest -q",
     syntaxes=(parsing.PYTHON,),
     controls=ControlSites(
         accepts_lists=True,

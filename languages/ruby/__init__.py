@@ -108,6 +108,7 @@ RUBY = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="bundle exec rspec",
     syntaxes=(parsing.RUBY,),
     controls=ControlSites(
         accepts_lists=True,

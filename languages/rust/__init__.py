@@ -63,6 +63,7 @@ RUST = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="cargo test",
     syntaxes=(parsing.RUST,),
     controls=ControlSites(condition_calls=frozenset({"assert"})),
     messages=MessageChecks(contain_calls=rf"{CONTAIN_CALLS}|should_panic"),

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from core.config import Settings
 from languages.paths import is_protected, is_source, is_test_file
-from languages.registry import LANGUAGES, detect_file_language, detect_language, language_family
+from languages.registry import DEFAULT_LANGUAGE, LANGUAGES, detect_file_language, detect_language, language_family
 from miner.changes import Change, FileChange, UnparsablePatchError
 from miner.python_code import CodeDifference, compare_code
 from miner.rules.files import is_performance_only
@@ -79,7 +79,7 @@ def find_language(change: Change) -> str:
     A published change may touch data files only; its tests run the program that reads them.
     """
     sources = [path for path in change.split.gold.files if is_source(path)]
-    return detect_language(sources) or detect_language(change.paths) or _find_tree_language(change) or "python"
+    return detect_language(sources) or detect_language(change.paths) or _find_tree_language(change) or DEFAULT_LANGUAGE
 
 
 def _find_tree_language(change: Change) -> str:
