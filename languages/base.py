@@ -17,6 +17,7 @@ from languages.facts import strip_version
 from languages.lines import LineSyntax
 from languages.loading import LoadHook
 from languages.messages import MessageChecks
+from languages.modules import ModuleReader
 from languages.parsing import Syntax
 from languages.probes import Probe
 from languages.repetition import RoundsPlugin, TestPrograms
@@ -171,6 +172,8 @@ class Language:
     find_test_fault: FindTestFault = find_test_fault
     """Returns the first fault of a test file that a model wrote, such as reading the program's source. Pure."""
     find_test_files: TestFileFinder
+    modules: ModuleReader | None = None
+    """Modules that files define and import; None if tests of a changed file are not found by their imports."""
     interpreter: str = ""
     """Name of the interpreter's file, with `{version}`, in /usr/local/bin of official images and /usr/bin of Debian's.
     Bases of such a language may also be made from interpreters of this machine. Empty for other languages."""

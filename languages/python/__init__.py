@@ -13,6 +13,7 @@ from languages.messages import CONTAIN_CALLS, PATTERN_CALLS, MessageChecks
 from languages.python import collection, fallbacks, testing
 from languages.python.conflicts import find_conflicts
 from languages.python.fault_rules import find_test_fault
+from languages.python.modules import MODULES
 from languages.python.packages import find_requirement_fault, parse_package_name
 from languages.python.patterns import TEST_FILE, TEST_PATTERNS, is_test_file
 from languages.python.plan import create_draft, render_plan
@@ -101,6 +102,7 @@ PYTHON = Language(
     render_plan=render_plan,
     find_test_fault=find_test_fault,
     find_test_files=find_test_files,
+    modules=MODULES,
     interpreter="python{version}",
     test_command="python -m pytest -q",
     syntaxes=(parsing.PYTHON,),
