@@ -11,6 +11,7 @@ from datetime import date
 from importlib import resources
 from typing import Protocol
 
+from languages.code import CodeDifference
 from languages.controls import ControlSites
 from languages.draft import Dependency, PlanDraft, PlanningContext
 from languages.facts import strip_version
@@ -196,6 +197,9 @@ class Language:
     """Options of the lexer."""
     lines: LineSyntax = field(default_factory=LineSyntax)
     """Lines that are comments, imports or definitions: where a review cannot place a fault."""
+    compare_code: Callable[[bytes, bytes], CodeDifference] | None = None
+    """Returns the greatest difference between two versions of a file of the grammar; None if layout and documentation
+    cannot be told from code. Pure."""
     rewrites: Rewrites = field(default_factory=Rewrites)
     """Rewrites of a source file that keep its behaviour: tests that look at its text fail."""
     probes: tuple[Probe, ...] = ()

@@ -11,6 +11,7 @@ from languages.controls import ControlSites
 from languages.loading import LoadHook, append_code
 from languages.messages import CONTAIN_CALLS, PATTERN_CALLS, MessageChecks
 from languages.python import collection, fallbacks, testing
+from languages.python.code import compare_code
 from languages.python.conflicts import find_conflicts
 from languages.python.fault_rules import find_test_fault
 from languages.python.modules import MODULES
@@ -121,6 +122,7 @@ PYTHON = Language(
         contain_calls=rf"{CONTAIN_CALLS}|assertRaisesMessage|assertWarnsMessage",
     ),
     signatures=SignatureSyntax(bodies=(COMMON_BODY, r":(?:\s|$)"), have_classes_parameters=False),
+    compare_code=compare_code,
     rewrites=REWRITES,
     probes=PROBES,
     exploits=(COIN_FORGER,),

@@ -33,4 +33,4 @@ def _list_modules(path: str) -> list[str]:
     return [path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")]
 
 
-MODULES = ModuleReader(list_modules=_list_modules, parse_imports=parse_imports)
+MODULES = ModuleReader(list_modules=_list_modules, separator=".", parse_imports=parse_imports)
