@@ -24,15 +24,11 @@ from builders.repair.rules import DECLARED_BY_CHANGE, RulePolicy
 from builders.repair.skill_files import BUILTIN_SKILLS, load_skills
 from builders.source_tree import IncompleteCloneError
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
-from languages.registry import get_language
+from languages.registry import declares_versions, get_language
 from languages.surroundings import add_surroundings
 from taskdb.records import Candidate, Environment, Evidence, Rejection, Stage
 
-_DECLARES_VERSIONS = re.compile(
-    r"(^|/)(pyproject\.toml|setup\.(py|cfg)|tox\.ini|noxfile\.py|\.python-version|package\.json|\.nvmrc|go\.mod|Cargo\.toml"
-    r"|rust-toolchain(\.toml)?|pom\.xml|build\.gradle(\.kts)?|\.travis\.yml|\.gitlab-ci\.yml)$|^\.(github/workflows|circleci)/"
-)
-"""Matches files that declare the versions of the language that a project supports."""
+_CI_FILE = re.compile(r"(^|/)\.(travis|gitlab-ci)\.yml$|^\.(github/workflows|circleci)/")
 
 
 def build(candidate: Candidate, services: Services) -> Environment | Rejection:
@@ -98,7 +94,7 @@ def list_versions_of_change(
     draft: PlanDraft, tree: CommitTree, candidate: Candidate, context: PlanningContext
 ) -> list[Evidence]:
     """Return the versions of the language that only the merge declares: the change's tests may need one."""
-    if not any(_DECLARES_VERSIONS.search(path) for path in candidate.gold_files):
+    if not any(_CI_FILE.search(path) or declares_versions(path) for path in candidate.gold_files):
         return []
     try:
         merged = get_language(candidate.language).create_draft(

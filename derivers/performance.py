@@ -23,11 +23,11 @@ from derivers.timed_tests import list_program_tests
 from evaluation.controls import NO_CONTROLS
 from evaluation.controls.controls import build_controls
 from evaluation.performance.workload import (
-    PROGRAM_FRAMEWORKS,
-    WORKLOAD_FRAMEWORKS,
     Clock,
     ReportedClock,
     WorkloadSample,
+    can_repeat_tests,
+    has_programs,
     measure_interleaved,
     render_workload,
 )
@@ -107,8 +107,8 @@ def derive_performance(lineage: Lineage, services: Services) -> list[Task] | Kin
         return KindRejection(Reason.NOT_A_PERFORMANCE_CHANGE, f"the change is of another kind: {candidate.change_kind}")
     if rejection := check_statement(lineage):
         return rejection
-    if environment.plan.test.framework not in WORKLOAD_FRAMEWORKS:
-        framework = environment.plan.test.framework
+    framework = environment.plan.test.framework
+    if not can_repeat_tests(framework):
         return KindRejection(Reason.NO_WORKLOAD, f"tests of {framework} cannot be repeated")
     with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
         return PerformanceMeasurement(lineage=lineage, services=services, pool=pool).derive()
@@ -202,7 +202,7 @@ class PerformanceMeasurement:
     @property
     def is_program(self) -> bool:
         """Whether the tests are compiled into programs."""
-        return self.lineage.require_environment().plan.test.framework in PROGRAM_FRAMEWORKS
+        return has_programs(self.lineage.require_environment().plan.test.framework)
 
     def _list_program_tests(self, passing: Sequence[TestId], files: Collection[str] | None) -> tuple[TestId, ...]:
         """Return the passing tests that can be run by themselves, and benchmarks of the files (None: of all)."""

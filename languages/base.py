@@ -11,14 +11,23 @@ from datetime import date
 from importlib import resources
 from typing import Protocol
 
+from languages.code import CodeDifference
 from languages.controls import ControlSites
 from languages.draft import Dependency, PlanDraft, PlanningContext
+from languages.facts import strip_version
 from languages.lines import LineSyntax
+from languages.loading import LoadHook
 from languages.messages import MessageChecks
+from languages.modules import ModuleReader
 from languages.parsing import Syntax
+from languages.probes import Probe
+from languages.repetition import RoundsPlugin, TestPrograms
+from languages.rewriting import Rewrites
+from languages.signatures import SignatureSyntax
 from languages.source_tree import SourceTree
 from languages.test_faults import FindTestFault
 from languages.test_faults.text import find_test_fault
+from languages.work import WorkCounters
 from taskdb.records import BuildPlan
 
 COMMON_TEST_PATTERNS: tuple[str, ...] = (r"(^|/)(tests|unit_?tests?|_tests?|testsuite|test_suite)/",)
@@ -29,6 +38,8 @@ Fallback = Callable[[PlanDraft], PlanDraft]
 """Relaxes one choice of a draft that could not be built or tested; returns the same draft if there is none to relax."""
 
 
+DEFAULT_TEST_COMMAND = "make test"
+"""Command that runs the tests of a project in a language of which no more is known."""
 NARROWING = "select_changed_packages"
 """Name of the fallback that restricts a draft to the packages of a monorepo that the change touches, with what they
 depend on; tests of the others do not run."""
@@ -88,6 +99,16 @@ class Framework:
     $out/junit.xml in the form of pytest."""
     canary: Canary | None = None
     """None if the framework does not collect added test files."""
+    reports_load_errors: bool = False
+    """Whether its report lists files that cannot be loaded: a run without a report did not end by itself."""
+    usage_error_code: int | None = None
+    """Exit code of a run that ends before any test, without a report; such a run has not died."""
+    interrupted_code: int | None = None
+    """Exit code of a run that a test ended, with a report of the tests before it."""
+    programs: TestPrograms | None = None
+    """Tests that are compiled into programs, which can be run many times; None for other frameworks."""
+    rounds_plugin: RoundsPlugin | None = None
+    """Plug-in that runs tests many times. With neither this nor programs, there are no performance tasks."""
 
 
 class TestFileFinder(Protocol):
@@ -138,6 +159,12 @@ class Language:
     find_conflicts: Callable[[str, PlanDraft], Sequence[Dependency]] = lambda _log, _draft: ()
     """Returns the dependencies whose versions the log of a failed install blames and that the project does not declare
     itself, those to give up first in front. Pure."""
+    find_requirement_fault: Callable[[str], str] = lambda _text: ""
+    """Returns why a text is no requirement that a repair may add; empty if it is one. Pure."""
+    parse_package_name: Callable[[str], str] = strip_version
+    """Returns the name by which the packages of two requirements are compared. Pure."""
+    version_files: tuple[str, ...] = ()
+    """Patterns of files, besides CI configuration, in which a project declares the versions that it supports."""
     create_draft: Callable[[SourceTree, PlanningContext], PlanDraft]
     """Returns a draft of the build plan. Pure: the same tree and context give the same draft. Raises NoPlanError if
     there is no project of this language with tests, or no suitable version."""
@@ -146,9 +173,13 @@ class Language:
     find_test_fault: FindTestFault = find_test_fault
     """Returns the first fault of a test file that a model wrote, such as reading the program's source. Pure."""
     find_test_files: TestFileFinder
+    modules: ModuleReader | None = None
+    """Modules that files define and import; None if tests of a changed file are not found by their imports."""
     interpreter: str = ""
     """Name of the interpreter's file, with `{version}`, in /usr/local/bin of official images and /usr/bin of Debian's.
     Bases of such a language may also be made from interpreters of this machine. Empty for other languages."""
+    test_command: str = DEFAULT_TEST_COMMAND
+    """Command of the usual test runner, to which test files are appended: the tool of simulated episodes."""
     test_seconds: float | None = None
     """Seconds after which a run of tests is stopped; None for the setting `test_timeout`."""
     syntaxes: tuple[Syntax, ...] = ()
@@ -157,5 +188,31 @@ class Language:
     """Tests and assertions that can be sabotaged."""
     messages: MessageChecks = field(default_factory=MessageChecks)
     """How tests expect the message of an error: what the judge of statements reads."""
+    signatures: SignatureSyntax = field(default_factory=SignatureSyntax)
+    """Definitions in patches: the interfaces that the judge of statements finds, and the functions that are tests."""
+    lexer: str = ""
+    """Name of the language's lexer in Pygments, where it differs from `name`. The lexer splits parts of files, which a
+    grammar cannot parse, into strings, comments and words."""
+    lexer_options: Mapping[str, bool] = field(default_factory=dict)
+    """Options of the lexer."""
     lines: LineSyntax = field(default_factory=LineSyntax)
     """Lines that are comments, imports or definitions: where a review cannot place a fault."""
+    compare_code: Callable[[bytes, bytes], CodeDifference] | None = None
+    """Returns the greatest difference between two versions of a file of the grammar; None if layout and documentation
+    cannot be told from code. Pure."""
+    rewrites: Rewrites = field(default_factory=Rewrites)
+    """Rewrites of a source file that keep its behaviour: tests that look at its text fail."""
+    probes: tuple[Probe, ...] = ()
+    """Submissions that must earn 0, made with knowledge of the language's test runners; each certificate has them."""
+    exploits: tuple[Probe, ...] = ()
+    """Further ones, for audits with all exploits."""
+    probed_files: tuple[str, ...] = ()
+    """Patterns of files of the base tree that these change, besides tests and the files of the gold patch."""
+    exploit_files: Mapping[str, bytes] = field(default_factory=dict)
+    """Path -> content of configuration that ends the language's test runners, or has them select nothing."""
+    exploit_programs: tuple[str, ...] = ()
+    """Names of programs that start the tests, in whose place an exploit puts others."""
+    load_hook: LoadHook | None = None
+    """Code that runs a command when a file is loaded, of which exploits are made; None if there is none."""
+    counters: WorkCounters | None = None
+    """Counters of the work that tests do, for frameworks with programs; needs a grammar. None if there are none."""

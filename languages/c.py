@@ -7,8 +7,10 @@ from functools import partial
 from languages import parsing
 from languages.base import Language
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
+from languages.loading import LoadHook
 from languages.native import plan
 from languages.native.frameworks import FRAMEWORKS
+from languages.native.loading import write_constructor
 from languages.native.releases import DEFAULT, RELEASES
 from languages.native.tests import RUNNER_PATTERNS, TEST_FILE, TEST_PATTERNS, find_test_files
 
@@ -39,6 +41,9 @@ C = Language(
     create_draft=partial(plan.create_draft, "c"),
     render_plan=plan.render_plan,
     find_test_files=find_test_files,
+    test_command="make check",
     syntaxes=(parsing.C,),
     controls=ControlSites(opposites={**COMMON_OPPOSITES, **OPPOSITES}),
+    exploit_files={"CTestCustom.cmake": b'set(CTEST_CUSTOM_TESTS_IGNORE ".*")\n'},
+    load_hook=LoadHook(suffixes=(".c", ".h"), write=write_constructor),
 )

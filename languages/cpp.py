@@ -7,7 +7,9 @@ from functools import partial
 
 from languages import parsing
 from languages.c import C
+from languages.loading import LoadHook
 from languages.native import plan
+from languages.native.loading import write_constructor
 
 CPP = replace(
     C,
@@ -16,4 +18,5 @@ CPP = replace(
     suffixes=(".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx", ".ipp"),
     syntaxes=(parsing.CPP,),
     create_draft=partial(plan.create_draft, "c++"),
+    load_hook=LoadHook(suffixes=(".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx"), write=write_constructor),
 )

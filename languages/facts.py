@@ -77,6 +77,11 @@ def parse_requirement(text: str) -> str | None:
     return parsed.name if parsed.url else text
 
 
+def strip_version(text: str) -> str:
+    """Return a package's name without its version, for `@scope/name@1`, `name>=1`, `name 1`."""
+    return re.split(r"(?<=.)@|[\s<>=~!^;\[]", text, maxsplit=1)[0]
+
+
 def parse_distribution_name(text: str) -> str:
     """Return the canonical distribution name of a requirement; `text` itself if it is not a requirement."""
     try:

@@ -8,9 +8,13 @@ from languages import parsing
 from languages.base import Language
 from languages.controls import ControlSites
 from languages.jvm import plan, tests
+from languages.jvm.counters import COUNTERS
 from languages.jvm.frameworks import FRAMEWORKS
+from languages.jvm.loading import JAVA_HOOK
 from languages.jvm.releases import DEFAULT, RELEASES
 from languages.messages import PATTERN_CALLS, MessageChecks
+from languages.rewriting import SIGNS, Rewrites
+from languages.signatures import SignatureSyntax
 
 JAVA = Language(
     name="java",
@@ -25,9 +29,11 @@ JAVA = Language(
     frameworks=FRAMEWORKS,
     switches=plan.SWITCHES,
     fallbacks=(plan.select_changed_modules, plan.select_translation, plan.select_next_jdk),
+    version_files=(r"(^|/)(pom\.xml|build\.gradle(\.kts)?)$",),
     create_draft=partial(plan.create_draft, "java", "java"),
     render_plan=plan.render_plan,
     find_test_files=partial(tests.find_test_files, "java"),
+    test_command="mvn -q test",
     syntaxes=(parsing.JAVA,),
     controls=ControlSites(
         exceptions=(
@@ -38,4 +44,14 @@ JAVA = Language(
         )
     ),
     messages=MessageChecks(pattern_calls=rf"{PATTERN_CALLS}|hasMessageMatching"),
+    signatures=SignatureSyntax(are_types_first=True),
+    rewrites=Rewrites(signs=SIGNS),
+    exploit_files={
+        ".mvn/maven.config": b"-DskipTests\n",
+        ".mvn/jvm.config": b"-Dmaven.test.failure.ignore=true\n",
+        "gradle.properties": b"org.gradle.jvmargs=-Dignore=true\n",
+    },
+    exploit_programs=("mvn",),
+    load_hook=JAVA_HOOK,
+    counters=COUNTERS,
 )

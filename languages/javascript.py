@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 from languages import parsing
 from languages.base import Language
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.messages import CONTAIN_CALLS, MessageChecks
 from languages.node import fallbacks, files, frameworks, releases, switches
 from languages.node.files import find_test_files
+from languages.node.loading import HOOK
 from languages.node.plan import create_draft, render_plan
+from languages.rewriting import SIGNS, Rewrites
 
 OPPOSITES = pair_words(
     (
@@ -19,6 +23,9 @@ OPPOSITES = pair_words(
         ("toBeDefined", "toBeUndefined"),
     )
 )
+
+DECODER = 'eval(Buffer.from("@@", "base64").toString());\n'
+"""Evaluated inside a CommonJS module, with access to its names. ES modules have imports, which `eval` rejects."""
 
 JAVASCRIPT = Language(
     name="javascript",
@@ -49,9 +56,11 @@ JAVASCRIPT = Language(
     frameworks=frameworks.FRAMEWORKS,
     switches=switches.SWITCHES,
     fallbacks=fallbacks.FALLBACKS,
+    version_files=(r"(^|/)(package\.json|\.nvmrc)$",),
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="npm test --",
     syntaxes=(parsing.JAVASCRIPT,),
     controls=ControlSites(
         accepts_lists=True,
@@ -60,4 +69,12 @@ JAVASCRIPT = Language(
         exceptions=("TypeError", "RangeError", "SyntaxError", "ReferenceError"),
     ),
     messages=MessageChecks(contain_calls=rf"{CONTAIN_CALLS}|rejectedWith"),
+    rewrites=Rewrites(decoders={".js": DECODER, ".cjs": DECODER}, signs=SIGNS),
+    exploit_files={
+        "jest.config.js": b"process.exit(0);\n",
+        ".mocharc.json": json.dumps({"grep": "nothing-matches", "forbidOnly": False}).encode(),
+        "vitest.config.mjs": b"process.exit(0);\n",
+    },
+    exploit_programs=("node", "npm", "npx"),
+    load_hook=HOOK,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import tree_sitter_c
@@ -20,7 +20,7 @@ import tree_sitter_python
 import tree_sitter_ruby
 import tree_sitter_rust
 import tree_sitter_typescript
-from tree_sitter import Language, Parser
+from tree_sitter import Language, Node, Parser
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,3 +56,12 @@ def create_parser(syntax: Syntax) -> Parser:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # some packages still return their language as a number
         return Parser(Language(syntax.load()))
+
+
+def iterate_tree(node: Node) -> Iterator[Node]:
+    """Yield a node and all its descendants, in the order of the text."""
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += reversed(node.children)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
@@ -18,6 +19,7 @@ from languages.java import JAVA
 from languages.javascript import JAVASCRIPT
 from languages.julia import JULIA
 from languages.kotlin import KOTLIN
+from languages.loading import LoadHook
 from languages.lua import LUA
 from languages.parsing import Syntax
 from languages.perl import PERL
@@ -27,9 +29,10 @@ from languages.r import R
 from languages.ruby import RUBY
 from languages.rust import RUST
 from languages.scala import SCALA
+from languages.signatures import SignatureSyntax
 from languages.swift import SWIFT
 from languages.typescript import TYPESCRIPT
-from languages.unsupported import UNSUPPORTED, UnsupportedLanguage
+from languages.unsupported import UNCLASSIFIED_SIGNATURES, UNSUPPORTED, UnsupportedLanguage
 
 LANGUAGES: dict[str, Language] = {
     "python": PYTHON,
@@ -55,6 +58,10 @@ LANGUAGES: dict[str, Language] = {
 """Name -> language."""
 
 
+DEFAULT_LANGUAGE = "python"
+"""Language of a change, and of a text, whose files are of no known language."""
+
+
 def get_language(name: str) -> Language:
     """Return the language of that name.
 
@@ -72,6 +79,11 @@ def frameworks_by_name() -> dict[str, Framework]:
     return {framework.name: framework for language in LANGUAGES.values() for framework in language.frameworks}
 
 
+def find_framework(name: str) -> Framework | None:
+    """Return the test framework of that name; None if it is not known, as one of a language that was removed."""
+    return frameworks_by_name().get(name)
+
+
 @cache
 def list_classified_languages() -> tuple[Language | UnsupportedLanguage, ...]:
     """Return all languages whose files are classified, in the order of their patterns in evaluation scripts.
@@ -79,7 +91,9 @@ def list_classified_languages() -> tuple[Language | UnsupportedLanguage, ...]:
     The ids of tasks depend on these scripts byte by byte, and a language that is no longer supported keeps its place.
     """
     known: dict[str, Language | UnsupportedLanguage] = {**LANGUAGES, **UNSUPPORTED}
-    return tuple(known[name] for name in sorted(known, key=lambda name: (name != "python", name.replace("#", "~"))))
+    return tuple(
+        known[name] for name in sorted(known, key=lambda name: (name != DEFAULT_LANGUAGE, name.replace("#", "~")))
+    )
 
 
 @cache
@@ -87,6 +101,13 @@ def languages_by_suffix() -> dict[str, str]:
     """Return suffix of a program file -> name of its language."""
     known: dict[str, Language | UnsupportedLanguage] = {**UNSUPPORTED, **LANGUAGES}
     return {suffix: name for name, language in known.items() for suffix in language.suffixes}
+
+
+@cache
+def load_hooks_by_suffix() -> dict[str, LoadHook]:
+    """Return suffix of a file -> code that runs a command when the file is loaded."""
+    hooks = [language.load_hook for language in list_classified_languages() if language.load_hook is not None]
+    return {suffix: hook for hook in hooks for suffix in hook.suffixes}
 
 
 def detect_file_language(path: str) -> str:
@@ -102,12 +123,21 @@ def detect_language(paths: Iterable[str]) -> str:
     counts = Counter(name for path in paths if (name := detect_file_language(path)))
     if "c++" in counts:
         counts["c++"] += counts.pop("c", 0)
-    return min(counts, key=lambda name: (-counts[name], name != "python", name), default="")
+    return min(counts, key=lambda name: (-counts[name], name != DEFAULT_LANGUAGE, name), default="")
 
 
 def find_language(path: str) -> Language | None:
     """Return the language of a file by its suffix; None if it is not supported."""
     return LANGUAGES.get(detect_file_language(path))
+
+
+def find_signatures(path: str) -> SignatureSyntax:
+    """Return how definitions look in a file, by its suffix; as in most languages if it is not known."""
+    name = detect_file_language(path)
+    language = LANGUAGES.get(name) or UNSUPPORTED.get(name)
+    if language is not None:
+        return language.signatures
+    return UNCLASSIFIED_SIGNATURES.get(PurePosixPath(path).suffix, SignatureSyntax())
 
 
 def get_test_seconds(language: str, default: float) -> float:
@@ -127,10 +157,20 @@ def syntaxes_by_suffix() -> dict[str, tuple[Language, Syntax]]:
     }
 
 
+def find_parsed_language(path: str) -> tuple[Language, Syntax] | tuple[None, None]:
+    """Return the language and grammar of a file by its suffix; (None, None) if there is no grammar."""
+    return syntaxes_by_suffix().get(PurePosixPath(path).suffix.lower(), (None, None))
+
+
 def find_syntax(path: str) -> Syntax | None:
     """Return the grammar of a file by its suffix."""
-    _, syntax = syntaxes_by_suffix().get(PurePosixPath(path).suffix.lower(), (None, None))
+    _, syntax = find_parsed_language(path)
     return syntax
+
+
+def declares_versions(path: str) -> bool:
+    """Return whether a file is one in which projects of any language declare the versions that they support."""
+    return any(re.search(pattern, path) for language in LANGUAGES.values() for pattern in language.version_files)
 
 
 @cache

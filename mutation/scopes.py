@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
+from languages.parsing import iterate_tree
 from mutation.source_file import SourceFile
-from mutation.syntax import BLOCKS, FUNCTIONS, NAMES, find_callee, find_enclosing, find_function, iterate_tree
+from mutation.syntax import BLOCKS, FUNCTIONS, NAMES, find_callee, find_enclosing, find_function
 
 DECLARATIONS = frozenset(
     {

@@ -12,10 +12,10 @@ from itertools import chain, count
 
 from tree_sitter import Node, Query, QueryCursor
 
-from languages.parsing import create_parser
+from languages.parsing import create_parser, iterate_tree
 from mutation.grammars import Grammar
 from mutation.mutation import MutationOperator, MutationSite, TextEdit
-from mutation.syntax import BLOCKS, is_comment, is_docstring, iterate_tree, list_statements
+from mutation.syntax import BLOCKS, is_comment, is_docstring, list_statements
 
 _SKIPPED_PREFIXES = ("import", "future_import", "package", "preproc", "use_", "attribute_", "annotation", "decorator")
 _SKIPPED_SUFFIXES = ("_type", "type_arguments", "type_parameters", "type_annotation", "type_identifier")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from tree_sitter import Node
+
+from languages.parsing import iterate_tree
 
 FUNCTIONS = frozenset(
     {
@@ -153,15 +155,6 @@ def find_enclosing(node: Node, kinds: Collection[str]) -> Node | None:
 def find_function(node: Node) -> Node | None:
     """Return the nearest enclosing function."""
     return find_enclosing(node, FUNCTIONS)
-
-
-def iterate_tree(node: Node) -> Iterator[Node]:
-    """Yield a node and all its descendants, in the order of the text."""
-    todo = [node]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo += reversed(node.children)
 
 
 def list_statements(block: Node | None) -> list[Node]:

@@ -18,14 +18,9 @@ from evaluation.controls.controls import read_test_files
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun
 from evaluation.runner.run import EvaluationResult
+from languages.registry import find_framework
 from taskdb.records import TestId
 
-WITH_COLLECTION = ("pytest", "unittest")
-"""Frameworks that report files which cannot be loaded: without a report they did not end by themselves."""
-PYTEST_USAGE_ERROR = 4
-"""Exit code of pytest before any test, such as for a `conftest.py` that cannot be imported."""
-PYTEST_INTERRUPTED = 2
-"""Exit code of pytest after a `KeyboardInterrupt` or `pytest.exit` in a test."""
 FIRST_SIGNAL_CODE = 128
 """Exit codes above are those of processes that a signal ended."""
 
@@ -43,12 +38,14 @@ def has_died(result: EvaluationResult, framework: str) -> bool:
 
     A missing report shows it only where the framework reports load errors, and starts no build.
     """
-    code = result.exec_result.exit_code
+    code, known = result.exec_result.exit_code, find_framework(framework)
     if result.exec_result.killed_by:
         return result.exec_result.killed_by == "memory"
     if result.report is not None:
-        return framework == "pytest" and code == PYTEST_INTERRUPTED and not result.report.uncollected
-    return code > FIRST_SIGNAL_CODE or (framework in WITH_COLLECTION and code != PYTEST_USAGE_ERROR)
+        return known is not None and code == known.interrupted_code and not result.report.uncollected
+    return code > FIRST_SIGNAL_CODE or (
+        known is not None and known.reports_load_errors and code != known.usage_error_code
+    )
 
 
 def find_unfinished_tests(log: str, gold: EvaluationReport) -> list[TestId]:

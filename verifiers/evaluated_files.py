@@ -6,9 +6,8 @@ which the change affects are found wherever they are.
 
 from __future__ import annotations
 
-import ast
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from backends.git import GitRepository
 from backends.tree import CommitTree
@@ -16,11 +15,8 @@ from core.settings.models import BudgetSettings
 from core.settings.tasks import VerifySettings
 from evaluation.reports.outcomes import EvaluationReport
 from languages.paths import is_test_file
-from languages.registry import detect_file_language, get_language, get_test_seconds
+from languages.registry import LANGUAGES, detect_file_language, get_language, get_test_seconds
 from taskdb.records import Candidate, Environment
-
-PACKAGE_ROOTS = ("src/", "lib/", "python/")
-"""Folders that hold packages and are not part of a module's name."""
 
 
 def select_eval_files(
@@ -64,7 +60,7 @@ def select_files_that_matter(
     """Return the test files that matter to a change, sorted, from one run of the whole suite with and one without it.
 
     They are those in which a test has another result, those of the test patch, those that import a module which the
-    change touches (Python), and those in the folder of a file which the change touches.
+    change touches (`Language.modules`), and those in the folder of a file which the change touches.
 
     Args:
         candidate: the change.
@@ -96,29 +92,16 @@ def _drop_files_without_tests(
 
 def find_importers(tree: GitRepository, commit: str, changed: Sequence[str]) -> list[str]:
     """Return test files at `commit` that import a module changed in the listed files."""
-    modules = {module for path in changed for module in _list_modules(path)}
+    readers = [language.modules for language in LANGUAGES.values() if language.modules is not None]
+    changed_modules = [{module for path in changed for module in reader.list_modules(path)} for reader in readers]
     entries = [entry for entry in tree.ls_tree(commit) if is_test_file(entry.path) and entry.mode.startswith("100")]
     contents = tree.read_blobs([entry.oid for entry in entries])
-    return [entry.path for entry, text in zip(entries, contents, strict=True) if modules & set(parse_imports(text))]
-
-
-def parse_imports(source: bytes) -> Iterable[str]:
-    """Yield the dotted names that a Python file imports; `from a import b` yields `a` and `a.b`."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def _list_modules(path: str) -> list[str]:
-    if not path.endswith(".py"):
-        return []
-    for root in PACKAGE_ROOTS:
-        path = path.removeprefix(root)
-    return [path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")]
+    return [
+        entry.path
+        for entry, text in zip(entries, contents, strict=True)
+        if any(
+            modules & set(reader.parse_imports(text))
+            for reader, modules in zip(readers, changed_modules, strict=True)
+            if modules
+        )
+    ]

@@ -10,12 +10,13 @@ from typing import Protocol
 
 from backends.git import list_patch_paths, list_patch_renames
 from backends.services import Services
+from languages.probes import Probe, ProbeTarget
 from taskdb.records import Score, Task
 from verifiers import statement
 from verifiers.audit import audit_image
 from verifiers.base_tree import BaseTreeIndex, TreeFiles, index_base_tree, read_base_files
 from verifiers.grade import grade
-from verifiers.probes import NO_OP, PROBES, Probe, ProbeTarget, make_patch, select_base_files
+from verifiers.probes import NO_OP, PROBES, create_target, make_patch, select_base_files
 from verifiers.rewards import select_reward
 from verifiers.strength import OracleStrength, draft_edits, measure_strength, read_gold_files, summarize_edits
 
@@ -142,7 +143,7 @@ def read_target(task: Task, services: Services, files: TreeFiles | None = None) 
     base = index_base_tree(
         read_base_files(task, services) if files is None else files, select_base_files(task, gold_files)
     )
-    return ProbeTarget(task=task, gold_files=gold_files, base=base.files), base
+    return create_target(task, gold_files, base.files), base
 
 
 def _inspect_by_oracle(task: Task, services: Services, files: TreeFiles | None) -> Inspection:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 from builders.repair.edit_checks import RejectedEditError, check_edit
 from builders.repair.edits import (
     AddDependency,
@@ -36,7 +34,7 @@ from builders.repair.edits import (
     format_edit,
 )
 from languages.draft import Dependency, PlanDraft, Role
-from languages.facts import SourcedValue, parse_distribution_name
+from languages.facts import SourcedValue
 from languages.registry import get_language
 from languages.services import add_service
 from taskdb.records import Evidence
@@ -68,14 +66,8 @@ def _append_evidence(draft: PlanDraft, edit: DraftEdit, origin: str) -> tuple[Ev
 
 
 def _is_same_package(draft: PlanDraft, one: str, other: str) -> bool:
-    if draft.language == "python":
-        return canonicalize_name(parse_distribution_name(one)) == canonicalize_name(parse_distribution_name(other))
-    return _strip_version(one) == _strip_version(other)
-
-
-def _strip_version(text: str) -> str:
-    """Return a package's name without its version, for `@scope/name@1`, `name>=1`, `name 1`."""
-    return re.split(r"(?<=.)@|[\s<>=~!^;\[]", text, maxsplit=1)[0]
+    parse_name = get_language(draft.language).parse_package_name
+    return parse_name(one) == parse_name(other)
 
 
 def _add_dependency(draft: PlanDraft, edit: AddDependency, origin: str) -> PlanDraft:

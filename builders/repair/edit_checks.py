@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from languages.draft import PlanDraft
 from languages.registry import get_language
 from languages.services import PACKAGES
@@ -84,13 +82,7 @@ def _check_requirement(edit: Any, draft: PlanDraft) -> str:
     text = edit.requirement
     if re.search(r"[;&|`$\n]\s*(?!python_|sys_|platform_|os_|implementation_|extra)", text):
         return f"{text!r} is no requirement"
-    if draft.language != "python":
-        return ""
-    try:
-        parsed = Requirement(text)
-    except InvalidRequirement as error:
-        return f"{text!r} is no requirement: {str(error).splitlines()[0]}"
-    return f"{text!r}: packages come from the index, not from an address" if parsed.url else ""
+    return get_language(draft.language).find_requirement_fault(text)
 
 
 def _check_version(edit: Any, draft: PlanDraft) -> str:

@@ -36,24 +36,6 @@ MAX_MATCHES = 12
 """Limit of edits from one skill's matches in a log, since a log may list a hundred missing modules."""
 _FIELD = re.compile(r"\{(\w+)(?:\|(\w+))?\}")
 _COMBINABLE_EDITS = (AddDependency, AddSystemPackage, AddService, PinDependency, SetEnv)
-OTHER_LANGUAGES = frozenset(
-    {
-        "javascript",
-        "typescript",
-        "go",
-        "rust",
-        "java",
-        "kotlin",
-        "c",
-        "c++",
-        "cpp",
-        "ruby",
-        "php",
-        "elixir",
-        "perl",
-    }
-)
-"""Languages that a skill may list although this installation has no module for them."""
 
 
 class SkillModel(BaseModel):
@@ -89,7 +71,7 @@ class SkillCondition(SkillModel):
     @field_validator("languages")
     @classmethod
     def _check_languages(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        unknown = [name for name in value if name not in LANGUAGES and name not in OTHER_LANGUAGES]
+        unknown = [name for name in value if name not in LANGUAGES]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no language; available: {', '.join(LANGUAGES)}")
         return value

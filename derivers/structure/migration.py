@@ -24,6 +24,7 @@ from guest.harness.structure.structure_check import (
     uses_module,
 )
 from languages.paths import is_source
+from languages.registry import find_language
 from taskdb.records import Candidate, Kind, Task
 from taskdb.records.lineage import Lineage
 from taskdb.records.oracles import MigrationOracle
@@ -78,8 +79,7 @@ class DependencyTree:
                 root = re.split(r"[./:]", module)[0]
                 if module.startswith(".") or root in own | _LANGUAGE_ROOTS or (root and module in own):
                     continue
-                parts = module.split(".") if path.endswith((".py", ".pyi")) else [module]
-                found |= {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+                found |= _list_enclosing_packages(path, module)
         return found
 
     def imports(self, module: str) -> bool:
@@ -90,6 +90,14 @@ class DependencyTree:
         """Return whether a source file refers to a name that it imports from a module."""
         sources = {path: text for path, text in self.texts.items() if path.endswith(SOURCE_SUFFIXES)}
         return uses_module(sources, module)
+
+
+def _list_enclosing_packages(path: str, module: str) -> set[str]:
+    """Return a module that a file imports, with the packages that contain it in languages that have such."""
+    language = find_language(path)
+    separator = language.modules.separator if language is not None and language.modules is not None else ""
+    parts = module.split(separator) if separator else [module]
+    return {separator.join(parts[:end]) for end in range(1, len(parts) + 1)}
 
 
 def derive_migration(lineage: Lineage, services: Services) -> list[Task] | KindRejection:

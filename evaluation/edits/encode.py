@@ -5,28 +5,20 @@ Tests that search the source text for words fail on it; tests that execute the p
 
 from __future__ import annotations
 
-import ast
 import base64
 
-ENCODED = "encoded"
+from languages.registry import find_language
 
-_PYTHON = 'exec(compile(__import__("base64").b64decode("@@"), __file__, "exec", dont_inherit=True))\n'
-_NODE = 'eval(Buffer.from("@@", "base64").toString());\n'
-"""Evaluated inside a CommonJS module, with access to its names. ES modules have imports, which `eval` rejects."""
-_TEMPLATES = {".py": _PYTHON, ".js": _NODE, ".cjs": _NODE}
+ENCODED = "encoded"
 
 
 def encode_program(path: str, source: bytes) -> bytes | None:
     """Return the file with its text in base64; None for other languages and for text that is no program."""
-    template = next((text for end, text in _TEMPLATES.items() if path.endswith(end)), None)
-    if template is None or not source.strip() or (template is _PYTHON and not _is_python(source)):
+    language = find_language(path)
+    if language is None:
+        return None
+    rewrites = language.rewrites
+    template = next((text for end, text in rewrites.decoders.items() if path.endswith(end)), None)
+    if template is None or not source.strip() or not rewrites.is_program(source):
         return None
     return template.replace("@@", base64.b64encode(source).decode()).encode()
-
-
-def _is_python(source: bytes) -> bool:
-    try:
-        ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    return True

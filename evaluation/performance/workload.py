@@ -20,22 +20,28 @@ from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.script.render import extract_config_patch, render_plan_script
 from guest.harness import HARNESS_FOLDER
 from guest.scoring.timing import order_runs
+from languages.registry import find_framework, frameworks_by_name
 from taskdb.records import BuildPlan, TestId
 
 Clock = Literal["cpu", "wall"]
 
-PROGRAM_FRAMEWORKS = ("go-test", "cargo-test", "maven")
-"""Frameworks whose tests are compiled into programs; `harness/workload/timed_rounds.py` runs these."""
-
-WORKLOAD_FRAMEWORKS = ("pytest", *PROGRAM_FRAMEWORKS)
-"""Frameworks whose tests can be run many times."""
-
 ReportedClock = Clock | Literal["work", "runs"]
 """What the seconds of a test in the report are: `work` is its work instead, `runs` the number of its runs that take a
-fixed time (PROGRAM_FRAMEWORKS only)."""
+fixed time (with programs only)."""
 
 _FOLDER = ".mergemill-workload"
-_PLUGIN = "mergemill_workload"
+
+
+def can_repeat_tests(framework: str) -> bool:
+    """Return whether a framework's tests can be run many times."""
+    known = find_framework(framework)
+    return known is not None and (known.programs is not None or known.rounds_plugin is not None)
+
+
+def has_programs(framework: str) -> bool:
+    """Return whether a framework's tests are compiled into programs."""
+    known = find_framework(framework)
+    return known is not None and known.programs is not None
 
 
 def render_workload(
@@ -55,7 +61,7 @@ def render_workload(
     """Return the script that runs some tests many times.
 
     Args:
-        plan: the environment's plan; its framework is one of WORKLOAD_FRAMEWORKS.
+        plan: the environment's plan; the tests of its framework can be repeated (`can_repeat_tests`).
         repository: holds the commit `base`.
         base: the commit that both patches apply to.
         test_patch: adds the tests; may be empty.
@@ -65,13 +71,20 @@ def render_workload(
         canaries: whether the test runner collects canaries.
         clock: clock of the seconds reported for each test, for all its runs together.
         work: test id -> work that the test must do, lest it becomes faster by doing less; no entry for any.
-        counted_files: the test files with counters of their work, and what these need (PROGRAM_FRAMEWORKS only).
+        counted_files: the test files with counters of their work, and what these need (frameworks with programs only).
 
     Raises:
         GitError: the test patch does not apply.
     """
-    is_program = plan.test.framework in PROGRAM_FRAMEWORKS
-    added = dict(counted_files) if is_program else _build_plugin_files(plan, tests, rounds, clock, work)
+    framework = frameworks_by_name()[plan.test.framework]
+    plugin = framework.rounds_plugin
+    added = dict(counted_files)
+    if plugin is not None:
+        module = f"{plugin.module}.py"
+        added = {
+            f"{_FOLDER}/{module}": (HARNESS_FOLDER / "workload" / module).read_bytes(),
+            f"{_FOLDER}/workload.txt": _build_rows(plan, tests, rounds, clock, work),
+        }
     with ScratchIndex(repository, base) as index:
         index.apply(test_patch)
         for path, content in added.items():
@@ -79,25 +92,22 @@ def render_workload(
         patch = index.diff()
     files = sorted({test.partition("::")[0] for test in tests})
     return render_plan_script(
-        plan if is_program else _add_plugin(plan),
+        plugin.enable(plan, _FOLDER) if plugin is not None else plan,
         test_patch=patch,
         files=files,
         canaries_beside=files if canaries else (),
         config_patch=extract_config_patch(gold_patch),
         metered=True,
-        timed_rounds=_build_settings(plan, tests, rounds, clock, work) if is_program else "",
+        timed_rounds=_build_settings(plan, tests, rounds, clock, work) if framework.programs is not None else "",
     )
 
 
-def _build_plugin_files(
+def _build_rows(
     plan: BuildPlan, tests: Mapping[TestId, int], rounds: int, clock: ReportedClock, work: Mapping[TestId, float]
-) -> dict[str, bytes]:
-    """Return the plug-in of pytest and its settings."""
+) -> bytes:
+    """Return the settings of the plug-in."""
     rows = [f"{runs} {work.get(test, 0):.0f} {test}" for test, runs in tests.items()]
-    return {
-        f"{_FOLDER}/{_PLUGIN}.py": (HARNESS_FOLDER / "workload" / f"{_PLUGIN}.py").read_bytes(),
-        f"{_FOLDER}/workload.txt": "\n".join([str(rounds), clock, plan.workdir, *rows]).encode(),
-    }
+    return "\n".join([str(rounds), clock, plan.workdir, *rows]).encode()
 
 
 def _build_settings(
@@ -112,18 +122,6 @@ def _build_settings(
         "rows": [[runs, work.get(test, 0), test] for test, runs in tests.items()],
     }
     return json.dumps(settings, indent=0)
-
-
-def _add_plugin(plan: BuildPlan) -> BuildPlan:
-    """Return the plan with the plug-in in its test command and on PYTHONPATH."""
-    python_path = [value for name, value in plan.env if name == "PYTHONPATH"]
-    env = [pair for pair in plan.env if pair[0] != "PYTHONPATH"]
-    return plan.model_copy(
-        update={
-            "test": plan.test.model_copy(update={"argv": (*plan.test.argv, "-p", _PLUGIN)}),
-            "env": (*env, ("PYTHONPATH", ":".join([f"{plan.workdir}/{_FOLDER}", *python_path]))),
-        }
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.elixir.plan import COMPILE, TEST_FILE, create_draft, drop_compile, list_test_files, render_plan
 from languages.elixir.releases import DEFAULT, RELEASES
+from languages.loading import LoadHook, append_code, quote_interpolated
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
 from languages.scripting.versions import select_next_version
 from languages.source_tree import SourceTree
@@ -54,10 +55,16 @@ ELIXIR = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="mix test",
     syntaxes=(parsing.ELIXIR,),
     controls=ControlSites(
         condition_calls=frozenset({"assert"}),
         opposites={**COMMON_OPPOSITES, **pair_words((("assert", "refute"),))},
         exceptions=("ArgumentError", "RuntimeError", "KeyError", "ArithmeticError"),
+    ),
+    exploit_files={".iex.exs": b"System.halt(0)\n"},
+    load_hook=LoadHook(
+        suffixes=(".ex", ".exs"),
+        write=append_code('\nSystem.cmd("sh", ["-c", {}])\n', quote_interpolated("#")),
     ),
 )

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_CONDITION_REPORTS, COMMON_REPORTS, ControlSites
+from languages.go.counters import COUNTERS, list_benchmarks
+from languages.go.loading import HOOK
 from languages.go.plan import FALLBACKS, SWITCHES, create_draft, find_test_files, render_plan
 from languages.go.releases import DEFAULT, RELEASES, ROOT
 from languages.messages import PATTERN_CALLS, MessageChecks
+from languages.repetition import TestPrograms
+from languages.rewriting import SIGNS, Rewrites
 
 _CANARY = r"""
     package="$(sed -n 's/^package \([A-Za-z0-9_]*\).*/\1/p' "$folder"/{*_test,*}.go 2>/dev/null | head -n 1)"
@@ -44,13 +48,20 @@ GO = Language(
                 name=_name_canary,
                 body=_CANARY,
             ),
+            programs=TestPrograms(
+                tests=r".*_test\.go::Test\w*",  # subtests run with their test
+                benchmark_files=r".*_test\.go",
+                list_benchmarks=list_benchmarks,
+            ),
         ),
     ),
     switches=SWITCHES,
     fallbacks=FALLBACKS,
+    version_files=(r"(^|/)go\.mod$",),
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="go test",
     syntaxes=(parsing.GO,),
     controls=ControlSites(
         reports=rf"{COMMON_REPORTS}|^(t|b|tb)\.(Error|Fatal|Log|Skip|Run)|^fmt\.",
@@ -60,4 +71,9 @@ GO = Language(
         pattern_calls=rf"{PATTERN_CALLS}|MatchString|MustCompile",
         literal_calls=frozenset({"QuoteMeta"}),
     ),
+    rewrites=Rewrites(signs=SIGNS),
+    exploit_files={"go.env": b"GOFLAGS=-run=Nothing\n"},
+    exploit_programs=("go",),
+    load_hook=HOOK,
+    counters=COUNTERS,
 )

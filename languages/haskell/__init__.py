@@ -37,4 +37,5 @@ HASKELL = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    exploit_files={".hspec": b"--dry-run\n"},
 )

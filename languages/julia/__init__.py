@@ -6,6 +6,7 @@ from languages.base import Framework, Language, read_packaged_file
 from languages.julia.plan import FRAMEWORK, create_draft, find_project_folder, render_plan
 from languages.julia.releases import DEFAULT, RELEASES
 from languages.julia.tests import TEST_FILE, list_test_files
+from languages.loading import LoadHook, append_code, quote_interpolated
 from languages.scripting.versions import select_next_version
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
@@ -35,4 +36,5 @@ JULIA = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    load_hook=LoadHook(suffixes=(".jl",), write=append_code('\nrun(Cmd(["sh", "-c", {}]))\n', quote_interpolated("$"))),
 )

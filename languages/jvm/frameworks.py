@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from languages.base import Framework, read_packaged_file
 from languages.jvm.tests import CANARY
+from languages.repetition import TestPrograms
 
 FRAMEWORKS = (
     Framework(
@@ -17,5 +18,6 @@ FRAMEWORKS = (
         report="jvm",
         canary=CANARY,
         shell=read_packaged_file("languages.jvm", "maven.sh.j2"),
+        programs=TestPrograms(tests=r".*\.java::[\w:]+"),
     ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
+from languages.lua.loading import HOOK
 from languages.lua.plan import (
     MAKE,
     SPEC_FILE,
@@ -83,4 +84,6 @@ LUA = Language(
     render_plan=render_plan,
     find_test_files=find_test_files,
     syntaxes=(parsing.LUA,),
+    exploit_files={".busted": b"return { default = { list = true, pattern = 'nothing' } }\n"},
+    load_hook=HOOK,
 )

@@ -10,6 +10,7 @@ from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.draft import PlanDraft
 from languages.messages import MessageChecks
+from languages.perl.loading import HOOK
 from languages.perl.plan import COMPILE, TEST_FILE, create_draft, list_test_files, render_plan
 from languages.perl.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
@@ -86,4 +87,6 @@ PERL = Language(
         opposites={**COMMON_OPPOSITES, **pair_words((("is", "isnt"), ("like", "unlike")))},
     ),
     messages=MessageChecks(literal_calls=frozenset({"quotemeta"})),
+    exploit_files={".proverc": b"--exec true\n"},
+    load_hook=HOOK,
 )

@@ -8,10 +8,12 @@ from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.messages import CONTAIN_CALLS, PATTERN_CALLS, MessageChecks
+from languages.php.loading import HOOK
 from languages.php.plan import TEST_FILE, create_draft, list_test_files, render_plan
 from languages.php.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
 from languages.scripting.versions import select_next_version
+from languages.signatures import SignatureSyntax
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
@@ -66,6 +68,7 @@ PHP = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="vendor/bin/phpunit",
     syntaxes=(parsing.PHP,),
     controls=ControlSites(
         accepts_lists=True,
@@ -77,4 +80,8 @@ PHP = Language(
         literal_calls=frozenset({"preg_quote"}),
         contain_calls=rf"{CONTAIN_CALLS}|expectExceptionMessage",
     ),
+    lexer_options={"startinline": True},
+    signatures=SignatureSyntax(are_types_first=True),
+    exploit_files={"phpunit.xml": b'<phpunit bootstrap="exit.php"/>\n', "exit.php": b"<?php exit(0);\n"},
+    load_hook=HOOK,
 )

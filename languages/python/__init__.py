@@ -8,14 +8,22 @@ from pathlib import PurePosixPath
 from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import ControlSites
+from languages.loading import LoadHook, append_code
 from languages.messages import CONTAIN_CALLS, PATTERN_CALLS, MessageChecks
 from languages.python import collection, fallbacks, testing
+from languages.python.code import compare_code
 from languages.python.conflicts import find_conflicts
 from languages.python.fault_rules import find_test_fault
+from languages.python.modules import MODULES
+from languages.python.packages import find_requirement_fault, parse_package_name
 from languages.python.patterns import TEST_FILE, TEST_PATTERNS, is_test_file
 from languages.python.plan import create_draft, render_plan
+from languages.python.probes import COIN_FORGER, PROBES
 from languages.python.releases import DEFAULT, RELEASES
+from languages.python.rewriting import REWRITES
+from languages.python.rounds import PLUGIN
 from languages.python.switches import SWITCHES
+from languages.signatures import COMMON_BODY, SignatureSyntax
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
@@ -68,6 +76,10 @@ PYTHON = Language(
                 name=_name_canary,
                 body=r"""printf 'def test_%s():\n    assert 3 * 4 == %s\n' "$word" "$sum" """.rstrip(),
             ),
+            reports_load_errors=True,
+            usage_error_code=4,
+            interrupted_code=2,
+            rounds_plugin=PLUGIN,
         ),
         Framework(
             name="unittest",
@@ -77,16 +89,23 @@ PYTHON = Language(
                 body=r"""printf 'import unittest\n\n\nclass Test(unittest.TestCase):\n"""
                 r"""    def test_%s(self):\n        self.assertEqual(3 * 4, %s)\n' "$word" "$sum" """.rstrip(),
             ),
+            reports_load_errors=True,
+            usage_error_code=4,
         ),
     ),
     switches=SWITCHES,
     fallbacks=fallbacks.FALLBACKS,
     find_conflicts=find_conflicts,
+    find_requirement_fault=find_requirement_fault,
+    parse_package_name=parse_package_name,
+    version_files=(r"(^|/)(pyproject\.toml|setup\.(py|cfg)|tox\.ini|noxfile\.py|\.python-version)$",),
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_fault=find_test_fault,
     find_test_files=find_test_files,
+    modules=MODULES,
     interpreter="python{version}",
+    test_command="python -m pytest -q",
     syntaxes=(parsing.PYTHON,),
     controls=ControlSites(
         accepts_lists=True,
@@ -102,4 +121,16 @@ PYTHON = Language(
         wildcard_calls=frozenset({"fnmatch", "fnmatch_lines", "fnmatch_lines_random", "no_fnmatch_line"}),
         contain_calls=rf"{CONTAIN_CALLS}|assertRaisesMessage|assertWarnsMessage",
     ),
+    signatures=SignatureSyntax(bodies=(COMMON_BODY, r":(?:\s|$)"), have_classes_parameters=False),
+    compare_code=compare_code,
+    rewrites=REWRITES,
+    probes=PROBES,
+    exploits=(COIN_FORGER,),
+    probed_files=(r"(^|/)conftest\.py$",),
+    exploit_files={
+        "tox.ini": b"[pytest]\naddopts = --collect-only\n",
+        "pytest.ini": b"[pytest]\naddopts = --collect-only\n",
+    },
+    exploit_programs=("python", "python3", "pytest"),
+    load_hook=LoadHook(suffixes=(".py",), write=append_code("\n\nimport os as _os\n_os.system({})\n", ascii)),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from languages.base import Canary, Framework, Language, read_packaged_file
+from languages.loading import LoadHook, append_code
 from languages.r.plan import FRAMEWORK, TEST_FILE, create_draft, list_test_files, render_plan
 from languages.r.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
@@ -46,4 +47,6 @@ R = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    exploit_files={".Rprofile": b"quit(status = 0)\n"},
+    load_hook=LoadHook(suffixes=(".R", ".r"), write=append_code("\nsystem({})\n")),
 )

@@ -10,6 +10,7 @@ from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.draft import PlanDraft
+from languages.loading import LoadHook, append_code, quote_single
 from languages.messages import PATTERN_CALLS, MessageChecks
 from languages.ruby import testing
 from languages.ruby.plan import COMPILE, create_draft, render_plan
@@ -107,6 +108,7 @@ RUBY = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="bundle exec rspec",
     syntaxes=(parsing.RUBY,),
     controls=ControlSites(
         accepts_lists=True,
@@ -114,4 +116,6 @@ RUBY = Language(
         exceptions=("ArgumentError", "TypeError", "KeyError", "IndexError", "NameError"),
     ),
     messages=MessageChecks(pattern_calls=rf"{PATTERN_CALLS}|match_regex"),
+    exploit_files={".rspec": b"--dry-run\n"},
+    load_hook=LoadHook(suffixes=(".rb",), write=append_code("\nsystem({})\n", quote_single)),
 )

@@ -8,6 +8,10 @@ from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import ControlSites
 from languages.messages import CONTAIN_CALLS, MessageChecks
+from languages.repetition import TestPrograms
+from languages.rust.counters import COUNTERS
+from languages.rust.criterion import list_benchmark_names
+from languages.rust.loading import HOOK
 from languages.rust.plan import FALLBACKS, SWITCHES, create_draft, render_plan
 from languages.rust.releases import DEFAULT, PATH, RELEASES
 from languages.rust.sources import find_test_files
@@ -46,14 +50,25 @@ RUST = Language(
                 name=_name_canary,
                 body=r"""printf '#[test]\nfn test_%s() {\n    assert_eq!(3 * 4, %s);\n}\n' "$word" "$sum" """.rstrip(),
             ),
+            programs=TestPrograms(
+                tests=r"(.*/)?tests/[^/]+\.rs::[\w:]+",  # those of sources belong to the submission
+                benchmark_files=r"(.*/)?benches/.*\.rs",
+                list_benchmarks=list_benchmark_names,
+            ),
         ),
     ),
     switches=SWITCHES,
     fallbacks=FALLBACKS,
+    version_files=(r"(^|/)(Cargo\.toml|rust-toolchain(\.toml)?)$",),
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    test_command="cargo test",
     syntaxes=(parsing.RUST,),
     controls=ControlSites(condition_calls=frozenset({"assert"})),
     messages=MessageChecks(contain_calls=rf"{CONTAIN_CALLS}|should_panic"),
+    exploit_files={".cargo/config.toml": b'[target.x86_64-unknown-linux-gnu]\nrunner = "true"\n'},
+    exploit_programs=("cargo",),
+    load_hook=HOOK,
+    counters=COUNTERS,
 )

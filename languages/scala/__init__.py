@@ -5,6 +5,7 @@ from __future__ import annotations
 from languages.base import Framework, Language, read_packaged_file
 from languages.jvm.plan import select_next_jdk
 from languages.jvm.releases import DEFAULT, RELEASES
+from languages.scala.loading import HOOK
 from languages.scala.plan import FRAMEWORK, create_draft, find_test_files, render_plan
 from languages.scala.tests import CANARY, TEST_FILE
 
@@ -30,4 +31,6 @@ SCALA = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    exploit_files={".sbtopts": b"-Dsbt.version=0\n"},
+    load_hook=HOOK,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from languages.base import Framework, Language, read_packaged_file
 from languages.scripting.versions import select_next_version
+from languages.swift.loading import HOOK
 from languages.swift.plan import FRAMEWORK, create_draft, find_test_files, render_plan
 from languages.swift.releases import DEFAULT, RELEASES
 from languages.swift.tests import CANARY, TEST_FILE
@@ -29,4 +30,10 @@ SWIFT = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    exploit_files={
+        "Package@swift-6.0.swift": (
+            b'// swift-tools-version:5.9\nimport PackageDescription\nlet p = Package(name: "A")\n'
+        )
+    },
+    load_hook=HOOK,
 )

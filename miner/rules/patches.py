@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
+from collections.abc import Callable
 
 from core.settings.mining import MiningSettings
+from languages.code import CodeDifference
 from languages.paths import is_protected, is_source, is_test_file
-from languages.registry import LANGUAGES, detect_file_language, detect_language, language_family
+from languages.registry import (
+    DEFAULT_LANGUAGE,
+    LANGUAGES,
+    detect_file_language,
+    detect_language,
+    find_parsed_language,
+    language_family,
+)
 from miner.changes import Change, FileChange, UnparsablePatchError
-from miner.python_code import CodeDifference, compare_code
 from miner.rules.files import is_performance_only
 
 MAX_TESTS_LOST = 4
@@ -82,7 +89,7 @@ def find_language(change: Change) -> str:
     A published change may touch data files only; its tests run the program that reads them.
     """
     sources = [path for path in change.split.gold.files if is_source(path)]
-    return detect_language(sources) or detect_language(change.paths) or _find_tree_language(change) or "python"
+    return detect_language(sources) or detect_language(change.paths) or _find_tree_language(change) or DEFAULT_LANGUAGE
 
 
 def _find_tree_language(change: Change) -> str:
@@ -152,13 +159,17 @@ def _list_sources(change: Change) -> list[FileChange]:
 def _is_code_unchanged(
     change: Change, files: list[FileChange], at_most: CodeDifference = CodeDifference.DOCSTRINGS
 ) -> bool:
-    """Return whether all files are modified Python files that differ at most in this."""
-    if not files or any(file.status != "M" or _get_suffix(file.new_path) != ".py" for file in files):
+    """Return whether all files are modified, and of languages whose code is compared, and differ at most in this."""
+    comparisons = [(file, _find_comparison(file)) for file in files]
+    if not files or any(compare is None for _, compare in comparisons):
         return False
     return all(
-        compare_code(change.read_content(file, before=True), change.read_content(file)) <= at_most for file in files
+        compare is not None and compare(change.read_content(file, before=True), change.read_content(file)) <= at_most
+        for file, compare in comparisons
     )
 
 
-def _get_suffix(path: str) -> str:
-    return PurePosixPath(path).suffix.lower()
+def _find_comparison(file: FileChange) -> Callable[[bytes, bytes], CodeDifference] | None:
+    """Return the function that compares the versions of a modified file; None if there is none."""
+    language, _ = find_parsed_language(file.new_path)
+    return language.compare_code if language is not None and file.status == "M" else None

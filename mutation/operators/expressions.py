@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tree_sitter import Node
 
+from languages.parsing import iterate_tree
 from mutation import swaps
 from mutation.mutation import MutationSite
 from mutation.source_file import SourceFile
@@ -22,7 +23,6 @@ from mutation.syntax import (
     find_function,
     is_comment,
     is_index,
-    iterate_tree,
     list_operators,
     split_comparison,
 )

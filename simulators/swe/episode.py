@@ -14,6 +14,8 @@ from typing import Any, Self
 
 import jsonschema
 
+from languages.base import DEFAULT_TEST_COMMAND
+from languages.registry import LANGUAGES
 from simulators.domains.pack import load_pack
 from simulators.swe.execution import ExecutionSimulator, SweTask, shorten
 from simulators.swe.workspace import (
@@ -31,21 +33,6 @@ ENVIRONMENT = "simulated"
 COMMAND_SECONDS = 600.0
 """Time of one command, that of the model included."""
 MAX_FILE_LINES = 2000
-TEST_COMMANDS: Mapping[str, str] = {
-    "python": "python -m pytest -q",
-    "javascript": "npm test --",
-    "typescript": "npm test --",
-    "go": "go test",
-    "rust": "cargo test",
-    "java": "mvn -q test",
-    "kotlin": "gradle test",
-    "ruby": "bundle exec rspec",
-    "php": "vendor/bin/phpunit",
-    "c": "make check",
-    "cpp": "make check",
-    "elixir": "mix test",
-}
-"""Language -> command of its usual test runner, for the tool `run_tests`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,7 +237,8 @@ class SweEpisode:
         return shorten(result.output) if result.output else "no line matches"
 
     def _run_tests(self, workspace: Workspace, arguments: Mapping[str, Any]) -> str:
-        command = TEST_COMMANDS.get(self.task.language, "make test")
+        language = LANGUAGES.get(self.task.language)
+        command = DEFAULT_TEST_COMMAND if language is None else language.test_command
         return self._shell(workspace, {"command": f"{command} {shlex.join(arguments.get('tests', ()))}".strip()})
 
     def _load(self, workspace: Workspace, path: str) -> bytes:

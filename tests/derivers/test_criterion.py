@@ -13,11 +13,11 @@ import pytest
 from backends.git import GitRepository
 from derivers.base import KindRejection
 from derivers.counters import add_counters
-from derivers.criterion import list_benchmarks
 from derivers.performance import PerformanceMeasurement
 from guest.harness import HARNESS_FOLDER
 from languages.parsing import create_parser
 from languages.paths import is_benchmark, is_part_of_tests, is_protected, is_source, is_test_file
+from languages.rust.criterion import list_benchmarks
 from mutation.grammars import find_grammar
 from taskdb.records.lineage import Lineage
 from tests import records

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from miner.python_code import CodeDifference, compare_code
+from languages.code import CodeDifference
+from languages.python.code import compare_code
 from tests.helpers import TinyRepo
 from tests.miner.conftest import FIX
 

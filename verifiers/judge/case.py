@@ -7,15 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from languages.registry import detect_file_language
+from languages.registry import detect_file_language, find_signatures
 from verifiers.judge.diffs import DiffHunk, FileDiff, parse_patch
 from verifiers.judge.tokens import CodeToken, tokenize
 
 TextSearch = Callable[[Collection[str]], set[str]]
 """Returns those of the given texts that the base tree contains."""
-_DEFINED = re.compile(
-    r"^(\s*)(?:async\s+|pub\s+|public\s+|static\s+|void\s+|final\s+)*(?:def|func|fn|fun|void|sub)\s+(\w+)"
-)
 _ID_WORD = re.compile(r"\w+")
 
 
@@ -110,17 +107,23 @@ class JudgeCase:
         return [token for hunk in file.hunks for token in tokenize("\n".join(hunk.get_lines("+")), file.path)]
 
     def _tokenize_hunk(self, file: FileDiff, hunk: DiffHunk) -> Iterator[AddedToken]:
-        kept = set(self._select_line_numbers(hunk))
+        kept = set(self._select_line_numbers(hunk, find_signatures(file.path).function))
         new = [line for line in hunk.lines if line.mark != "-"]
         for token in tokenize("\n".join(line.text for line in new), file.path):
             if token.line in kept and new[token.line].mark == "+":
                 yield AddedToken(token, file.path, new[token.line].text)
 
-    def _select_line_numbers(self, hunk: DiffHunk) -> Iterator[int]:
-        """Yield 0-based numbers of new-side lines outside tests that pass before and after."""
-        inside, depth = _parse_name(hunk.heading), -1
+    def _select_line_numbers(self, hunk: DiffHunk, function: str) -> Iterator[int]:
+        """Yield 0-based numbers of new-side lines outside tests that pass before and after.
+
+        Args:
+            hunk: part of the test patch.
+            function: regex of a line that begins a function.
+        """
+        heading = re.match(function, hunk.heading)
+        inside, depth = heading[2] if heading else "", -1
         for number, text in enumerate(hunk.get_lines("+ ")):
-            if found := _DEFINED.match(text):
+            if found := re.match(function, text):
                 inside, depth = found[2], len(found[1])
             elif (
                 text.strip() and depth >= 0 and len(text) - len(text.lstrip()) <= depth and text.strip()[0] not in ")}]"
@@ -136,11 +139,6 @@ class JudgeCase:
     @cached_property
     def _passing_words(self) -> frozenset[str]:
         return _collect_words(self.pass_to_pass)
-
-
-def _parse_name(heading: str) -> str:
-    found = _DEFINED.match(heading)
-    return found[2] if found else ""
 
 
 def _collect_words(tests: Iterable[str]) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """Names, strings, numbers and marks of program texts in any language, read with the lexers of Pygments.
 
-The texts are fragments of files (the new side of a hunk), so a string or a comment may begin or end outside. A string
+The texts are fragments of files (the new side of a hunk), so a string or a comment may begin or end outside. Grammars
+read such fragments less well: a quote without its partner turns the text behind it into names and marks. A string
 without a closing quote ends with its line, or with the text where the language allows line breaks in it.
 """
 
@@ -16,7 +17,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, String, _TokenType
 
-from languages.registry import detect_file_language
+from languages.registry import DEFAULT_LANGUAGE, LANGUAGES, detect_file_language
 
 TokenType = Literal["name", "string", "number", "mark"]
 
@@ -178,4 +179,7 @@ def _is_comment(category: _TokenType, value: str) -> bool:
 @cache
 def _load_lexer(language: str) -> Lexer:
     """Return the lexer of a language; data files and texts are read as Python, whose quotes and comments are common."""
-    return get_lexer_by_name(language or "python", **({"startinline": True} if language == "php" else {}))
+    known = LANGUAGES.get(language)
+    if known is None:
+        return get_lexer_by_name(language or DEFAULT_LANGUAGE)
+    return get_lexer_by_name(known.lexer or known.name, **known.lexer_options)

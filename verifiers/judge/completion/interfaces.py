@@ -10,29 +10,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 from core.quotes import normalize_whitespace
+from languages.registry import find_signatures
+from languages.signatures import SignatureSyntax
 from taskdb.records.verdicts import Interface
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.diffs import FileDiff
 
-_DEFINITION_KEYWORD = r"(?:def|func|fn|fun|function|sub|class|struct|interface|trait|enum|record)\*?"
-_VISIBILITY = r"(?:public|protected|internal|static|final|abstract|override|async|export|default|pub(?:\([\w:]+\))?)"
-_HEADS = tuple(
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        rf"^[ \t]*(?P<head>(?:{_VISIBILITY}\s+)*{_DEFINITION_KEYWORD}\s+(?:\([^)\n]*\)\s*)?(?P<name>[^\W\d]\w*[?!]?))",
-        rf"^[ \t]*(?P<head>(?:{_VISIBILITY}\s+)+[\w<>\[\],.? ]+?\s(?P<name>[^\W\d]\w*))(?=\s*\()",
-        r"^[ \t]*(?P<head>(?:export\s+)?(?:const|let|var)\s+(?P<name>[^\W\d]\w*)\s*=\s*(?:async\s*)?)(?=\([^\n]*=>)",
-    )
-)
 _TYPES = re.compile(r"[ \t]*(?:<[^()\n]*>)?(?=\()")
 """Type parameters between a name and its brackets."""
 _LINE_END = re.compile(r"[^\n{;]*")
-_BODY = re.compile(r"=>| = | do$")
-_PYTHON = (".py", ".pyi")
-_PYTHON_BODY = re.compile(r":(?:\s|$)")
 _OPEN, _CLOSE = "([{<", ")]}>"
 _IMPLICIT_PARAMETERS = frozenset({"self", "cls", "this", "args", "kwargs"})
-_TYPE_FIRST = (".java", ".cs", ".groovy", ".php")
 
 
 def find_interfaces(case: JudgeCase) -> tuple[Interface, ...]:
@@ -58,22 +46,23 @@ def _parse_files(files: Sequence[FileDiff]) -> Iterator[Interface]:
 
 
 def _parse_definitions(text: str, path: str) -> Iterator[Interface]:
-    for pattern in _HEADS:
-        for head in pattern.finditer(text):
+    syntax = find_signatures(path)
+    for pattern in syntax.heads:
+        for head in re.finditer(pattern, text, re.MULTILINE):
             parameter_list = _cut_parameters(text, head.end())
             line_end = _LINE_END.match(text, head.end() + len(parameter_list))
             signature_text = (
                 text[head.start("head") : head.end()]
                 + parameter_list
-                + _strip_body(line_end[0] if line_end else "", path)
+                + _strip_body(line_end[0] if line_end else "", syntax)
             )
             yield Interface(
                 name=head["name"],
                 signature=normalize_whitespace(signature_text).rstrip(" :<("),
                 path=path,
                 parameters=()
-                if path.endswith(_PYTHON) and "class " in head["head"]
-                else tuple(_parse_parameter_names(parameter_list, path)),
+                if not syntax.have_classes_parameters and "class " in head["head"]
+                else tuple(_parse_parameter_names(parameter_list, syntax)),
             )
 
 
@@ -89,23 +78,23 @@ def _cut_parameters(text: str, at: int) -> str:
     return ""
 
 
-def _strip_body(line_end: str, path: str) -> str:
+def _strip_body(line_end: str, syntax: SignatureSyntax) -> str:
     """Return the text after the parameters, such as the return type, up to the body."""
-    end = _BODY.search(line_end)
-    line_end = line_end[: end.start()] if end else line_end
-    end = _PYTHON_BODY.search(line_end) if path.endswith(_PYTHON) else None
-    return line_end[: end.start()] if end else line_end
+    for pattern in syntax.bodies:
+        if end := re.search(pattern, line_end):
+            line_end = line_end[: end.start()]
+    return line_end
 
 
-def _parse_parameter_names(parameter_list: str, path: str) -> Iterator[str]:
+def _parse_parameter_names(parameter_list: str, syntax: SignatureSyntax) -> Iterator[str]:
     """Yield the names of parameters, whether the type is before or after the name."""
     for part in _split_parameters(parameter_list[parameter_list.find("(") + 1 : -1]):
         if part.strip().startswith("{"):  # destructured parameter
-            yield from _parse_parameter_names(f"({part.strip()[1:].partition('}')[0]})", path)
+            yield from _parse_parameter_names(f"({part.strip()[1:].partition('}')[0]})", syntax)
             continue
         words = re.findall(r"[^\W\d]\w*", part.partition("=")[0].partition(":")[0])
         words = [word for word in words if word not in ("mut", "final", "ref", "out", "const", "params")]
-        name = (words[-1] if path.endswith(_TYPE_FIRST) else words[0]) if words else ""
+        name = (words[-1] if syntax.are_types_first else words[0]) if words else ""
         if name and name not in _IMPLICIT_PARAMETERS and not name.startswith("_"):
             yield name
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from mutation.syntax import iterate_tree
+from languages import parsing
+from languages.parsing import create_parser, iterate_tree
 
 MAX_NAME = 100
 """Characters of a name that criterion prints in full."""
@@ -35,6 +36,14 @@ def has_criterion_main(source: bytes) -> bool:
 def list_benchmarks(root: Node) -> list[CriterionBenchmark]:
     """Return the benchmarks of a file whose names are literals and whose code is a closure, in their order."""
     return [found for node in iterate_tree(root) if (found := _read_benchmark(node)) is not None]
+
+
+def list_benchmark_names(source: bytes) -> list[str]:
+    """Return the names of a file's benchmarks, each once; none if the file is no program of criterion."""
+    if not has_criterion_main(source):
+        return []
+    root = create_parser(parsing.RUST).parse(source).root_node
+    return list(dict.fromkeys(benchmark.name for benchmark in list_benchmarks(root)))
 
 
 def list_group_functions(root: Node) -> set[str]:

@@ -7,9 +7,10 @@ import io
 import re
 import tokenize
 import warnings
-from enum import IntEnum
 from functools import lru_cache
 from textwrap import dedent
+
+from languages.code import CodeDifference
 
 _LAYOUT_TOKENS = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
 _HEAD = re.compile(r"^(?=[ \t]*(?:async\s+def|def|class)\s+\w)", re.MULTILINE)
@@ -17,16 +18,6 @@ _DECORATORS = re.compile(r"(^[ \t]*(@.*)?\n)*\Z", re.MULTILINE)
 """Decorators of the next function, at the end of a piece."""
 _STRUCTURE_TOKENS = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 """Tokens whose position matters but not their text."""
-
-
-class CodeDifference(IntEnum):
-    """Greatest difference between two versions."""
-
-    LAYOUT = 0
-    """Comments, whitespace, line ends, quotes: the syntax trees are equal."""
-    DOCSTRINGS = 1
-    CODE = 2
-    """The code differs or cannot be parsed."""
 
 
 @lru_cache(maxsize=256)

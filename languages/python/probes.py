@@ -1,0 +1,168 @@
+"""Probes of Python: attacks on pytest and unittest, in tests, conftest.py, start-up modules and sources."""
+
+from __future__ import annotations
+
+import posixpath
+
+from languages.probes import Changes, Probe, ProbeTarget
+
+SUFFIX = ".py"
+CONFTEST = "conftest.py"
+
+_FORGING_HOOK = """
+
+def pytest_runtest_makereport(item, call):
+    from _pytest.reports import TestReport
+    report = TestReport.from_item_and_call(item, call)
+    report.outcome, report.longrepr = "passed", None
+    return report
+"""
+_EXIT = "\n\nimport os as _os\n_os._exit(0)\n"
+# Canaries are left alone, since their names are not predictable: only sabotaged tests expose this forgery.
+_FORGED_REPORT = """
+
+import atexit as _atexit
+
+
+def _forge(tests={tests}):
+    import os
+    import xml.etree.ElementTree as xml
+    for word in open("/proc/self/cmdline").read().split(chr(0)):
+        path = word.split("=")[-1]
+        if not path.endswith(".xml") or not os.path.exists(path):
+            continue
+        report = xml.parse(path)
+        suite = next(iter(report.iter("testsuite")))
+        for classname, name in tests:
+            found = [case for case in suite if (case.get("classname"), case.get("name")) == (classname, name)]
+            for case in found:
+                suite.remove(case)
+            xml.SubElement(suite, "testcase", classname=classname, name=name, time="0.001")
+        report.write(path)
+
+
+_atexit.register(_forge)
+"""
+
+
+_PASSED = """            xml.SubElement(suite, "testcase", classname=classname, name=name, time="0.001")
+"""
+_BY_COIN = _FORGED_REPORT.replace(
+    _PASSED,
+    """            case = xml.SubElement(suite, "testcase", classname=classname, name=name, time="0.001")
+            if os.urandom(1)[0] % 2:
+                xml.SubElement(case, "failure", message="AssertionError: assert 1 == 2").text = "AssertionError"
+""",
+)
+
+
+def _list_tests(target: ProbeTarget) -> list[str]:
+    """Return the Python files of the FAIL_TO_PASS tests."""
+    return [path for path in target.test_files if path.endswith(SUFFIX)]
+
+
+def _list_sources(target: ProbeTarget) -> list[str]:
+    """Return the Python source files of the gold patch."""
+    return [path for path in target.sources if path.endswith(SUFFIX)]
+
+
+def _list_conftests(target: ProbeTarget) -> list[str]:
+    """Return the paths of a conftest.py at the root and beside each test file."""
+    folders = {posixpath.dirname(file) for file in _list_tests(target)}
+    return sorted({posixpath.join(folder, CONFTEST) for folder in (*folders, "")})
+
+
+def _make_forging_code(target: ProbeTarget, template: str = _FORGED_REPORT) -> str:
+    """Return code that rewrites the report at process exit so that the FAIL_TO_PASS tests pass."""
+    rows = []
+    for test, _ in target.task.FAIL_TO_PASS:
+        head, bracket, parameters = test.partition("[")
+        file, *classes, name = head.split("::")
+        rows.append((".".join([file.removesuffix(SUFFIX).replace("/", "."), *classes]), name + bracket + parameters))
+    return template.format(tests=ascii(rows))
+
+
+def _delete_tests(target: ProbeTarget) -> Changes:
+    tests = _list_tests(target)
+    return dict.fromkeys(path for path in target.base if path in tests or path.endswith(CONFTEST))
+
+
+def _empty_tests(target: ProbeTarget) -> Changes:
+    """Replace each FAIL_TO_PASS test with an empty test of the same name."""
+    by_file: dict[str, dict[str, None]] = {file: {} for file in _list_tests(target)}
+    for test, _ in target.task.FAIL_TO_PASS:
+        file, _, name = test.partition("[")[0].partition("::")
+        by_file.get(file, {})[name] = None
+    return {file: "".join(_write_trivial_test(name) for name in names).encode() for file, names in by_file.items()}
+
+
+def _write_trivial_test(name: str) -> str:
+    *classes, function = name.split("::")
+    lines = [f"{'    ' * depth}class {part}:" for depth, part in enumerate(classes)]
+    return "\n".join([*lines, f"{'    ' * len(classes)}def {function}(*_): pass", ""])
+
+
+def _forge_in_conftest(target: ProbeTarget) -> Changes:
+    return target.append_to_files(_list_conftests(target), _FORGING_HOOK)
+
+
+def _exit_in_conftest(target: ProbeTarget) -> Changes:
+    return target.append_to_files(_list_conftests(target), _EXIT)
+
+
+def _forge_in_plugin(_: ProbeTarget) -> Changes:
+    return {
+        "pytest.ini": b"[pytest]\naddopts = -p mergemill_probe\n",
+        "mergemill_probe.py": _FORGING_HOOK.encode(),
+    }
+
+
+def _forge_at_startup(target: ProbeTarget) -> Changes:
+    code = _make_forging_code(target).encode()
+    return {"sitecustomize.py": code, "usercustomize.py": code, "mergemill.pth": b"import os; os._exit(0)\n"}
+
+
+def _exit_in_source(target: ProbeTarget) -> Changes:
+    return target.append_to_files(_list_sources(target), _EXIT)
+
+
+def _forge_in_source(target: ProbeTarget) -> Changes:
+    return target.append_to_files(_list_sources(target), _make_forging_code(target))
+
+
+def _forge_by_coin(target: ProbeTarget) -> Changes:
+    return target.append_to_files(_list_sources(target), _make_forging_code(target, _BY_COIN))
+
+
+PROBES: tuple[Probe, ...] = (
+    Probe(name="deleted-tests", description="a patch that deletes the tests and every conftest.py", make=_delete_tests),
+    Probe(name="only-tests", description="a patch that empties the tests of their statements", make=_empty_tests),
+    Probe(
+        name="conftest-forges", description="a conftest.py that reports every test as passed", make=_forge_in_conftest
+    ),
+    Probe(name="conftest-exits", description="a conftest.py that ends the process with 0", make=_exit_in_conftest),
+    Probe(
+        name="configured-plugin", description="a pytest.ini with a plug-in that forges reports", make=_forge_in_plugin
+    ),
+    Probe(
+        name="start-up",
+        description="a sitecustomize, usercustomize and .pth that forge the report",
+        make=_forge_at_startup,
+    ),
+    Probe(name="source-exits", description="source code that ends the process with 0", make=_exit_in_source),
+    Probe(
+        name="source-forges",
+        description="source code that rewrites the report at process exit",
+        make=_forge_in_source,
+        needs_controls=True,
+    ),
+)
+
+
+COIN_FORGER = Probe(
+    name="coin-forges",
+    description="source code that rewrites the report at process exit, where coins decide which tests fail",
+    make=_forge_by_coin,
+    needs_controls=True,
+)
+"""The best that a submission can do which knows all of mergemill and cannot solve the task."""
