@@ -26,14 +26,15 @@ COLUMN = "a name of a column, or part of a longer text"
 EXEMPT: dict[str, tuple[str, frozenset[str]]] = {
     "backends/llm/client.py": ("how a client library returns a message as plain data", frozenset({"python"})),
     "builders/interpreters.py": ("copies Python interpreters of this machine into bases", frozenset({"python"})),
+    "core/config.py": (SELF, frozenset({"*.py"})),
     "evaluation/performance/workload.py": (SELF, frozenset({".py"})),
     "evaluation/published.py": ("forms of test ids in published datasets", frozenset({".py", "_test.go"})),
     "evaluation/reports/coverage.py": (SELF, frozenset({"_mergemill_coverage.py"})),
-    "exporters/multi_swe_bench.py": (
+    "exporters/formats/multi_swe_bench.py": (
         "names of languages in the format of Multi-SWE-bench",
         frozenset({"c++", "cpp", "javascript", "typescript"}),
     ),
-    "exporters/trainer_rows.py": (SELF, frozenset({".py"})),
+    "exporters/formats/trainer_rows.py": (SELF, frozenset({".py"})),
     "exporters/verifier_archive.py": (SELF, frozenset({".py"})),
     "mergemill/agents/sampling/programs.py": ("programs of agents are written in Python", frozenset({"python"})),
     "mergemill/cli/agents/difficulty.py": (COLUMN, frozenset({"c"})),
