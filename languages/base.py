@@ -198,8 +198,8 @@ class Language:
     lines: LineSyntax = field(default_factory=LineSyntax)
     """Lines that are comments, imports or definitions: where a review cannot place a fault."""
     compare_code: Callable[[bytes, bytes], CodeDifference] | None = None
-    """Returns the greatest difference between two versions of a file of the grammar; None if layout and documentation
-    cannot be told from code. Pure."""
+    """Returns the greatest difference between two versions of a file of the grammar. None if no code separates layout
+    and documentation from the rest. Pure."""
     rewrites: Rewrites = field(default_factory=Rewrites)
     """Rewrites of a source file that keep its behaviour: tests that look at its text fail."""
     probes: tuple[Probe, ...] = ()
