@@ -163,6 +163,12 @@ class Language:
     """Returns why a text is no requirement that a repair may add; empty if it is one. Pure."""
     parse_package_name: Callable[[str], str] = strip_version
     """Returns the name by which the packages of two requirements are compared. Pure."""
+    excluding_options: tuple[str, ...] = ()
+    """Regexes of options of its test runners that leave out tests; a repair must not add them, in any language."""
+    replacing_options: tuple[str, ...] = ()
+    """Regexes of options that replace the project's tests or their report."""
+    reserved_variables: tuple[str, ...] = ()
+    """Regexes of whole names of variables that would replace the test runner or the program that starts it."""
     version_files: tuple[str, ...] = ()
     """Patterns of files, besides CI configuration, in which a project declares the versions that it supports."""
     create_draft: Callable[[SourceTree, PlanningContext], PlanDraft]
