@@ -163,6 +163,12 @@ class Language:
     """Returns why a text is no requirement that a repair may add; empty if it is one. Pure."""
     parse_package_name: Callable[[str], str] = strip_version
     """Returns the name by which the packages of two requirements are compared. Pure."""
+    excluding_options: tuple[str, ...] = ()
+    """Regexes of options of its test runners that leave out tests; a repair must not add them, in any language."""
+    replacing_options: tuple[str, ...] = ()
+    """Regexes of options that replace the project's tests or their report."""
+    reserved_variables: tuple[str, ...] = ()
+    """Regexes of whole names of variables that would replace the test runner or the program that starts it."""
     version_files: tuple[str, ...] = ()
     """Patterns of files, besides CI configuration, in which a project declares the versions that it supports."""
     create_draft: Callable[[SourceTree, PlanningContext], PlanDraft]
@@ -198,8 +204,8 @@ class Language:
     lines: LineSyntax = field(default_factory=LineSyntax)
     """Lines that are comments, imports or definitions: where a review cannot place a fault."""
     compare_code: Callable[[bytes, bytes], CodeDifference] | None = None
-    """Returns the greatest difference between two versions of a file of the grammar; None if layout and documentation
-    cannot be told from code. Pure."""
+    """Returns the greatest difference between two versions of a file of the grammar. None if no code separates layout
+    and documentation from the rest. Pure."""
     rewrites: Rewrites = field(default_factory=Rewrites)
     """Rewrites of a source file that keep its behaviour: tests that look at its text fail."""
     probes: tuple[Probe, ...] = ()

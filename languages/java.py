@@ -29,6 +29,7 @@ JAVA = Language(
     frameworks=FRAMEWORKS,
     switches=plan.SWITCHES,
     fallbacks=(plan.select_changed_modules, plan.select_translation, plan.select_next_jdk),
+    excluding_options=(r"^-D(skip|maven\.test|test=|it\.test|surefire\.(skip|exclude)|fail)",),
     version_files=(r"(^|/)(pom\.xml|build\.gradle(\.kts)?)$",),
     create_draft=partial(plan.create_draft, "java", "java"),
     render_plan=plan.render_plan,

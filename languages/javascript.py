@@ -56,6 +56,7 @@ JAVASCRIPT = Language(
     frameworks=frameworks.FRAMEWORKS,
     switches=switches.SWITCHES,
     fallbacks=fallbacks.FALLBACKS,
+    reserved_variables=("NODE_TEST_CONTEXT", r"JEST_.*"),
     version_files=(r"(^|/)(package\.json|\.nvmrc)$",),
     create_draft=create_draft,
     render_plan=render_plan,

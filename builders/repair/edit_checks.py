@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from languages.draft import PlanDraft
-from languages.registry import get_language
+from languages.registry import LANGUAGES, get_language
 from languages.services import PACKAGES
 
 
@@ -27,11 +27,11 @@ EXCLUDING_OPTIONS = (
     r"^--test(name|path|-name|-path)[\w-]*",
     r"^--(exclude-?group|group|tag|example|exact|ignored|forked-skip)\b",
     r"^-?-(run|skip|short|failfast|list)(=|$)",
-    r"^-D(skip|maven\.test|test=|it\.test|surefire\.(skip|exclude)|fail)",
     r"^-u$",
     r"^--(update|snapshot-update|update-?snapshots?)\b",
     r"^-k.",
     r"^-m.",
+    *(pattern for language in LANGUAGES.values() for pattern in language.excluding_options),
 )
 """Options of any runner that deselect, ignore or stop, or that rewrite expected results from actual ones."""
 REPLACING_OPTIONS = (
@@ -39,10 +39,10 @@ REPLACING_OPTIONS = (
     r"^--(pyargs|rootdir|confcutdir|config(-file)?|noconftest|junit|junitxml|report\w*|setup\w*)",
     r"^-c$",
     r"^--(plugin|require|import(?!-mode)|loader|init-script|experimental-loader|test-reporter[\w-]*|resolver)\b",
-    r"(^|=)(python_(files|classes|functions)|testpaths|norecursedirs|collect_ignore|junit\w*|addopts)=",
     r"^-r$",
     r"^--(output|out|log)[\w-]*=",
     r"[;&|`$<>\n]",
+    *(pattern for language in LANGUAGES.values() for pattern in language.replacing_options),
 )
 """Options that replace the project's tests, the runner or its report."""
 
@@ -61,10 +61,11 @@ _SYSTEM_CHANGE = re.compile(
     r"/etc/(passwd|shadow|sudoers)|setpriv|chmod\s+\S*s\b|docker\.sock|/proc/1/|\bmknod\b|\bmount\b"
 )
 
-RESERVED_VARIABLES = re.compile(
-    r"^(PATH|HOME|USER|LOGNAME|SHELL|IFS|ENV|BASH_ENV|BASH_FUNC.*|LD_.*|PYTEST_.*|PYTHON(HOME|STARTUP|INSPECT|HASHSEED|USERBASE)"
-    r"|MERGEMILL_.*|GIT_(DIR|WORK_TREE|EXEC_PATH)|PERL5OPT|PROMPT_COMMAND|RUSTC(_WRAPPER)?|CARGO|NODE_TEST_CONTEXT|JEST_.*)$"
+_VARIABLES = (
+    r"PATH|HOME|USER|LOGNAME|SHELL|IFS|ENV|BASH_ENV|BASH_FUNC.*|LD_.*|MERGEMILL_.*|GIT_(DIR|WORK_TREE|EXEC_PATH)|PROMPT_COMMAND",
+    *(pattern for language in LANGUAGES.values() for pattern in language.reserved_variables),
 )
+RESERVED_VARIABLES = re.compile(rf"^({'|'.join(_VARIABLES)})$")
 """Variables that would replace the runner or the program that starts it."""
 _CODE_LOADING = re.compile(
     r"--require|-r\s*\S|--import|--loader|-javaagent|-Xbootclasspath|--init|-toolexec|--experimental-loader"

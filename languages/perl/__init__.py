@@ -87,6 +87,7 @@ PERL = Language(
         opposites={**COMMON_OPPOSITES, **pair_words((("is", "isnt"), ("like", "unlike")))},
     ),
     messages=MessageChecks(literal_calls=frozenset({"quotemeta"})),
+    reserved_variables=("PERL5OPT",),
     exploit_files={".proverc": b"--exec true\n"},
     load_hook=HOOK,
 )

@@ -98,6 +98,10 @@ PYTHON = Language(
     find_conflicts=find_conflicts,
     find_requirement_fault=find_requirement_fault,
     parse_package_name=parse_package_name,
+    replacing_options=(
+        r"(^|=)(python_(files|classes|functions)|testpaths|norecursedirs|collect_ignore|junit\w*|addopts)=",
+    ),
+    reserved_variables=(r"PYTEST_.*", r"PYTHON(HOME|STARTUP|INSPECT|HASHSEED|USERBASE)"),
     version_files=(r"(^|/)(pyproject\.toml|setup\.(py|cfg)|tox\.ini|noxfile\.py|\.python-version)$",),
     create_draft=create_draft,
     render_plan=render_plan,

@@ -59,6 +59,7 @@ RUST = Language(
     ),
     switches=SWITCHES,
     fallbacks=FALLBACKS,
+    reserved_variables=(r"RUSTC(_WRAPPER)?", "CARGO"),
     version_files=(r"(^|/)(Cargo\.toml|rust-toolchain(\.toml)?)$",),
     create_draft=create_draft,
     render_plan=render_plan,
