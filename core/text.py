@@ -39,5 +39,5 @@ def escape_controls(content: str) -> str:
 
 
 def escape_line(content: str) -> str:
-    """Return a text as one line: a name in it can neither move the cursor nor begin a line of its own."""
+    """Return a text as a line: a name in it can neither move the cursor nor begin a line of its own."""
     return escape_controls(content).replace("\n", "\\n")
