@@ -18,7 +18,7 @@ WRAPPER = """#!/bin/sh
 exec {root}/lib/{loader} --library-path {root}/lib --argv0 {root}/bin/python3 {root}/bin/python.bin "$@"
 """
 SITE_PACKAGES = "/opt/mergemill/program/site"
-"""Folder of the packages of one program, which another volume has."""
+"""Folder of the packages of a program, which another volume has."""
 LIBRARY = re.compile(r"(?:=> )?(/\S+) \(0x")
 EXTRA_LIBRARIES = ("libstdc++.so.6", "libgcc_s.so.1", "libz.so.1")
 """Needed by wheels of native extensions."""

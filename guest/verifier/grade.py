@@ -1,22 +1,22 @@
 """Grade the submission in the task's tree: run eval.sh, read its report and check for tampering.
 
     python3 -I -S grade.py [--patch FILE] --reward FILE     Harbor: apply the patch, write flat numbers as JSON
-    python3 -I -S grade.py --lines FILE                     SWE-bench: `PASSED id` or `FAILED id`, one line per test
+    python3 -I -S grade.py --lines FILE                     SWE-bench: `PASSED id` or `FAILED id`, a line per test
 
 Runs as root in a container of the task's image, on Python 3.6 or later, with the standard library only. The folder of
 this file also holds task.json, eval.sh, modules of `guest` and, where the task has controls, controls.json.
 Exit code 0: resolved. 1: not resolved. 97: infrastructure failure, nothing was written.
 
-Where the folder has image_state.json and image_state.py, as in formats whose harness runs this in one container, a
+Where the folder has image_state.json and image_state.py, as in formats whose harness runs this in a single container, a
 submission is refused, with the result 0, unless the container is as its image made it.
 
 Only what fails before the submission is applied, and a script that reports an infrastructure error in a file of root's,
-is an infrastructure failure. From then on the result is 0 unless it is replaced by a better one: whatever ends this
+is an infrastructure failure. From then on the result is 0 unless it is replaced by a better score: whatever ends this
 program, the submission is not left without a result.
 
 Output of the test process is ignored. Only a JUnit report counts, and every listed test must be in it. Two canaries of
 unpredictable names must have the required status. There are several evaluations, in each of which a coin decides which
-tests are real and which are sabotaged; the real ones must pass, and the others fail as they do with the gold patch.
+tests are real and which are sabotaged; the real tests must pass, and the others fail as they do with the gold patch.
 """
 
 import argparse
@@ -112,7 +112,7 @@ def kill_tests() -> None:
 
 
 def kill_listed_tests() -> None:
-    """Kill the processes of the tests' user one by one."""
+    """Kill the processes of the tests' user individually."""
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -194,9 +194,9 @@ def run_script(
 
 
 class WritableState:
-    """Everything that the tests' user can write, saved before the first run and restored before later ones.
+    """Everything that the tests' user can write, saved before the first run and restored before later runs.
 
-    Caches and build folders outside of the tree are among it: what one run leaves there would serve the next. Only what
+    Caches and build folders outside of the tree are among it: what a run leaves there would serve the next. Only what
     has changed is copied back, by the inode and the time of its last change, which only the kernel sets.
     """
 
@@ -360,7 +360,7 @@ def print_restored_files(report: str, record: str) -> None:
 
 
 def draw_evaluations() -> List[blind.Evaluation]:
-    """Return the evaluations of one grading; one without sabotaged tests where the task has no controls."""
+    """Return the evaluations of a grading; evaluations without sabotaged tests where the task has no controls."""
     path = os.path.join(HERE, "controls.json")
     if not os.path.isfile(path):
         return [blind.Evaluation({}, {})]
@@ -369,7 +369,7 @@ def draw_evaluations() -> List[blind.Evaluation]:
 
 
 def grade_submission(task: Mapping[str, Any], work: str) -> Tuple[Dict[str, bool], List[str]]:
-    """Return (listed test id -> whether its outcomes were the expected ones, kinds of tampering found).
+    """Return (listed test id -> whether its outcomes were as expected, kinds of tampering found).
 
     `work` holds the record of the submission's patch, if it was applied here.
     """
@@ -435,7 +435,7 @@ def write_lines(path: str, task: Mapping[str, Any], passed: Mapping[str, bool], 
 
 
 def write_file(path: str, text: str) -> None:
-    """Write a file in one step, replacing a link or file of that name."""
+    """Write a file in a single step, replacing a link or file of that name."""
     with open(path + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
     os.replace(path + ".new", path)

@@ -156,7 +156,7 @@ def read_text(path: str) -> str:
 
 
 def read_state(workdir: str) -> Dict[str, Any]:
-    """Return the state of this container, which must be a fresh one, for `list_problems`."""
+    """Return the state of this container, which must be a fresh container, for `list_problems`."""
     walk = Walk([workdir], finds_writable=True)
     units: Dict[str, List[bytes]] = {"folder": [], "file": [], "cache": []}
     for kind, _, digest in walk.list_units():
@@ -193,7 +193,7 @@ def hash_objects(workdir: str) -> str:
 
 
 def list_problems(state: Mapping[str, Any]) -> List[str]:
-    """Return why a submission cannot be graded in this container, one line each; restore what can be restored.
+    """Return why a submission cannot be graded in this container, a line each; restore what can be restored.
 
     Raises:
         OSError: the container cannot be read.
@@ -239,7 +239,7 @@ def split_digests(text: str) -> Set[bytes]:
 
 
 def lies_in(path: str, folders: Collection[str]) -> bool:
-    """Return whether a path lies below one of the folders."""
+    """Return whether a path lies below any of the folders."""
     while path != "/":
         path = os.path.dirname(path)
         if path in folders:

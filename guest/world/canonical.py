@@ -1,4 +1,4 @@
-"""Canonical JSON: the one text of a value, by which states are compared byte for byte."""
+"""Canonical JSON: the text of a value, by which states are compared byte for byte."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def encode_json(value: object) -> bytes:
 def encode_in_order(value: object) -> bytes:
     """Return the JSON of a value as `encode_json` does, but with the keys in their order.
 
-    A program may go by the order of its dicts: only one made from this text gives the same results.
+    A program may go by the order of its dicts: only a dict made from this text gives the same results.
     """
     return _encode(value, sort_keys=False)
 

@@ -1,6 +1,6 @@
 """Processes of checks. They read JSON alone: the world's program never ran in them.
 
-The checks of a request share one process of ours, which reads states and sources and runs nothing foreign; each check
+The checks of a request share a process of ours, which reads states and sources and runs nothing foreign; each check
 is run by a copy of it, which gives up all rights first and ends with its check.
 """
 
@@ -37,7 +37,7 @@ _OUTCOMES = frozenset(one.value for one in CheckOutcome)
 
 
 def run_checks(channel: socket.socket, confinements: Sequence[Confinement]) -> None:
-    """Run the checks of one request, as many at a time as there are confinements.
+    """Run the checks of a request, as many at a time as there are confinements.
 
     The message has `initial`, `final`, `seed`, `checks` (list of `source`, `function`), `seconds` and `output_bytes` of
     a check; the answer is `{"outcomes": [{"outcome", "detail"}]}` in their order. A function takes `final_state`,
@@ -103,7 +103,7 @@ class CheckRunner:
 
 
 class RunningCheck:
-    """Process of one check.
+    """Process of a check.
 
     Args:
         number: of the check.

@@ -81,7 +81,7 @@ def set_clock(seed: int) -> None:
 
 
 def seed_step(seed: int, step: int) -> None:
-    """Begin the random numbers of one call of an episode: they depend on no earlier call."""
+    """Begin the random numbers of a call of an episode: they depend on no earlier call."""
     random.seed(f"{seed}:{step}")
     STREAM.restart(f"{seed}:{step}:bytes")
 

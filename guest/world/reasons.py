@@ -26,7 +26,7 @@ class FaultReason(StrEnum):
 
 
 class CheckOutcome(StrEnum):
-    """What one check function gave; PASSED alone earns anything."""
+    """What a check function gave; PASSED alone earns anything."""
 
     PASSED = "passed"
     FAILED = "failed"

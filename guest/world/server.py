@@ -186,7 +186,7 @@ class ForeignProcess:
 
 
 class ServedEpisode:
-    """One episode: its process, its first and its present state.
+    """An episode: its process, its first and its present state.
 
     States are compared, and given to checks, as canonical JSON; `state` has the keys in the order of the program.
     """
@@ -203,7 +203,7 @@ class ServedEpisode:
 
     @property
     def has_fault(self) -> bool:
-        """Whether the program had a fault, or its process is being killed for one."""
+        """Whether the program had a fault, or its process is being killed for a fault."""
         return self.fault is not None or (self._process is not None and self._process.is_killed)
 
     def call(self, request: Mapping[str, Any]) -> None:
@@ -283,7 +283,7 @@ class WorldLoading:
 
 
 class CheckRun:
-    """The checks of one request, in a process of ours that starts one for each.
+    """The checks of a request, in a process of ours that starts a process for each.
 
     `initial`, `final`: states, in JSON.
     """

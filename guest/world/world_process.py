@@ -1,4 +1,4 @@
-"""Process of one episode: makes the world's object, runs tools, sends result and state after each."""
+"""Process of an episode: makes the world's object, runs tools, sends result and state after each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WorldFaultError(Exception):
 
 
 def run_world(channel: socket.socket) -> None:
-    """Serve one episode until the other end closes or the program has a fault.
+    """Serve an episode until the other end closes or the program has a fault.
 
     The first message has `program` or `code` (of `compile_program`), `class_name`, `tools` (name -> schema), `state`,
     `seed` and `step`;
@@ -47,7 +47,7 @@ def run_world(channel: socket.socket) -> None:
 def compile_program(channel: socket.socket) -> None:
     """Compile a program, which runs none of it. The message is `{"program"}`, the answer `{"code"}` or `{}`.
 
-    `code` is in base64. Without one, each episode compiles the program, and so finds its fault.
+    `code` is in base64. Without `code`, each episode compiles the program, and so finds its fault.
     """
     message = read_frame(channel)
     if message is None:

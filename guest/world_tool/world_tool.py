@@ -121,13 +121,13 @@ def run_call(world: Mapping[str, Any], state: Any, step: int, tool: str, argumen
 
 
 class McpServer:
-    """Server of the Model Context Protocol: one message of JSON-RPC a line."""
+    """Server of the Model Context Protocol: a message of JSON-RPC a line."""
 
     def __init__(self, world: StoredWorld) -> None:
         self._world = world
 
     def serve(self, lines: Iterator[str]) -> Iterator[str]:
-        """Yield the answer to each line that needs one."""
+        """Yield the answer to each line that needs an answer."""
         for line in lines:
             try:
                 message = json.loads(line)
