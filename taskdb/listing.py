@@ -30,7 +30,7 @@ _KIND_ORDER = (
     + "".join(f"WHEN '{kind}' THEN {at} " for at, kind in enumerate(_MAIN_KINDS))
     + f"ELSE {len(_MAIN_KINDS)} END"
 )
-"""Order in which tasks and rejections of one change determine its status."""
+"""Order in which tasks and rejections of a change determine its status."""
 
 CHANGES_DEFINITION = f"""
 SELECT h.seq AS change, h.source, h.name, p.repo, p.number, p.shape, p.title, p.author, p.merged_at,
@@ -193,7 +193,7 @@ def _set_states(connection: Connection, changes: Sequence[Values], derivations: 
 
 
 def find_affected_changes(connection: Connection, results: Iterable[str]) -> set[int]:
-    """Return the changes (`seq`) whose newest result is one of some candidates or rejections (ids)."""
+    """Return the changes (`seq`) whose newest result is among some candidates or rejections (ids)."""
     query = _prepare("SELECT seq FROM change WHERE result IN :keys")
     return {
         seq

@@ -1,7 +1,7 @@
 """The task database: adds records and finds them again.
 
 The database is the queue: a stage is pending for the records of its input that have neither a child nor a rejection
-(`find_pending`). Records are only added, never changed; of two chains of one change the newest one is used
+(`find_pending`). Records are only added, never changed; of two chains of a change the newest is used
 (`ChangeRow`), and a record with a child is not rejected, whatever rejections it has from before (`--retry`).
 """
 
@@ -55,7 +55,7 @@ Column = Callable[[Any], object]
 
 @dataclass
 class Store(Closable):
-    """Database behind one URL, with any number of readers; SQLite has one writer at a time, PostgreSQL many."""
+    """Database behind a URL, with any number of readers; SQLite has a single writer at a time, PostgreSQL many."""
 
     url: str
     engine: Engine
@@ -96,7 +96,7 @@ class Store(Closable):
 
     @contextmanager
     def read_transaction(self) -> Iterator[Connection]:
-        """Open a connection that reads one state of the database."""
+        """Open a connection that reads a state of the database."""
         with translate_errors(self.url), self._connect() as connection:
             if self.engine.dialect.name == "postgresql":
                 # its default level gives each statement a state of its own; SQLite's transactions have one
@@ -140,7 +140,7 @@ class Store(Closable):
     # -------------------------------------------------------------------------------------------------- writing
 
     def add(self, *records: Record) -> list[Record]:
-        """Add records, parents first, in one transaction; return the new ones."""
+        """Add records, parents first, in a single transaction; return those that are new."""
         from taskdb import writing  # noqa: PLC0415 - makes the tables' classes, which what only reads need not do
 
         return self._write(lambda connection: writing.add_records(connection, records, self.clock))
@@ -159,7 +159,7 @@ class Store(Closable):
         return self.get(type(record), record.id)
 
     def add_stage_results(self, *finished: StageResult) -> list[StageResult]:
-        """Add results of stages and their events in one transaction; return the new ones."""
+        """Add results of stages and their events in a single transaction; return those that are new."""
         from taskdb import writing  # noqa: PLC0415 - as in `add`
 
         return self._write(lambda connection: writing.add_stage_results(connection, finished, self.clock))
@@ -170,7 +170,7 @@ class Store(Closable):
         tags: Sequence[Tags] = (),
         sketches: Mapping[str, Sequence[int]] | None = None,
     ) -> list[StageResult]:
-        """Add mined changes (change, candidate or rejection, seconds) in one transaction; return the new results.
+        """Add mined changes (change, candidate or rejection, seconds) in a single transaction; return the new results.
 
         `tags` are those of the changes, in any order; `sketches`: candidate's id -> keys for `find_similar`.
         """
@@ -194,7 +194,7 @@ class Store(Closable):
     def find_similar(self, pull: PullRequest, keys: Sequence[int], most: int = 20) -> list[Candidate]:
         """Return earlier candidates that share keys with a change, those with most of them first.
 
-        Of two similar changes the one stored first is kept, in whatever order they are mined again.
+        Of two similar changes the change stored first is kept, in whatever order they are mined again.
         """
         if not keys:
             return []
@@ -214,14 +214,14 @@ class Store(Closable):
             return load_record(connection, kind, key)
 
     def load_all(self, kind: type[R]) -> list[R]:
-        """Return all records of a class in the order they were written, superseded ones included."""
+        """Return all records of a class in the order they were written, superseded records included."""
         table = get_record_clause(kind)
         with self.read_transaction() as connection:
             rows = connection.execute(select(table.c.id, table.c.body).order_by(table.c.seq)).all()
             return read_records(connection, kind, rows)
 
     def get_many(self, kind: type[R], keys: Sequence[str]) -> dict[str, R]:
-        """Return the existing ones of some records, by id."""
+        """Return the existing records of some records, by id."""
         with self.read_transaction() as connection:
             return self._load_records(connection, kind, keys)
 
@@ -249,7 +249,7 @@ class Store(Closable):
         yield from self._load_open(changes, scope, is_open)
 
     def count_chains(self, scope: Scope) -> tuple[int, int]:
-        """Return the numbers of candidates in the scope, and of those for which one of its stages is pending."""
+        """Return the numbers of candidates in the scope, and of those for which any of its stages is pending."""
         with self.read_transaction() as connection:
             states = find_open_states(connection, scope, lambda todo: todo.includes_any(scope.stages))
             return count_candidates(connection, scope), count_open_changes(connection, scope, states)
@@ -353,7 +353,7 @@ def _collect_ids(rows: Iterable[tuple[Row[Any], PendingWork]], column: str) -> l
 
 
 def read_records(connection: Connection, kind: type[R], rows: Sequence[Any]) -> list[R]:
-    """Return the records of rows with `id` and `body`; ids are the stored ones, whatever fields were added since."""
+    """Return the records of rows with `id` and `body`; ids are the stored ids, whatever fields were added since."""
     unpacked = unpack_bodies(connection, [row.body for row in rows])
     return [_make_record(kind, row.id, data) for row, data in zip(rows, unpacked, strict=True)]
 

@@ -40,14 +40,14 @@ MinedChange = tuple[PullRequest, Candidate | Rejection, float]
 
 
 def add_records(connection: Connection, records: Sequence[Record], clock: Clock) -> list[Record]:
-    """Add records, parents first, and bring the listings up to date; return the new ones."""
+    """Add records, parents first, and bring the listings up to date; return those that are new."""
     added = _insert_records(connection, records, clock)
     _refresh_listings(connection, added)
     return added
 
 
 def add_stage_results(connection: Connection, finished: Sequence[StageResult], clock: Clock) -> list[StageResult]:
-    """Add results of stages and their events; return the new ones."""
+    """Add results of stages and their events; return those that are new."""
     added = _insert_records(connection, [f.result for f in finished], clock)
     new = {record.id for record in added}
     fresh = [f for f in finished if f.result.id in new]
@@ -210,8 +210,8 @@ def insert_new(
 ) -> set[tuple[Any, ...]]:
     """Insert the rows whose key is not in a table yet; return the keys of those.
 
-    Of equal rows of two writers the second is left out: it waits for the end of the first one's transaction. Rows are
-    sorted by key, so that two writers never wait for each other.
+    Of equal rows of two writers the second is left out: it waits for the end of the first transaction's transaction.
+    Rows are sorted by key, so that two writers never wait for each other.
     """
     make: Any = sqlite.insert
     if connection.dialect.name == "postgresql":

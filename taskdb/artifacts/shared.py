@@ -93,7 +93,7 @@ class SharedArtifacts(Artifacts):
         return digest
 
     def get(self, digest: str) -> bytes:
-        """Return the content of an artifact, from the copy on this machine if there is one; see `Artifacts.get`."""
+        """Return the content of an artifact, from the copy on this machine if any; see `Artifacts.get`."""
         with contextlib.suppress(InputError):
             return self.cache.get(digest)
         compressed = self.read_compressed(digest)
@@ -149,9 +149,9 @@ class SharedArtifacts(Artifacts):
         return found
 
     def _open(self) -> tuple[Any, str]:
-        """Return fsspec's file system, one for each process, and the path in it.
+        """Return fsspec's file system, an object for each process, and the path in it.
 
-        fsspec keeps file systems by process, so that a forked one gets its own and its own event loop.
+        fsspec keeps file systems by process, so that a forked process gets its own and its own event loop.
         """
         options: dict[str, Any] = {"use_listings_cache": False}
         if self._is_s3:
@@ -208,7 +208,7 @@ class ArtifactCache(Artifacts):
 
 
 def _put_object(system: Any, path: str, content: bytes) -> None:
-    """Store an object in one request, unless it exists."""
+    """Store an object in a single request, unless it exists."""
     try:
         system.pipe_file(path, content, mode="create")
     except FileExistsError:

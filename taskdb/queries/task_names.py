@@ -26,7 +26,7 @@ class TaskOrigin(NamedTuple):
 def resolve_names(store: Store, words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     """Return the ids of the current tasks that words name, and the words that name none.
 
-    A word is an id, an unambiguous beginning of one, or a name; it names all tasks that share it, of several sources.
+    A word is an id, an unambiguous prefix of an id, or a name; it names all tasks that share it, of several sources.
     """
     found: dict[str, list[str]] = {}
     problems = []

@@ -1,4 +1,4 @@
-"""Expressions of `--where`: one SQL expression over the columns of view `tasks`, compiled for either database.
+"""Expressions of `--where`: a SQL expression over the columns of view `tasks`, compiled for either database.
 
 The text is parsed with sqlglot, and only the operators and functions below are translated, each into SQLAlchemy's;
 literals become parameters. No part of the text reaches the database, so the same expression selects the same tasks on
@@ -56,7 +56,7 @@ _LIKES = (exp.Like, exp.ILike)
 _ARGUMENTS = frozenset(
     ("this", "expression", "expressions", "low", "high", "start", "length", "is_string", "table", "db", "safe", "typed")
 )
-"""Parts of the parser's nodes that are read here. A node with another one is not compiled."""
+"""Parts of the parser's nodes that are read here. A node with another node is not compiled."""
 _FUNCTIONS: Mapping[type[exp.Expr], tuple[str, ValueType, ValueType]] = {
     exp.Lower: ("lower", ValueType.TEXT, ValueType.TEXT),
     exp.Upper: ("upper", ValueType.TEXT, ValueType.TEXT),
@@ -64,7 +64,7 @@ _FUNCTIONS: Mapping[type[exp.Expr], tuple[str, ValueType, ValueType]] = {
     exp.Length: ("length", ValueType.TEXT, ValueType.NUMBER),
     exp.Abs: ("abs", ValueType.NUMBER, ValueType.NUMBER),
 }
-"""Functions of one argument: name in both databases, type of the argument, type of the result."""
+"""Functions of an argument: name in both databases, type of the argument, type of the result."""
 FUNCTION_NAMES = ("abs", "coalesce", "length", "lower", "substr", "trim", "upper")
 
 
@@ -72,8 +72,8 @@ def compile_where(text: str, columns: Mapping[str, ColumnElement[Any]]) -> Colum
     """Compile an expression into a condition on columns.
 
     Args:
-        text: one SQL expression, such as `changed_lines < 50 AND repo LIKE 'pallets/%'`. LIKE and ILIKE ignore case,
-            a division is one of real numbers, a division by zero is null.
+        text: an SQL expression, such as `changed_lines < 50 AND repo LIKE 'pallets/%'`. LIKE and ILIKE ignore case,
+            a division is among real numbers, a division by zero is null.
         columns: name -> typed column.
 
     Raises:

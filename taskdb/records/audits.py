@@ -8,7 +8,7 @@ from taskdb.records.base import MEASURED, Record, Seconds
 
 
 class Audit(Record):
-    """Result of one audit of a task. Of several of one task the newest counts."""
+    """Result of an audit of a task. Of several of a task the newest counts."""
 
     parent: str
     """Id of the Task."""

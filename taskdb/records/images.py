@@ -8,7 +8,7 @@ from taskdb.records.base import MEASURED, Record
 
 
 class ImageCopy(Record):
-    """An image that was pushed. Of several of one image the newest counts."""
+    """An image that was pushed. Of several of an image the newest counts."""
 
     image: str
     """The image's own name, made from its content: the same on every machine."""

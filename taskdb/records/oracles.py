@@ -1,4 +1,4 @@
-"""Oracles in addition to the lists of tests: one class for each kind of task that has its own."""
+"""Oracles in addition to the lists of tests: a class for each kind of task that has its own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CodeEdit(Part):
     line: int
     """1-based, in the gold tree."""
     detail: str
-    """One line for people, such as `a < b became a <= b`."""
+    """A line for people, such as `a < b became a <= b`."""
     patch: ArtifactHash
     """Applies to the gold tree."""
 
@@ -64,7 +64,7 @@ class Defect(LineSpan):
     """A defect that a review must find."""
 
     claim: str
-    """What is wrong there, in one line."""
+    """What is wrong there, in a single line."""
 
 
 class ReviewOracle(Part):
@@ -135,7 +135,7 @@ class RefactoringOracle(Part):
 
 
 class MigrationOracle(Part):
-    """The dependency that must be gone, and the one that takes its place; the behaviour is checked by tests."""
+    """The dependency that must be gone, and the dependency that takes its place; the behaviour is checked by tests."""
 
     form: Literal["dependency-migration"] = "dependency-migration"
     old_modules: tuple[str, ...]

@@ -20,15 +20,15 @@ class SubmissionKind(StrEnum):
     NONE = "none"
     """The empty patch."""
     HUNK = "hunk"
-    """The gold patch without one of its hunks."""
+    """The gold patch without any of its hunks."""
     BUG = "bug"
-    """The gold patch with a bug on one of its lines."""
+    """The gold patch with a bug on any of its lines."""
     ROLLOUT = "rollout"
     """What an agent handed in."""
 
 
 class PredictionCounts(Part):
-    """Tests of a task by real and simulated outcome. `unknown`: those for which one of the two is not known."""
+    """Tests of a task by real and simulated outcome. `unknown`: those for which either of the two is not known."""
 
     both_pass: int = 0
     false_pass: int = 0

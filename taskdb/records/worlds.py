@@ -1,7 +1,7 @@
 """Records of synthesised tool environments: themes, worlds, scenarios, certificates and rejections.
 
 A theme becomes a world, a world has scenarios; a certificate states what the assessment of a world or a scenario found.
-As in `taskdb.records`, of several children of one parent the newest counts, and a record with a child is not rejected,
+As in `taskdb.records`, of several children of a parent the newest counts, and a record with a child is not rejected,
 whatever rejections it has.
 """
 
@@ -58,7 +58,7 @@ class Theme(Record):
     usefulness: int = Field(ge=1, le=10)
     """1..10, as the model rated it."""
     modelability: int = Field(ge=1, le=10)
-    """Whether it can be one Python class: 1..10, as the model rated it."""
+    """Whether it can be a single Python class: 1..10, as the model rated it."""
     model: str
     prompt: str
     """Name and version of the prompt."""
@@ -229,5 +229,5 @@ class WorldRejection(Record):
     reason: str
     """A value of the step's own `Reason` enum, such as `query-mutates`."""
     detail: Annotated[str, MEASURED]
-    """One line for people."""
+    """A line for people."""
     log: Annotated[ArtifactHash | None, MEASURED] = None
