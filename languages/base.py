@@ -26,7 +26,7 @@ COMMON_TEST_PATTERNS: tuple[str, ...] = (r"(^|/)(tests|unit_?tests?|_tests?|test
 (django/test, numpy/testing); each language has its own patterns for them."""
 
 Fallback = Callable[[PlanDraft], PlanDraft]
-"""Relaxes one choice of a draft that could not be built or tested; returns the same draft if there is none to relax."""
+"""Relaxes a choice of a draft that could not be built or tested; returns the same draft if there is none to relax."""
 
 
 NARROWING = "select_changed_packages"
@@ -36,7 +36,7 @@ depend on; tests of the others do not run."""
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """One version of a language and the sources of its base image."""
+    """A version of a language and the sources of its base image."""
 
     version: str
     """Version as projects specify it, such as `3.11`, `1.22` or `17`."""

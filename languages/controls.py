@@ -77,7 +77,7 @@ MEMBER_OPPOSITES: Mapping[str, str] = pair_words(
 
 @dataclass(frozen=True, kw_only=True)
 class ControlSites:
-    """Tests and assertions in a file of one language. Node types are those of the language's grammar."""
+    """Tests and assertions in a file of a language. Node types are those of the language's grammar."""
 
     test_names: str = r"^(test|spec|should|it_|Test|Benchmark)|(test|Test|_spec)$"
     """Regex of names of functions that are tests."""
@@ -128,4 +128,4 @@ class ControlSites:
     """Regex of members before which `matcher_negation` negates an assertion."""
     matcher_negation: str = "not."
     exceptions: tuple[str, ...] = ()
-    """Types of errors that replace each other where a test expects one."""
+    """Types of errors that replace each other where a test expects an error."""

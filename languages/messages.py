@@ -38,4 +38,4 @@ class MessageChecks:
     test_words: frozenset[str] = frozenset(
         {"def", "func", "fn", "fun", "function", "void", "it", "test", "describe", "Test", "TEST", "Fact"}
     )
-    """Words that begin a test; what is above them belongs to another one."""
+    """Words that begin a test; what is above them belongs to another."""

@@ -75,7 +75,7 @@ def render_locale_step(locales: Iterable[str]) -> str:
 
 
 def _format_charset(text: str | None) -> str:
-    """Return the name of a character set as localedef spells it; a locale without one is in Latin-1."""
+    """Return the name of a character set as localedef spells it; a locale without a character set is in Latin-1."""
     if text is None:
         return "ISO-8859-1"
     return "UTF-8" if text.upper().startswith("UTF") else re.sub(r"ISO-?", "ISO-", text)

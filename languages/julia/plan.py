@@ -87,7 +87,7 @@ def _describe_pin(tree: SourceTree, manifest: str) -> Evidence:
 
 
 def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
-    """Return the deepest package with tests that contains the changed Julia files, else the first one."""
+    """Return the deepest package with tests that contains the changed Julia files, else the first."""
     changed = [path for path in changed_paths if path.endswith(".jl")]
     roots = {posixpath.dirname(path) for name in NAMES for path in (name, *tree.glob(f"*/{name}"))}
     roots = {root for root in roots if tree.is_file(posixpath.join(root, MAIN))}

@@ -1,4 +1,4 @@
-"""Maven: steps that download everything a build needs into one local repository and compile the tree offline."""
+"""Maven: steps that download everything a build needs into a single local repository and compile the tree offline."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _NO_TESTS = f"-Dtest={STUB} -DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTe
 _FETCH = "mvn -B -q org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get -Dtransitive=false"
 
 ONLINE = '[ "$(ls /sys/class/net)" != lo ]'
-"""True if there is a network; without one, Maven waits for a long time for each missing file."""
+"""True if there is a network; without a network, Maven waits for a long time for each missing file."""
 
 _READ_BY_POMS = re.compile(r"(^|/)(\.mvn/[^/]+|pom\.xml)$")
 

@@ -58,7 +58,7 @@ class GradleDraft(PlanDraft):
     whole: TranslatedBuild | None
     """The translation to poms, for all modules; None if there is none."""
     changed: TranslatedBuild | None
-    """The one for the modules of the change and what they depend on."""
+    """The command for the modules of the change and what they depend on."""
     translation_evidence: tuple[Evidence, ...]
 
 

@@ -36,7 +36,7 @@ from languages.source_tree import SourceTree
 from taskdb.records import Evidence
 
 ROOT_MODULE = "_root"
-"""Folder of the root project's pom: the top one only lists modules."""
+"""Folder of the root project's pom: the top pom only lists modules."""
 
 _NO_EQUIVALENT = re.compile(
     r"^(com\.android\.\S+|org\.jetbrains\.kotlin\.(multiplatform|android|js|kapt|native\S*)|kotlin-(kapt|multiplatform|android)"
@@ -124,13 +124,13 @@ class GradleTranslation:
     """Whether modules are left out."""
     evidence: tuple[Evidence, ...] = ()
     obstacle: str = ""
-    """What has no equivalent, in one line; empty if `poms` are complete."""
+    """What has no equivalent, in a single line; empty if `poms` are complete."""
 
 
 def translate(build: GradleBuild, workdir: str, changed_folders: Sequence[str] = ()) -> GradleTranslation:
     """Return the poms of a build whose tree is in `workdir`.
 
-    Modules that have no equivalent are left out, unless they are in `changed_folders` or one of these needs them.
+    Modules that have no equivalent are left out, unless they are in `changed_folders` or a module of these needs them.
     """
     try:
         return _Translator(build, workdir).translate(changed_folders)
@@ -157,7 +157,7 @@ class _Module:
     plugins: tuple[_Plugin, ...]
 
     def find(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Return the first match in its blocks, the module's own ones first."""
+        """Return the first match in its blocks, the module's own blocks first."""
         return next((match for block in self.blocks if (match := pattern.search(block.body))), None)
 
     def iterate_blocks(self, pattern: str) -> Iterator[Block]:

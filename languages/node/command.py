@@ -73,7 +73,7 @@ def find_test_command(
     """Return the test command for the change.
 
     Raises:
-        NoPlanError: there is no known test runner; the message mentions browsers if the tests need one.
+        NoPlanError: there is no known test runner; the message mentions browsers if the tests need a browser.
     """
     packages = _rank_packages(tree, project, changed_paths)
     programs: set[str] = set()
@@ -168,7 +168,7 @@ def _list_script_sources(
 def _select_call(calls: Sequence[RunnerCall], folder: str, changed_paths: Sequence[str]) -> RunnerCall:
     """Return the first call without files, else that with the files of all calls that differ from it in nothing else.
 
-    Of several such sets of files it is the one with most of the changed files, else the first.
+    Of several such sets of files it is the set with most of the changed files, else the first.
     """
     complete = next((call for call in calls if not call.paths), None)
     if complete is not None:

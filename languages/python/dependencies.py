@@ -179,7 +179,7 @@ def _find_imported_conda_packages(tree: SourceTree) -> list[SourcedValue]:
 def _resolve_conflicts(items: Iterable[SourcedValue]) -> list[SourcedValue]:
     """Return each distribution once; conflicting version constraints of different jobs are dropped.
 
-    Several requirements of one distribution in one file, for different Pythons or systems as in lock files, are
+    Several requirements of a distribution in a single file, for different Pythons or systems as in lock files, are
     alternatives; all are kept.
     """
     resolved: dict[tuple[str, str], SourcedValue] = {}

@@ -187,7 +187,7 @@ class _TestFile:
         return any(name in known or _TMP.search(name) for name in names)
 
     def _list_constants(self, node: ast.AST) -> list[str]:
-        """Return the strings of an expression; constants that are added or joined are one string, too."""
+        """Return the strings of an expression; constants that are added or joined are a single string, too."""
         nodes = [one for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
         found = [str(one.value) for one in sorted(nodes, key=lambda one: (one.lineno, one.col_offset))]
         return [*found, "".join(found), "/".join(found)] if len(found) > 1 else found

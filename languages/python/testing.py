@@ -161,7 +161,7 @@ def find_plugins(config: PytestConfig, options: Sequence[str], text: str) -> Ite
 
 
 def _plugin_distribution(module: str) -> str:
-    """Return the distribution of a plugin given by `-p`; empty for built-in, own and disabled ones."""
+    """Return the distribution of a plugin given by `-p`; empty for built-in, own and disabled plugins."""
     if module in PLUGINS_BY_NAME:
         return f"pytest-{module}"
     name = module.partition(".")[0]
@@ -270,7 +270,7 @@ def build_test_command(
 
 
 def _unittest_arguments(tree: SourceTree, paths: Sequence[str]) -> list[str]:
-    """Return the arguments of unittest's discovery, which takes one start folder and one pattern."""
+    """Return the arguments of unittest's discovery, which takes a start folder and a pattern."""
     start = paths[0] if len(paths) == 1 and paths[0] in tree.folders else "."
     files = find_test_files(tree, [start])
     names = [path.rpartition("/")[2] for path in files]

@@ -139,6 +139,6 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
 
 
 def _sort(draft: PlanDraft) -> list[str]:
-    """Return the names of the packages, the required ones first."""
+    """Return the names of the packages, the required packages first."""
     ordered = sorted(draft.dependencies, key=lambda dependency: dependency.role is Role.OPTIONAL)
     return [dependency.source.text for dependency in ordered]
