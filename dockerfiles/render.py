@@ -33,7 +33,7 @@ def read_resource(name: str) -> str:
 
 
 def pin_image(image: str) -> str:
-    """Return the reference of an image, by digest where the catalog has one, else by its tag."""
+    """Return the reference of an image, by digest where the catalog has a digest, else by its tag."""
     digest = _load_catalog()["digests"].get(image)
     return f"{image.partition(':')[0]}@{digest}" if digest else image
 
@@ -44,7 +44,7 @@ def list_base_packages() -> tuple[str, ...]:
 
 
 def find_official_image(plan: BuildPlan) -> str:
-    """Return the official image for the plan's language and version, by digest where the catalog has one."""
+    """Return the official image for the plan's language and version, by digest where the catalog has a digest."""
     return pin_image(_find_release(plan).official)
 
 
