@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 GITHUB = "https://github.com/{repo}.git"
 
 FORGE_REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", "+refs/pull/*/head:refs/pull/*/head")
-"""Refs that are fetched from a forge: branches, tags and heads of pull requests, also of closed ones."""
+"""Refs that are fetched from a forge: branches, tags and heads of pull requests, also of closed requests."""
 
 _SCP_PATTERN = re.compile(r"^[\w.-]+@[\w.-]+:(?!/{2})")
 _OWNER_NAME_PATTERN = re.compile(r"([^/:]+)/([^/:]+?)(?:\.git)?/?$")
@@ -66,7 +66,7 @@ def build_forge_link(store: Path, repo: str) -> Path:
 
 
 class CloneStore:
-    """Clones of one run. Safe for several processes: a clone appears complete, by one rename.
+    """Clones of a run. Safe for several processes: a clone appears complete, by a single rename.
 
     Args:
         store: folder for the clones made here (`settings.store_dir / "clones"`); base trees lie beside it.
@@ -264,7 +264,7 @@ class CloneStore:
 
 
 def _fetch_into(repo: Repo, url: str, *refs: str) -> None:
-    """Fetch refs; deleted branches are kept, unless one is in the way of a branch `NAME/...`."""
+    """Fetch refs; deleted branches are kept, unless some branch is in the way of a branch `NAME/...`."""
     from git import GitCommandError  # noqa: PLC0415 - as above
 
     # A repack in the background would outlive this process and drop commits that no ref reaches.

@@ -1,7 +1,7 @@
 """Local cluster: worker threads of this machine.
 
 Threads and not processes, because the work happens in containers and in git, so a worker mostly waits. Workers share
-one set of services, nothing is pickled, and a driver that is killed leaves no orphan processes.
+a set of services, nothing is pickled, and a driver that is killed leaves no orphan processes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Record = TypeVar("Record")
 Result = TypeVar("Result")
 
 RECORDS_PER_WORKER = 2
-"""Records queued for each worker, including the current one, so that no worker waits for mining."""
+"""Records queued for each worker, including the current, so that no worker waits for mining."""
 STOP_TIMEOUT = 10.0
 """Seconds that workers may take to end their current step when a map is left early."""
 
@@ -120,7 +120,7 @@ def _take_waiting(outbox: queue.SimpleQueue[Any]) -> list[Any]:
 
 
 def _unpack_results(messages: Iterable[Any]) -> Generator[list[Any], None, int]:
-    """Yield the results as one list, and return the number of records that are done."""
+    """Yield the results as a list, and return the number of records that are done."""
     results, ended = list[Any](), list[RecordDone]()
     for message in messages:
         if isinstance(message, RecordDone):

@@ -23,7 +23,7 @@ class NodeReport:
     version: str
     """Of mergemill."""
     problem: str = ""
-    """One line with what to do, where the node cannot be used."""
+    """A line with what to do, where the node cannot be used."""
     disk_slots: int | None = None
     """Workers that its free disk is enough for; None where that is not known."""
 
@@ -58,7 +58,7 @@ def get_node_name() -> str:
 def pickle_message(message: object) -> bytes:
     """Return a message as bytes. Exceptions in it have their traceback as a note.
 
-    An exception that cannot be pickled is replaced by one of the same text.
+    An exception that cannot be pickled is replaced by an exception of the same text.
     """
     buffer = io.BytesIO()
     _MessagePickler(buffer).dump(message)

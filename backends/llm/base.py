@@ -1,4 +1,4 @@
-"""Language model protocol: a conversation and tools in, one reply out.
+"""Language model protocol: a conversation and tools in, a reply out.
 
 A reply with malformed content is a reply; an endpoint that does not answer raises `core.errors.Transient`. The cost of
 a conversation is counted by its `meter.UsageMeter`, failed attempts included.
@@ -21,7 +21,7 @@ MESSAGE_TOKENS = 4
 
 
 class ContextLengthError(InputError):
-    """The conversation exceeds the model's context length. A shorter one may be sent."""
+    """The conversation exceeds the model's context length. A shorter reply may be sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """One turn of a conversation. `tool_calls` are an assistant's; a tool's result has the id of its call."""
+    """A turn of a conversation. `tool_calls` are an assistant's; a tool's result has the id of its call."""
 
     role: Role
     text: str
@@ -91,7 +91,7 @@ class ModelReply:
 
 
 class LanguageModel(Protocol):
-    """A language model. Threads may share one."""
+    """A language model. Threads may share it."""
 
     name: str
     context_tokens: int
@@ -128,7 +128,7 @@ class LanguageModel(Protocol):
         ...
 
     def get_model(self, name: str) -> LanguageModel:
-        """Return another model of the same endpoint; it is stopped with this one."""
+        """Return another model of the same endpoint; it is stopped with this model."""
         ...
 
     def stop(self) -> None:
@@ -137,15 +137,15 @@ class LanguageModel(Protocol):
 
 
 class EmbeddingModel(Protocol):
-    """A model that turns texts into vectors. Threads may share one."""
+    """A model that turns texts into vectors. Threads may share it."""
 
     name: str
 
     def embed(self, texts: Sequence[str], *, meter: UsageMeter, request_key: str = "") -> list[list[float]]:
-        """Return the vector of each text, in their order, all of one length.
+        """Return the vector of each text, in their order, all of the same length.
 
         Args:
-            texts: at least one.
+            texts: at least a text.
             meter: counts usage and cost.
             request_key: as in `LanguageModel.complete`.
 

@@ -28,7 +28,7 @@ from core.config import Settings
 from core.errors import CancelledRunError, InputError, MachineError
 
 MAX_ATTEMPTS = 6
-"""Requests for one reply before its error is raised."""
+"""Requests for a reply before its error is raised."""
 MAX_RETRY_DELAY = 120.0
 """Most seconds between two attempts; a longer Retry-After is an error."""
 STOP_POLL_SECONDS = 0.2
@@ -36,7 +36,7 @@ STOP_POLL_SECONDS = 0.2
 LIST_MODELS_TIMEOUT = 10.0
 """Seconds that `list_models` waits."""
 PLACEHOLDER_KEY = "none"
-"""Key that is sent where none is set: the SDK requires one, local servers do not."""
+"""Key that is sent where none is set: the SDK requires a key, local servers do not."""
 OPTIONAL_FEATURES = frozenset(
     {
         ErrorKind.TOOLS_UNSUPPORTED,
@@ -70,7 +70,7 @@ class ChatModel:
 
     Args:
         settings: address, model, key, limits and prices.
-        first_pause: seconds before the first retry; later ones wait longer.
+        first_pause: seconds before the first retry; later pauses wait longer.
         temperature: of sampling; None for the endpoint's own.
 
     Raises:
@@ -197,7 +197,7 @@ class ChatModel:
         meter: UsageMeter,
         until: float,
     ) -> ModelReply:
-        """Send one request with `more` parameters; its usage is counted whether it succeeds or not."""
+        """Send a request with `more` parameters; its usage is counted whether it succeeds or not."""
         meter.check()
         started, answer, without = time.monotonic(), ResponseAccumulator(), self._unsupported
         if started >= until:
@@ -282,7 +282,7 @@ class ChatModel:
                     return
 
     def _request_embeddings(self, texts: Sequence[str], meter: UsageMeter, request_key: str) -> list[list[float]]:
-        """Send one request for embeddings; its usage is counted whether it succeeds or not."""
+        """Send a request for embeddings; its usage is counted whether it succeeds or not."""
         meter.check()
         started, found = time.monotonic(), EmbeddingResponse()
         headers = {"Idempotency-Key": request_key} if request_key else {}
@@ -393,7 +393,7 @@ class ChatModel:
             raise CancelledRunError("stopped during a model request")
 
     def _redact(self, text: str) -> str:
-        """Return an endpoint's message on one line, truncated, without the key."""
+        """Return an endpoint's message on a single line, truncated, without the key."""
         line = " ".join(text.split())
         return (line.replace(self._secret, "...") if self._secret else line)[:MAX_MESSAGE_CHARS]
 

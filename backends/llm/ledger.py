@@ -31,7 +31,7 @@ CALLS_NAME = "calls.jsonl"
 PROMPTS_NAME = "prompts"
 LOCK_NAME = ".lock"
 EMBEDDING_BATCH = 64
-"""Texts of one request for embeddings."""
+"""Texts of a request for embeddings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class CallIdentity:
 
 
 class CallLedger:
-    """The ledger of a folder, open for one process. Threads may share it.
+    """The ledger of a folder, open for a process. Threads may share it.
 
     Args:
         folder: where it lies; made if need be.
@@ -178,7 +178,7 @@ class CallLedger:
 
 
 def _read_key(line: bytes) -> str:
-    """Return the key of a line, empty for a damaged one."""
+    """Return the key of a line, empty for a damaged line."""
     try:
         return str(json.loads(line)["key"])
     except (ValueError, KeyError, TypeError):
@@ -218,7 +218,7 @@ class RecordedModel:
     """A language model whose answers are those of the ledger where it has them (`backends.llm.base.LanguageModel`).
 
     `keys` are those of the answers that it returned, in their order, and `fresh` those among them for which the
-    endpoint was called. For one thread.
+    endpoint was called. Not thread-safe.
     """
 
     def __init__(self, model: LanguageModel, ledger: CallLedger, identity: CallIdentity, pacer: Pacer) -> None:
@@ -264,7 +264,7 @@ class RecordedModel:
 
 
 class RecordedEmbeddings:
-    """Embeddings of texts, those of the ledger where it has them. For one thread.
+    """Embeddings of texts, those of the ledger where it has them. Not thread-safe.
 
     `fresh` counts the texts that were sent to the endpoint.
     """

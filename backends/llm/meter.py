@@ -18,7 +18,7 @@ class BudgetExceededError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenUsage:
-    """Tokens of one request. `cached_tokens` are included in `prompt_tokens`; `estimated`: derived from lengths."""
+    """Tokens of a request. `cached_tokens` are included in `prompt_tokens`; `estimated`: derived from lengths."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -57,13 +57,13 @@ class TokenBudget:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> TokenBudget:
-        """Return the budget of the settings, which is for one record."""
+        """Return the budget of the settings, which is for a record."""
         return cls(tokens=settings.budget_tokens, cost=settings.budget_cost)
 
 
 @dataclass
 class UsageMeter:
-    """Usage of one conversation. For one thread."""
+    """Usage of a conversation. Not thread-safe."""
 
     budget: TokenBudget = TokenBudget()
     requests: int = 0

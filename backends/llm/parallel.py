@@ -34,7 +34,7 @@ class UsageTotals:
     cost: float = 0.0
 
     def add(self, meter: UsageMeter) -> None:
-        """Add what one thread's meter counted."""
+        """Add what a thread's meter counted."""
         self.requests += meter.requests
         self.failed_requests += meter.failed_requests
         self.prompt_tokens += meter.prompt_tokens

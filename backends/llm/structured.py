@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=BaseModel)
 MAX_REQUESTS = 2
-"""Requests for one answer."""
+"""Requests for an answer."""
 NO_ANSWER = "[no answer]"
 """Replaces an empty answer, which some endpoints reject as a message."""
 RETRY_MESSAGE = """\

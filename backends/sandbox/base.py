@@ -18,7 +18,7 @@ from backends.sandbox.volumes import VolumeStore
 
 
 class ContainerPool(Protocol):
-    """Containers of one image, started ahead. Each command runs as root, without network, in a fresh container."""
+    """Containers of an image, started ahead. Each command runs as root, without network, in a fresh container."""
 
     def run(
         self,
@@ -45,12 +45,13 @@ class ContainerPool(Protocol):
 
 
 class ContainerSession(Protocol):
-    """Container that stays open: commands run one after the other, as root, and see the files of earlier ones."""
+    """Container that stays open: commands run in sequence, as root, and see the files of earlier commands."""
 
     def run(self, command: str, *, seconds: float) -> ExecResult:
         """Run a line of bash for at most `seconds`. No files are collected.
 
-        A command that is killed for `time` or `disk` may end the container; the next command then runs in a fresh one.
+        A command that is killed for `time` or `disk` may end the container; the next command then runs in a fresh
+        container.
 
         Raises:
             Transient, InputError: as `Sandbox.run`.
@@ -75,7 +76,7 @@ class ContainerSession(Protocol):
 
 
 class ContainerProcess(Protocol):
-    """Program in a container of its own, with stdin and stdout open. One thread reads, one at a time writes."""
+    """Program in a container of its own, with stdin and stdout open. A thread reads, one at a time writes."""
 
     def write(self, data: bytes) -> None:
         """Write to the program's stdin.
@@ -100,7 +101,7 @@ class ContainerProcess(Protocol):
 
 
 class Sandbox(Protocol):
-    """Runs commands in containers. Threads may share one."""
+    """Runs commands in containers. Threads may share it."""
 
     @property
     def images(self) -> ImageStore:

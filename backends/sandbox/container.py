@@ -1,4 +1,4 @@
-"""One container from start to end, with its limits of time, disk and output enforced.
+"""A container from start to end, with its limits of time, disk and output enforced.
 
 Clients are the docker SDK's APIClients; their errors are `requests.HTTPError`s and are distinguished by status.
 """

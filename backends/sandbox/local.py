@@ -5,7 +5,7 @@ can. `create_sandbox` therefore rejects it unless `allow_untrusted_local` is set
 whole process group is killed at the end; the other limits and `user` are not enforced.
 
 The temporary folder stands for the root of a container: the file `/tmp/out` of `files` and `collect` is `tmp/out` below
-it, and commands start in it. There is one image, `local`, the empty folder, and no image store.
+it, and commands start in it. There is an image, `local`, the empty folder, and no image store.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ BASH = "/bin/bash"
 class CommandPlace:
     """Where commands of a sandbox of this machine run.
 
-    `root`: the folder that stands for `/`. `workdir`: absolute path below it. `network`: whether they have one.
+    `root`: the folder that stands for `/`. `workdir`: absolute path below it. `network`: whether they have a network.
     """
 
     root: Path
@@ -134,7 +134,7 @@ class LocalSandbox:
         network: bool = True,
         mounts: Sequence[Mount] = (),
     ) -> Iterator[LocalSession]:
-        """Open a session in one folder; see `backends.sandbox.base.Sandbox.open_session`.
+        """Open a session in a single folder; see `backends.sandbox.base.Sandbox.open_session`.
 
         Raises:
             UsageError: it would need mounts that this sandbox does not have.
@@ -337,7 +337,7 @@ class LocalPool:
 
 
 class LocalSession:
-    """See `backends.sandbox.base.ContainerSession`: commands share one folder.
+    """See `backends.sandbox.base.ContainerSession`: commands share a folder.
 
     Args:
         sandbox: runs the commands.

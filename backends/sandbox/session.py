@@ -1,7 +1,7 @@
-"""Container session: a container that stays open, so that each command sees the files of earlier ones.
+"""Container session: a container that stays open, so that each command sees the files of earlier commands.
 
 A command is an exec of the engine, limited by coreutils' `timeout` in the container. The engine itself cannot end an
-exec, so the container is killed when a command outlives that; the next command runs in a fresh one.
+exec, so the container is killed when a command outlives that; the next command runs in a fresh container.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def build_keepalive_command(seconds: float) -> tuple[str, ...]:
 
 
 class DockerContainerSession:
-    """See `backends.sandbox.base.ContainerSession`. To be used by one thread at a time.
+    """See `backends.sandbox.base.ContainerSession`. To be used by a single thread at a time.
 
     Args:
         make: creates a container with the command of `build_keepalive_command`, not yet started.

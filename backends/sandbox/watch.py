@@ -45,7 +45,7 @@ class WatchedContainer(Protocol):
 
 
 class UsageWatch:
-    """Watches one command in a container, by one thread."""
+    """Watches a command in a container, by a thread."""
 
     def __init__(self, container: WatchedContainer) -> None:
         self._container = container
@@ -58,7 +58,7 @@ class UsageWatch:
     def check(self) -> bool:
         """Slow the container down while it is greedy; return whether it has used its disk limit and must be ended.
 
-        Greedy is one whose files grow fast for its share of the CPUs, or that has as many processes as it may.
+        Greedy is a container whose files grow fast for its share of the CPUs, or that has as many processes as it may.
         """
         started = time.monotonic()
         written = self._container.count_written_bytes()

@@ -1,4 +1,4 @@
-"""The cluster as the driver uses it: a connection, a pool of workers, and one map after the other."""
+"""The cluster as the driver uses it: a connection, a pool of workers, and a map after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class RayCluster(Cluster):
-    """Context manager of workers in a Ray cluster, used for any number of maps, one after the other.
+    """Context manager of workers in a Ray cluster, used for any number of maps, in sequence.
 
     Args:
         address: `ray://HOST:PORT`, or None for a cluster on this machine, which is started and ended here.

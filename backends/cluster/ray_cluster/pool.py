@@ -82,7 +82,7 @@ class WorkerPool:
         return ", ".join(f"{name} for {format_count(slots, 'worker')}" for name, slots in usable)
 
     def _find_first_nodes(self) -> None:
-        """Wait for the reports of the nodes; one that can be used is enough to go on."""
+        """Wait for the reports of the nodes; a node that can be used is enough to go on."""
         self._begin_checks()
         if not self._checks:
             raise MachineError(f"no node of the cluster has the resource {ENGINES!r}", advice=START_NODE)

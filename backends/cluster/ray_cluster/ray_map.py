@@ -1,4 +1,4 @@
-"""One map over the workers of a cluster."""
+"""A map over the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ ATTEMPTS = 3
 RECORDS_PER_WORKER = 2
 """Records that are read for each worker, those with workers included; a worker chooses among them by locality."""
 TAKE_RECORDS, TAKE_SECONDS = 500, 1.0
-"""Most messages that one call of the mailbox returns, and its longest wait."""
+"""Most messages that a call of the mailbox returns, and its longest wait."""
 WATCH_SECONDS = 2.0
 """Time between two looks at workers."""
 FAILURES_IN_ROW = 3
-"""Failures of a node, one after the other, after which it rests."""
+"""Failures of a node, in sequence, after which it rests."""
 LOSSES_IN_ROW = 5
-"""Workers that a node may lose, one after the other, before it is left out."""
+"""Workers that a node may lose, in sequence, before it is left out."""
 NO_NODE_SECONDS = 300.0
 """Time without any node that can work, after which a map ends."""
 
 
 class RayMap(Generic[Record, Result]):
-    """One map."""
+    """A map."""
 
     def __init__(
         self, pool: WorkerPool, function: Any, records: Iterator[Record], keeper: RecordKeeper[Record, Result]
@@ -117,7 +117,7 @@ class RayMap(Generic[Record, Result]):
                 self._inbox.put(message)
 
     def _handle_messages(self, *, wait: bool) -> Iterator[list[Result]]:
-        """Handle the messages that are there; with `wait`, wait for one, but not longer than WATCH_SECONDS."""
+        """Handle the messages that are there; with `wait`, wait for a message, but not longer than WATCH_SECONDS."""
         results: list[Result] = []
         for message in self._take_messages(wait=wait):
             if results and self._needs_earlier_results(message):

@@ -41,7 +41,7 @@ CONNECT_ADVICE = "check KUBECONFIG and --kubernetes-context, or use --sandbox do
 STDIN, STDOUT, STDERR, STATUS = 0, 1, 2, 3
 """Channels of an exec."""
 CHUNK = 16 * 1024
-"""Bytes of one message to an exec: so many fit where the socket takes any."""
+"""Bytes of a message to an exec: so many fit where the socket takes any."""
 PING_SECONDS = 30.0
 """Between two pings, so that nothing on the way closes a silent connection."""
 STALL_SECONDS = 60.0
@@ -51,10 +51,10 @@ _HANDSHAKE = re.compile(r"Handshake status (\d+)")
 
 
 class ClusterApi:
-    """API of one namespace of a cluster. Threads may share it.
+    """API of a namespace of a cluster. Threads may share it.
 
     Args:
-        context: of the kubeconfig; None for the current one, or the pod's service account where there is no kubeconfig.
+        context: of the kubeconfig; None for the current, or the pod's service account where there is no kubeconfig.
         namespace: of the pods; None for the context's.
 
     Raises:
@@ -230,7 +230,7 @@ _REFUSALS: tuple[tuple[str, type[MergemillError], str], ...] = (
 
 
 class ExecStream:
-    """Streams of a command in a container. One thread reads, one at a time writes."""
+    """Streams of a command in a container. A thread reads, one at a time writes."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection

@@ -92,7 +92,7 @@ class ClusterImageStore:
     # --- as ImageStore -----------------------------------------------------------------------------------------------
 
     def inspect(self, name: str) -> ImageInfo | None:
-        """Return the image of that name; one that a registry is known to have need not be here."""
+        """Return the image of that name; an image that a registry is known to have need not be here."""
         if name in self._copies:
             return self._copies[name]
         return self._store.inspect(name) if self._store is not None else None

@@ -59,8 +59,8 @@ def build_pod(
         limits: of its container. The pod ends by itself some time after `limits.seconds`, whoever forgot it.
         settings: of the sandbox.
         helper: image with Python that takes the network away; None for a pod with network.
-        socket_folders: paths of folders that its container shares with one for sockets.
-        relay: image with Python of that one.
+        socket_folders: paths of folders that its container shares with a container for sockets.
+        relay: image with Python of that container.
     """
     spec: dict[str, Any] = {
         "containers": [build_main(image, limits)],
@@ -107,7 +107,7 @@ def build_main(image: str, limits: ResourceLimits) -> dict[str, Any]:
 
 
 def _share_folders(spec: dict[str, Any], folders: Sequence[str], relay: str) -> None:
-    """Add a container that offers sockets in folders, which the main one sees read-only."""
+    """Add a container that offers sockets in folders, which the main container sees read-only."""
     mounts = [{"name": f"sockets-{number}", "mountPath": folder} for number, folder in enumerate(folders)]
     spec["volumes"] = [{"name": mount["name"], "emptyDir": {"sizeLimit": "1Mi"}} for mount in mounts]
     spec["containers"][0]["volumeMounts"] = [{**mount, "readOnly": True} for mount in mounts]

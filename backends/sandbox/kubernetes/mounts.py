@@ -40,7 +40,7 @@ def split_mounts(
     """Return the sockets and copies that stand for mounts.
 
     Args:
-        mounts: read-only ones.
+        mounts: read-only mounts.
         copy_volume: writes a volume as a tar whose paths begin with the last part of the mount's target.
 
     Raises:

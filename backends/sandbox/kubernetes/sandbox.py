@@ -1,6 +1,6 @@
 """Sandbox of a Kubernetes cluster.
 
-One run creates a pod, waits for its node, runs a command by exec and deletes the pod in the background. A pool creates
+A run creates a pod, waits for its node, runs a command by exec and deletes the pod in the background. A pool creates
 the next pod meanwhile. Only the API server is spoken to: files, commands and results are streams of exec.
 """
 
@@ -68,7 +68,7 @@ class WarmPod:
 
 
 class KubernetesSandbox:
-    """Sandbox of one namespace of a cluster. Threads may share it.
+    """Sandbox of a namespace of a cluster. Threads may share it.
 
     Args:
         api: of the cluster.
@@ -160,7 +160,7 @@ class KubernetesSandbox:
         network: bool = True,
         mounts: Sequence[Mount] = (),
     ) -> Iterator[ContainerSession]:
-        """Open a session in one pod; see `backends.sandbox.base.Sandbox.open_session`.
+        """Open a session in a single pod; see `backends.sandbox.base.Sandbox.open_session`.
 
         A pod has copies of read-only volumes and folders, and tunnels to sockets in them. A session that writes into a
         volume, which installs programs, has a container of the Docker engine.

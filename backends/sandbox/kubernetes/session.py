@@ -26,7 +26,9 @@ FILE_SECONDS = 600.0
 
 
 class KubernetesSession:
-    """See `backends.sandbox.base.ContainerSession`. To be used by one thread at a time; another one may observe.
+    """See `backends.sandbox.base.ContainerSession`.
+
+    To be used by a single thread at a time; another thread may observe.
 
     Args:
         make: creates a pod and returns it once it is ready.
