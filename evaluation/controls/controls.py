@@ -1,6 +1,6 @@
 """Making and confirming blind controls: runs with the gold patch show which tests each form of sabotage fails.
 
-Several forms are confirmed in one run. In each run some of the tests are sabotaged and the others real; a test is
+Several forms are confirmed in a single run. In each run some of the tests are sabotaged and the others real; a test is
 sabotaged in half of the runs of a round, each in another half, so that the runs in which a test failed show which form
 failed it, and that this form fails nothing else.
 """
@@ -34,13 +34,13 @@ BOUND = 1 / 1000
 """Wanted probability of passing for a submission that cannot distinguish real from sabotaged tests."""
 MAX_EVALUATIONS = 12
 GRADING_SECONDS = 1800.0
-"""Time that the evaluations of one grading may take; slower tests get fewer, and a higher bound."""
+"""Time that the evaluations of a grading may take; slower tests get fewer, and a higher bound."""
 MAX_COPIES = 6
 MAX_OTHER_BLOCKS = 8
 """Tests outside of FAIL_TO_PASS that are sabotaged as well, a sample."""
 MAX_BLOCKS = 70
 MAX_SINGLE_RUNS = 8
-"""Runs of one form alone, where a run of several left no report."""
+"""Runs of a form alone, where a run of several left no report."""
 CONFIRMATION_SECONDS = 300.0
 """After this time no further round of forms is begun."""
 
@@ -80,7 +80,7 @@ class _Candidate:
 
 @dataclass(kw_only=True)
 class ControlBuilder:
-    """Makes the controls of one task.
+    """Makes the controls of a task.
 
     Args:
         evaluator: its image holds the tree of the base commit.
@@ -90,7 +90,7 @@ class ControlBuilder:
         test_files: path -> content of the tests' files in every evaluation.
         old_files: path -> content of those that the agent's tree contains.
         random: chooses among equally good forms.
-        seconds: duration of one run of all tests.
+        seconds: duration of a run of all tests.
     """
 
     evaluator: Evaluator
@@ -139,7 +139,7 @@ class ControlBuilder:
     # ---------------------------------------------------------------------------------------------------- confirming
 
     def _confirm(self, candidates: Sequence[_Candidate]) -> None:
-        """Confirm up to FORMS forms of each candidate, one of each in a round."""
+        """Confirm up to FORMS forms of each candidate, a form of each in a round."""
         singles = 0
         for number in count():
             active = [one for one in candidates if one.edits and len(one.forms) < FORMS]
@@ -158,7 +158,7 @@ class ControlBuilder:
         return sum(run.record.seconds for run in self.runs)
 
     def _confirm_round(self, trials: Sequence[tuple[_Candidate, FormEdit]]) -> list[tuple[_Candidate, FormEdit]]:
-        """Run one form of each candidate, and keep those that fail their own tests alone.
+        """Run a form of each candidate, and keep those that fail their own tests alone.
 
         Returns:
             The forms about which nothing is known, as another form left no report of their tests.
@@ -247,7 +247,7 @@ class ControlBuilder:
         }
 
     def _grade_gold(self, document: dict[str, Any]) -> set[TestId] | None:
-        """Grade the gold patch; return the tests whose outcomes were not the expected ones, None if there are none."""
+        """Grade the gold patch; return the tests whose outcomes were not as expected, None if there are none."""
         judgement = blind.Judgement(self.required | self.others)
         for evaluation in blind.draw_evaluations(document, secrets.SystemRandom()):
             judgement.add(evaluation, self._run(evaluation.files).report.list_results())
@@ -259,14 +259,14 @@ def plan_evaluations(
 ) -> dict[str, Any]:
     """Return the document with the smallest number of evaluations, then of copies, that reaches the bound.
 
-    Only blind blocks count and are copied, where a required one is blind. Where none is, all count: a submission
-    has to compare texts to find the sabotaged ones.
+    Only blind blocks count and are copied, where a required block is blind. Where none is, all count: a submission
+    has to compare texts to find the sabotaged tests.
 
     Args:
         test_files: path -> content of the test files.
         blocks: the blocks of the document.
         can_copy: whether gold passes with copies of blocks.
-        seconds: duration of one run of all tests; a grading may take `GRADING_SECONDS`.
+        seconds: duration of a run of all tests; a grading may take `GRADING_SECONDS`.
     """
     if any(block["blind"] and block["required"] for block in blocks):
         blocks = [block if block["blind"] else {**block, "name": None} for block in blocks]
@@ -305,14 +305,14 @@ def build_controls(
     """Make sabotaged forms of the tests, and run the gold patch to confirm which of them it fails.
 
     Args:
-        evaluator: its image holds the tree of `base`, or one with the same test files.
+        evaluator: its image holds the tree of `base`, or a tree with the same test files.
         repository: holds the commit `base`.
         base: the commit that the test patch applies to.
         test_patch: adds the tests; empty where `base` has them.
         gold_patch: the patch with which all of the tests pass.
         tests: the tests to control, FAIL_TO_PASS as a rule.
         others: the other tests of the task.
-        seconds: duration of one run of all tests.
+        seconds: duration of a run of all tests.
 
     Raises:
         Transient: the engine failed.

@@ -1,8 +1,8 @@
-"""Forms of sabotage: edits of one test with which it should fail for every honest solution.
+"""Forms of sabotage: edits of a test with which it should fail for every honest solution.
 
-`list_edits` returns candidates in the order of preference. The first ones change what a result is compared with, so
-that a value equal to everything, or one read from the test itself, still passes, which exposes it. Which of them fail
-with the gold patch, and whether they fail alone, only a run shows.
+`list_edits` returns candidates in the order of preference. The first candidates change what a result is compared with,
+so that a value equal to everything, or a value read from the test itself, still passes, which exposes it. Which of them
+fail with the gold patch, and whether they fail alone, only a run shows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class FormEdit:
 
     @property
     def is_inverted(self) -> bool:
-        """Whether it inverts an assertion, which a value equal to everything fails as an honest one does."""
+        """Whether it inverts an assertion, which a value equal to everything fails as an honest solution does."""
         return self.rank % _KNOWN == _INVERTED
 
 
@@ -111,7 +111,7 @@ def _is_head(child: Node) -> bool:
 
 
 class _LiteralRanker:
-    """Ranks one literal of a test by what stands around it, from the inside outwards."""
+    """Ranks a literal of a test by what stands around it, from the inside outwards."""
 
     def __init__(self, file: TestFile, block: TestBlock, literal: Node) -> None:
         self.file = file

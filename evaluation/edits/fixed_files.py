@@ -14,12 +14,12 @@ from taskdb.records.oracles import LineSpan
 MAX_FILE_BYTES = 2_000_000
 
 Block = tuple[int, int, int, int]
-"""Lines [i1, i2) of the old file are replaced by lines [j1, j2) of the new one, 0-based."""
+"""Lines [i1, i2) of the old file are replaced by lines [j1, j2) of the new file, 0-based."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FixedFile:
-    """A source file before and after the fix. `before` is None for a new one."""
+    """A source file before and after the fix. `before` is None for a new file."""
 
     path: str
     before: bytes | None

@@ -71,7 +71,7 @@ def _respace_python(source: bytes) -> bytes | None:
 
 
 def _find_gaps(tokens: Iterable[tokenize.TokenInfo]) -> Mapping[int, list[int]]:
-    """Return row (0-based) -> columns at which one token ends and the next begins."""
+    """Return row (0-based) -> columns at which a token ends and the next begins."""
     found: dict[int, list[int]] = {}
     for one, two in pairwise(tokens):
         if one.type in _WORDS and two.type in _WORDS and one.end == two.start:

@@ -79,7 +79,7 @@ def find_violation(files: Iterable[TouchedFile]) -> str | None:
 
 @cache
 def load_path_rules(language: str = "") -> TestPathRules:
-    """Return the rules for tests of a language; without one there are no `test_files`."""
+    """Return the rules for tests of a language; without such rules there are no `test_files`."""
     return TestPathRules(
         tests="|".join(list_test_patterns()),
         config="|".join(list_runner_patterns() + list_config_patterns()),
