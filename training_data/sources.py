@@ -1,4 +1,4 @@
-"""What the rows of one source have in common, whatever their format."""
+"""What the rows of a source have in common, whatever their format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One writer for rows of all formats: a file for each split, and what stands beside them."""
+"""A writer for rows of all formats: a file for each split, and what stands beside them."""
 
 from __future__ import annotations
 
