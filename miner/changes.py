@@ -58,7 +58,7 @@ def is_in_date_range(settings: Settings, date: str) -> bool:
 
 
 class FileChange(NamedTuple):
-    """One row of a raw diff. `status` is git's letter (A, D, M, R, T); a mode is `100644`, or `000000` for no file."""
+    """A row of a raw diff. `status` is git's letter (A, D, M, R, T); a mode is `100644`, or `000000` for no file."""
 
     status: str
     old_mode: str
@@ -70,7 +70,7 @@ class FileChange(NamedTuple):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Old and new path; one path where both are the same."""
+        """Old and new path; a path where both are the same."""
         return (self.old_path,) if self.old_path == self.new_path else (self.old_path, self.new_path)
 
 

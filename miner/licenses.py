@@ -96,7 +96,7 @@ _GNU_LICENSE = re.compile(r"^(A|L)?GPL-")
 
 
 class LicenseFinder:
-    """Finder of the licences of commits of one repository; equal sets of blobs are read once."""
+    """Finder of the licences of commits of a repository; equal sets of blobs are read once."""
 
     def __init__(self, repository: GitRepository) -> None:
         self.repository = repository
@@ -156,7 +156,7 @@ def parse_license_files(files: dict[str, str]) -> str:
 
 
 def identify(text: str) -> str | None:
-    """Return the SPDX id of one licence text: its SPDX tag, else the licence whose phrase comes first; or None."""
+    """Return the SPDX id of a licence text: its SPDX tag, else the licence whose phrase comes first; or None."""
     if (marked := _SPDX_TAG.search(text)) and (spdx := _canonicalize_expression(marked[1])):
         return spdx
     # The head of a file names its licence; a long text (the GPL) mentions other licences further down.
@@ -175,7 +175,7 @@ def identify(text: str) -> str | None:
 
 
 def is_allowed(expression: str, allowed: tuple[str, ...]) -> bool:
-    """Return whether one of the expression's alternatives consists of allowed licences only."""
+    """Return whether any of the expression's alternatives consists of allowed licences only."""
     plain = expression.replace("(", " ").replace(")", " ")
     if "(" in expression:  # nested: require all of them, which is never too lenient
         plain = plain.replace(" OR ", " AND ")

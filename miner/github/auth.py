@@ -1,7 +1,7 @@
 """Credentials: tokens and a GitHub App from the settings. A secret leaves this module only inside `SecretStr`.
 
 Without credentials GitHub rejects GraphQL and allows 60 REST requests an hour per address: enough to look up a
-repository, not enough to mine one.
+repository, not enough to mine it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Credential:
 
 
 def load_credentials(settings: Settings) -> tuple[Credential, ...]:
-    """Return all credentials of the settings, in order; a single anonymous one when there are none.
+    """Return all credentials of the settings, in order; a single anonymous credential when there are none.
 
     Raises:
         InputError: a token is malformed, or the App's settings are incomplete or its key unreadable.

@@ -1,6 +1,6 @@
-"""Pool of the tokens of a run, each with its own budget, leased for one request at a time.
+"""Pool of the tokens of a run, each with its own budget, leased for a request at a time.
 
-Threads share one pool. The token with the largest remaining budget is used first; when all are exhausted, the caller
+Threads share a pool. The token with the largest remaining budget is used first; when all are exhausted, the caller
 waits for the first reset, for at most `github_patience`.
 """
 
@@ -27,7 +27,7 @@ MIN_REPORTED_WAIT = 5.0
 POLL_SECONDS = 1.0
 """Seconds after which a thread that waits for another thread's request checks again."""
 MAX_CLOCK_SKEW = 2.0
-"""Seconds by which GitHub's clock and the local one may differ and count as equal."""
+"""Seconds by which GitHub's clock and the local may differ and count as equal."""
 
 
 class SystemClock:
@@ -44,7 +44,7 @@ class SystemClock:
 
 @dataclass
 class Lease:
-    """Permission for one request."""
+    """Permission for a request."""
 
     slot: TokenSlot
     resource: Resource
@@ -74,7 +74,7 @@ class TokenPool:
 
     @contextmanager
     def lease(self, resource: Resource, deadline: float) -> Iterator[Lease]:
-        """Wait for a lease for one request. On exit, the response noted in the lease is charged to its token.
+        """Wait for a lease for a request. On exit, the response noted in the lease is charged to its token.
 
         Raises:
             InputError: GitHub accepts none of the tokens any more.
@@ -183,7 +183,7 @@ class TokenPool:
         slot.retired_reason = why
 
     def _adjust_to_local_clock(self, reply: GitHubResponse, started: float, now: float) -> RateLimitState | None:
-        """Parse the budget of a response; correct its reset where GitHub's clock differs from the local one."""
+        """Parse the budget of a response; correct its reset where GitHub's clock differs from the local."""
         state, sent = parse_rate_limit(reply), reply.sent_at
         if sent is not None:  # if the clocks agree it was sent between the request and now
             behind, ahead = sent < started - MAX_CLOCK_SKEW, sent > now + MAX_CLOCK_SKEW

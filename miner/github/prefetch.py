@@ -1,4 +1,4 @@
-"""Crawl the repositories of a list in parallel, ahead of the one being mined.
+"""Crawl the repositories of a list in parallel, ahead of the repository being mined.
 
 A crawl writes only its own journal and clone, and mining reads those in the order of the list: results do not depend on
 timing. The repository being mined continues in the main thread where its prefetch thread stopped. A failure is raised
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CrawlPrefetcher:
-    """Reader of the `github:` sources of a run through one API client, `settings.github_ahead` of them ahead.
+    """Reader of the `github:` sources of a run through a single API client, `settings.github_ahead` of them ahead.
 
     A context manager. Nothing is requested before the first source is read.
     """

@@ -21,12 +21,12 @@ _KINDS = {
     "Mannequin": AuthorKind.MANNEQUIN,
 }
 _GHOST = "ghost"
-"""Account that GitHub shows in place of a deleted one."""
+"""Account that GitHub shows in place of a deleted account."""
 
 
 @dataclass(frozen=True)
 class PullRequestFacts:
-    """Everything known about one pull request."""
+    """Everything known about a pull request."""
 
     merged: MergedPullRequest
     links: tuple[IssueLink, ...]

@@ -75,7 +75,7 @@ def find_repositories(
 
 
 def _merge_duplicates(found: Iterable[RepositoryFacts]) -> Iterator[RepositoryFacts]:
-    """Merge facts about two names of one (renamed) repository, once GitHub has returned its current one."""
+    """Merge facts about two names of a (renamed) repository, once GitHub has returned its current name."""
     seen: set[str] = set()
     for facts in found:
         if facts.source.lower() not in seen:

@@ -40,7 +40,7 @@ _FULL_SCORE_COUNT = 1000
 
 @dataclass(frozen=True, slots=True)
 class RankSignal:
-    """Score of one fact, 0 to 1, and its weight."""
+    """Score of a fact, 0 to 1, and its weight."""
 
     name: str
     weight: float
@@ -89,7 +89,7 @@ def score_ci(facts: RepositoryFacts, _: str) -> float | None:
 
 
 def score_license(facts: RepositoryFacts, _: str) -> float | None:
-    """Return 1 for a permissive licence, 0.5 for another one, 0 for none."""
+    """Return 1 for a permissive licence, 0.5 for another, 0 for none."""
     if facts.license is None:
         return None
     return 1.0 if is_allowed(facts.license, tuple(PERMISSIVE)) else 0.0 if facts.license == NO_ASSERTION else 0.5
@@ -133,14 +133,14 @@ def has_merged(facts: RepositoryFacts, _: Settings) -> str | None:
 
 
 def license_is_allowed(facts: RepositoryFacts, settings: Settings) -> str | None:
-    """Pass when its licence is one of `licenses`, or `licenses` is empty, or the licence is unknown."""
+    """Pass when its licence is among `licenses`, or `licenses` is empty, or the licence is unknown."""
     if not settings.licenses or facts.license is None or is_allowed(facts.license, settings.licenses):
         return None
     return f"{facts.license} is not among {', '.join(settings.licenses)}"
 
 
 def language_is_selected(facts: RepositoryFacts, settings: Settings) -> str | None:
-    """Pass when its main language is the selected one, none is selected, or it is unknown."""
+    """Pass when its main language is the selected language, none is selected, or it is unknown."""
     if settings.language is None or facts.language in (None, settings.language):
         return None
     return f"{facts.language}, not {settings.language}"
@@ -156,10 +156,10 @@ REQUIREMENTS: tuple[Callable[[RepositoryFacts, Settings], str | None], ...] = (
 
 
 def rank_repositories(found: Iterable[RepositoryFacts], settings: Settings, today: str) -> list[RankedRepository]:
-    """Rank repositories, best first, rejected ones last. Equal scores are ordered by activity, then by name.
+    """Rank repositories, best first, rejected last. Equal scores are ordered by activity, then by name.
 
     Args:
-        found: one entry for each repository.
+        found: an entry for each repository.
         settings: `licenses` and `language` are requirements.
         today: the current day (ISO 8601).
     """

@@ -25,7 +25,7 @@ def is_no_benchmark_copy(change: Change, settings: Settings) -> str | None:
 
 
 def is_not_stored(change: Change, settings: Settings) -> str | None:
-    """Pass when the database holds no near duplicate among the candidates of changes stored before this one.
+    """Pass when the database holds no near duplicate among the candidates of changes stored before this change.
 
     A fork's copy or a backport is no second task. A change is never compared with itself, and mining again in another
     order gives the same results.
@@ -37,7 +37,7 @@ def is_not_stored(change: Change, settings: Settings) -> str | None:
 
 
 def license_is_allowed(change: Change, settings: Settings) -> str | None:
-    """Pass when the licence at the base commit is one of `licenses`, or `licenses` is empty."""
+    """Pass when the licence at the base commit is among `licenses`, or `licenses` is empty."""
     if not settings.licenses or is_allowed(change.license, settings.licenses):
         return None
     return f"{change.license} is not among {', '.join(settings.licenses)}"
