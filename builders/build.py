@@ -97,7 +97,7 @@ def create_first_draft(tree: CommitTree, candidate: Candidate, services: Service
 def list_versions_of_change(
     draft: PlanDraft, tree: CommitTree, candidate: Candidate, context: PlanningContext
 ) -> list[Evidence]:
-    """Return the versions of the language that only the merge declares: the change's tests may need one."""
+    """Return the versions of the language that only the merge declares: the change's tests may need it."""
     if not any(_DECLARES_VERSIONS.search(path) for path in candidate.gold_files):
         return []
     try:

@@ -1,4 +1,4 @@
-"""Debian root file systems made by debootstrap, finished and slimmed, as one tar stream.
+"""Debian root file systems made by debootstrap, finished and slimmed, as a tar stream.
 
 debootstrap runs in a mount namespace of its own, so that nothing stays mounted when it fails.
 """

@@ -31,7 +31,7 @@ def check_gold_tests(
     Args:
         plan: of the image.
         candidate: the change.
-        image: an accepted one.
+        image: an accepted image.
         services: sandbox, artifacts and settings.
         base_seconds: time of the base tree's tests; a test of the change that hangs must not cost a whole time limit.
 

@@ -35,7 +35,7 @@ EXCLUDING_OPTIONS = (
     r"^-k.",
     r"^-m.",
 )
-"""Options of any runner that deselect, ignore or stop, or that rewrite expected results from actual ones."""
+"""Options of any runner that deselect, ignore or stop, or that rewrite expected results from actual results."""
 REPLACING_OPTIONS = (
     r"^-p(?!$|no:)",
     r"^--(pyargs|rootdir|confcutdir|config(-file)?|noconftest|junit|junitxml|report\w*|setup\w*)",
