@@ -45,7 +45,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class CertificationProblem:
-    """Why a task cannot be certified; `detail` is one line for people."""
+    """Why a task cannot be certified; `detail` is a line for people."""
 
     reason: Reason
     detail: str
@@ -53,14 +53,14 @@ class CertificationProblem:
 
 @dataclass(kw_only=True)
 class CertificationGradings:
-    """Gradings of one task so far. A value is None where it could not be scored."""
+    """Gradings of a task so far. A value is None where it could not be scored."""
 
     gold: list[float | None] = field(default_factory=list)
     noop: float | None = None
     exploits: dict[str, float | None] = field(default_factory=dict)
     """Name of a submission that must earn 0 -> its value."""
     conditions: list[str] = field(default_factory=list)
-    """Conditions of each grading of gold, one line each."""
+    """Conditions of each grading of gold, a line each."""
     evaluations: int = 0
     """Runs of the tests so far."""
     problems: list[CertificationProblem] = field(default_factory=list)

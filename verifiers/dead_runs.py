@@ -70,7 +70,7 @@ def _find_by_name(lines: Sequence[str], gold: EvaluationReport) -> list[TestId]:
 
 
 def _find_by_progress(lines: Sequence[str], gold: EvaluationReport) -> list[TestId]:
-    """Return the test behind the last one whose letter stands behind the name of its file."""
+    """Return the test behind the last test whose letter stands behind the name of its file."""
     file, n_finished = "", 0
     for line in lines:
         if shown := _PROGRESS.match(line):

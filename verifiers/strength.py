@@ -1,6 +1,6 @@
 """Strength of a task's tests: which faults in the gold patch they detect, and which rewrites of it they accept.
 
-Faults are the gold patch without one of its hunks, and mutants of its lines. Each is run once, without blind controls:
+Faults are the gold patch without any of its hunks, and mutants of its lines. Each is run once, without blind controls:
 what is measured is whether the tests see a fault, not whether results can be forged.
 """
 
@@ -33,7 +33,7 @@ class EditKind(StrEnum):
     """What is done to the gold patch."""
 
     HUNK = "hunk"
-    """One hunk is left out."""
+    """A hunk is left out."""
     MUTANT = "mutant"
     """A line has a fault."""
     VARIANT = "variant"
@@ -80,7 +80,7 @@ class OracleStrength:
         fail_to_pass: number of FAIL_TO_PASS tests.
         controls: number of those with a sabotaged version that gold was seen to fail.
         score: share of the faults (omitted hunks and mutants) that were detected, 0..1; None where none could be run.
-        hunks: omitted hunks that were run, one by one.
+        hunks: omitted hunks that were run, individually.
         hunks_detected: those among them that some test misses.
         mutants: mutants that were run.
         mutants_detected: those among them that some test fails on.
@@ -124,7 +124,7 @@ def draft_edits(files: Sequence[FixedFile], limit: int) -> list[tuple[EditKind, 
 def read_gold_files(base: Mapping[str, bytes], gold: bytes) -> list[FixedFile]:
     """Return the source files that a gold patch adds or changes and that are text, by path.
 
-    A renamed file is compared with the one of its old name.
+    A renamed file is compared with the file of its old name.
 
     Args:
         base: content of the regular files that the patch touches, in the agent's tree, by old names.

@@ -123,7 +123,7 @@ def make_rejection(
 
 @dataclass(kw_only=True)
 class CandidateVerifier:
-    """The runs of one candidate and what is decided from them."""
+    """The runs of a candidate and what is decided from them."""
 
     candidate: Candidate
     tests: ChangeTests

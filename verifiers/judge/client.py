@@ -1,4 +1,4 @@
-"""Model requests for one case: model, settings, budget and cached answers."""
+"""Model requests for a case: model, settings, budget and cached answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=BaseModel)
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeClient:
-    """All requests for one case, under one budget of tokens, money and time."""
+    """All requests for a case, under a budget of tokens, money and time."""
 
     model: LanguageModel
     settings: Settings

@@ -58,13 +58,13 @@ def verify_with_written_tests(lineage: Lineage, services: Services) -> Verificat
 
 @dataclass(kw_only=True)
 class _WrittenTestsVerifier:
-    """The attempts for one change."""
+    """The attempts for a change."""
 
     lineage: Lineage
     services: Services
 
     def verify(self) -> Verification | Objection:
-        """Return the verification with the first tests that pass every check, or the objection to the last ones."""
+        """Return the verification with the first tests that pass every check, or the objection to the last tests."""
         model, settings = self.services.model, self.services.settings
         if model is None:
             return Objection(reason=WritingReason.NO_MODEL, detail="the change has no tests, and --llm is off")

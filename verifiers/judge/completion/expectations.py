@@ -106,7 +106,7 @@ class _Context:
 
     @property
     def keyword(self) -> str:
-        """Name of the argument that the string is; empty for a positional one."""
+        """Name of the argument that the string is; empty for a positional argument."""
         return self.text(self.start - 2) if self.text(self.start - 1) in {"=", ":", "=>"} else ""
 
     def text(self, at: int) -> str:
@@ -219,7 +219,7 @@ def _is_regex(context: _Context, names: Sequence[str]) -> bool:
 
 
 def _find_subject(context: _Context, case: JudgeCase) -> str:
-    """Return what has the message: an error type where the test names one, else an error, a panic, or no more."""
+    """Return what has the message: an error type where the test names it, else an error, a panic, or no more."""
     statement = context.find_statement()
     before = range(context.start - 1, statement.start - 1, -1)
     if named := next((at for at in before if _is_error_type(context, at)), None):

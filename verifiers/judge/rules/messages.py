@@ -23,11 +23,11 @@ _TITLES = frozenset({"it", "test", "describe", "context", "scenario", "TEST_CASE
 
 @dataclass(frozen=True, slots=True)
 class StringLiteral:
-    """One string, possibly written in several pieces.
+    """A string, possibly written in several pieces.
 
     Attributes:
         pieces: its tokens.
-        start: index of the first one among all tokens.
+        start: index of the first token among all tokens.
         before: the name of the called function, or empty.
     """
 
@@ -60,7 +60,7 @@ class DemandedMessage:
 
 
 def find_literals(tokens: Sequence[CodeToken]) -> Iterator[StringLiteral]:
-    """Yield the strings among tokens; pieces side by side or joined by `+` or `.` are one string."""
+    """Yield the strings among tokens; pieces side by side or joined by `+` or `.` are a single string."""
     pieces: list[CodeToken] = []
     start, before = 0, ""
     for at, token in enumerate(tokens):
