@@ -20,11 +20,11 @@ class KindRejection:
 
     reason: StrEnum | str
     detail: str
-    """One line for people."""
+    """A line for people."""
 
 
 Deriver = Callable[[Lineage, Services], list[Task] | KindRejection]
-"""Makes the tasks of one kind from a change that fulfils the kind's prerequisites (`mergemill.pipeline.kinds`)."""
+"""Makes the tasks of the same kind from a change that fulfils the kind's prerequisites (`mergemill.pipeline.kinds`)."""
 
 
 def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields: Any) -> Task:
@@ -33,7 +33,7 @@ def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields
     Args:
         lineage: the change. Lists, script and image are empty where it was not verified.
         kind: of the task.
-        number: appended to the name where a change gives several tasks of one kind.
+        number: appended to the name where a change gives several tasks of the same kind.
         fields: of the task, in place of those that follow from the change.
     """
     candidate = lineage.candidate

@@ -124,7 +124,7 @@ class TimedWorkload:
 
 @dataclass(frozen=True, kw_only=True)
 class TimingPair:
-    """Seconds of all runs of one test without and with the gold patch."""
+    """Seconds of all runs of a test without and with the gold patch."""
 
     before: float
     after: float
@@ -146,7 +146,7 @@ class MeasuredSpeedup:
 
 @dataclass(kw_only=True)
 class PerformanceMeasurement:
-    """Selection and timing of one change's workload."""
+    """Selection and timing of a change's workload."""
 
     lineage: Lineage
     services: Services

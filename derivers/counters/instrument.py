@@ -1,7 +1,7 @@
 """Instrumentation of test files in Go, Rust and Java: blocks that are executed, and sizes of data, are added up.
 
 The counters work only in the process that counts (`guest/harness/workload/timed_rounds.py`); elsewhere they cost
-one comparison.
+a single comparison.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _find_go_insertions(root: Node) -> Iterator[Insertion]:
 
 
 def _find_go_names(declaration: Node) -> list[Node]:
-    """Return the variables that a declaration gives a value, without the blank one."""
+    """Return the variables that a declaration gives a value, without the blank."""
     if declaration.type == "short_var_declaration":
         left = declaration.child_by_field_name("left")
         names = left.named_children if left is not None else []
@@ -146,7 +146,7 @@ def _find_rust_insertions(root: Node) -> Iterator[Insertion]:
 
 
 def _is_constant(node: Node) -> bool:
-    """Return whether a node is evaluated by the compiler, or must be the first one of its block."""
+    """Return whether a node is evaluated by the compiler, or must be the first of its block."""
     place: Node | None = node
     while place is not None:
         if place.type in ("const_item", "static_item", "const_block", "attribute_item"):

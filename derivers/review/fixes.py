@@ -1,7 +1,7 @@
 """Reviews built from a fix: the code before it, and the change that introduced the fault.
 
 The second follows Śliwerski, Zimmermann and Zeller (When do changes induce fixes?, MSR 2005): blame, from the fix's
-base, of the lines that the fix removes. The method is known to be noisy, so only clear cases count: one commit
+base, of the lines that the fix removes. The method is known to be noisy, so only clear cases count: a commit
 introduced more than half of these lines or, where the fix removes none, all lines around those it adds.
 """
 
@@ -45,7 +45,7 @@ POSSIBLE_FIX_KINDS = (
     ChangeKind.LOGGING,
     ChangeKind.LOCALISATION,
 )
-"""Kinds of change that repair a fault where the beginning of the statement describes one."""
+"""Kinds of change that repair a fault where the beginning of the statement describes a fault."""
 NEW_BEHAVIOUR_KINDS = (
     ChangeKind.FEATURE,
     ChangeKind.BREAKING,
@@ -219,7 +219,7 @@ def _take_fitting(
 def _blame_locations(
     subject: ReviewSubject, locations: Mapping[str, Iterable[DefectLocation]], texts: Mapping[str, str]
 ) -> list[BlamedLine]:
-    """Return the origin of the lines of some locations: of the changed ones, where there are any."""
+    """Return the origin of the lines of some locations: of the changed lines, where there are any."""
     changed = any(location.replaced for found in locations.values() for location in found)
     wanted: dict[str, list[int]] = {}
     for path, found in locations.items():

@@ -39,7 +39,7 @@ class Reason(StrEnum):
     TRUNCATED_OUTPUT = "truncated-output"
     """The test runner has shortened an output, so what a test expects is not known from it."""
     TOO_SHORT = "too-short"
-    """The original is one sentence, which a user story would only repeat."""
+    """The original is a single sentence, which a user story would only repeat."""
     TOO_MUCH_OUTPUT = "too-much-output"
     LOSES_DETAIL = "loses-detail"
     """The tests use something that the original contains and the variant does not."""

@@ -12,9 +12,9 @@ from taskdb.artifacts import Artifacts
 from taskdb.records import FailureKind, RunVariant, TestId, Verification
 
 MAX_OUTPUTS = 10
-"""Different outputs in one statement."""
+"""Different outputs in a single statement."""
 MAX_OUTPUT_CHARS = 1500
-"""Characters of one output; a longer one is truncated."""
+"""Characters of an output; a longer output is truncated."""
 _HEADING = re.compile(r"^_{3,} (.+?) _{3,}$", re.MULTILINE)
 _SECTION_END = re.compile(r"^=+ .* =+$|^-+ Captured .* -+$", re.MULTILINE)
 _ERROR_LINE = re.compile(r"^E(?: {3,}|$)")
