@@ -4,7 +4,7 @@
 
     .mergemill/records.jsonl      the records of every task, parents first: {"id", "record", "body"} a line
     .mergemill/artifacts/AB/CD..  patches, scripts and oracles that the records name, by sha256
-    .mergemill/trees/N.pack       base commits of one repository, without history; trees.json lists them
+    .mergemill/trees/N.pack       base commits of a repository, without history; trees.json lists them
 
 The folder is hidden, so that tools that look at every folder or data file of a bundle do not find it.
 """

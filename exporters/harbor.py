@@ -1,4 +1,4 @@
-"""Harbor (0.24, 0.25; task schema 1.4): one folder per task, which verifiers, SkyRL, rLLM and NeMo-Gym also read.
+"""Harbor (0.24, 0.25; task schema 1.4): a folder per task, which verifiers, SkyRL, rLLM and NeMo-Gym also read.
 
 The verifier has a separate container without network. It gets only the agent's work, as a patch that Harbor collects
 when the agent ends. The task names the image (`docker_image`) and holds a self-contained build context for it.

@@ -94,7 +94,7 @@ class DatasetWriter:
                 file.write(f"\n[[tasks]]\n{tomli_w.dumps(task)}")
 
     def _write_registry(self) -> None:
-        """Write the registry of one data set; its paths are relative to the bundle."""
+        """Write the registry of a data set; its paths are relative to the bundle."""
         head = {
             "name": f"{ORGANIZATION}-{DATASET_NAME}",
             "version": self._compute_version(),

@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
 BOUNDS = ("strength", "control_bound", "flaky_bound", "underspecified", "unfair_tests")
 """Facts whose values the card summarises."""
 MAX_CELL = 100
-"""Characters of a name in the card; a longer one is cut."""
+"""Characters of a name in the card; a longer name is cut."""
 _PLAIN_CELL = re.compile(r"(?!.*www\.)[A-Za-z0-9][A-Za-z0-9 .+#/()-]*", re.IGNORECASE)
 BINARY_NOTE = "{}: not UTF-8, so bytes are replaced in this column; the task's folder has the patch"
 

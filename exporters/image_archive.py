@@ -1,7 +1,7 @@
-"""Archive of one image of a bundle's layout, for an engine to load.
+"""Archive of an image of a bundle's layout, for an engine to load.
 
-A layout from elsewhere may name any image. Therefore the archive is made here, of the one image that a task names, and
-only if its configuration or manifest has the digest that was certified.
+A layout from elsewhere may name any image. Therefore the archive is made here, of the single image that a task names,
+and only if its configuration or manifest has the digest that was certified.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def open_image_archive(folder: Path, image: str, digest: str) -> Iterator[bytes]
         digest: `sha256:...` of the certified image.
 
     Raises:
-        InputError: the layout is malformed, or the image in it is another one.
+        InputError: the layout is malformed, or the image in it is another.
     """
     layout = folder / LAYOUT_FOLDER
     if not (layout / "manifest.json").is_file():

@@ -1,4 +1,4 @@
-"""One Parquet table of tasks for analysis: a row for each, without folders, images and patches.
+"""A Parquet table of tasks for analysis: a row for each, without folders, images and patches.
 
 Columns are those of the view `tasks`, and the fields of the records; FIELDS lists them.
 """
@@ -112,7 +112,7 @@ def _build_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _build_lists(column: ListColumn) -> pa.Array:
-    """Return the lists of all tasks; each different one is converted once, from its JSON where that is simple."""
+    """Return the lists of all tasks; each different list is converted once, from its JSON where that is simple."""
     order = sorted(range(len(column.lists)), key=lambda place: _is_simple(column.lists[place]))
     others, simple = [], []
     for place in order:

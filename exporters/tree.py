@@ -34,13 +34,13 @@ _BATCH_SIZE = 500
 
 
 class TreeArchives:
-    """Archives of the trees that the tasks of one bundle start from: equal trees are packed once.
+    """Archives of the trees that the tasks of a bundle start from: equal trees are packed once.
 
     Further archives of a tree are further names (hard links) of the first, or copies where the disk has no links.
     """
 
     MAX_KEPT = 1000
-    """Archives that are found again; tasks of one change are neighbours."""
+    """Archives that are found again; tasks of a change are neighbours."""
 
     def __init__(self) -> None:
         self._paths: dict[tuple[str, str | None], Path] = {}

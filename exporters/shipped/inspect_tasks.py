@@ -59,7 +59,7 @@ def mergemill(split: str | None = None, kinds: str | None = None, sandbox: str =
 
 @solver
 def work_or_answer() -> Solver:
-    """Solve a sample by an agent with a shell in its sandbox; by one answer where it has none."""
+    """Solve a sample by an agent with a shell in its sandbox; by a single answer where it has none."""
     work, answer = as_solver(react(tools=[bash(timeout=COMMAND_SECONDS, user=AGENT_USER)])), generate()
 
     async def solve(state: TaskState, generate_answer: Generate) -> TaskState:

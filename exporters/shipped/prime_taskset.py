@@ -39,7 +39,7 @@ class MergemillState(vf.State):
     """State of a rollout."""
 
     submission: str | None = None
-    """What the agent handed in, one character per byte; None until it is collected."""
+    """What the agent handed in, a character per byte; None until it is collected."""
 
 
 class MergemillTasksetConfig(vf.TasksetConfig):
@@ -125,7 +125,7 @@ class MergemillTaskset(vf.Taskset[MergemillTask, MergemillTasksetConfig]):
 
 
 def load_environment(config: vf.EnvConfig | None = None) -> vf.Env:
-    """Return the environment of these tasks, with one agent; `config` replaces its settings."""
+    """Return the environment of these tasks, with an agent; `config` replaces its settings."""
     chosen = config if config is not None else {"taskset": {"id": TASKSET_ID}}
     return loaders.load_environment(loaders.resolve_env_config(chosen))
 
