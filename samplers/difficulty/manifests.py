@@ -1,4 +1,4 @@
-"""Manifests of nested subsets: files of task ids for `--ids`, and one that lists them with their hashes."""
+"""Manifests of nested subsets: files of task ids for `--ids`, and another that lists them with their hashes."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ KS = (1, 2, 4, 8, 16)
 
 
 def describe_rate(rate: TaskPassRate, solution: SolutionFacts | None = None) -> dict[str, Any]:
-    """Return the row of one task or scenario.
+    """Return the row of a task or scenario.
 
     Args:
         rate: its pass rate.

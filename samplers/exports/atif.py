@@ -96,7 +96,7 @@ def _describe_request(request: RecordedRequest) -> dict[str, Any]:
 
 
 def _add_result(step: dict[str, Any], message: Message) -> None:
-    """Add a tool's result to the step; one of a call that the step does not have names none."""
+    """Add a tool's result to the step; a result of a call that the step does not have names none."""
     known = {call["tool_call_id"] for call in step.get("tool_calls", ())}
     result: dict[str, Any] = {"content": flatten_content(message)}
     if message.get("tool_call_id") in known:

@@ -24,7 +24,7 @@ class TrainingReport:
     models: Counter[str] = field(default_factory=Counter)
     environments: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
-    """Reason -> rows, or trajectories where it holds for all of one."""
+    """Reason -> rows, or trajectories where it holds for all of a trajectory."""
     tokens: list[int] = field(default_factory=list)
     """Length of each row, as the upstream counted it."""
     requests: list[int] = field(default_factory=list)

@@ -19,7 +19,7 @@ TOKEN_VARIABLE = "MERGEMILL_GATEWAY_TOKEN"  # noqa: S105 - a variable's name
 
 
 def print_line(value: object) -> None:
-    """Print one JSON value."""
+    """Print a JSON value."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 

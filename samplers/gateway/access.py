@@ -23,12 +23,12 @@ class Upstream(Part):
     request_timeout: float = Field(default=600.0, gt=0)
     """Seconds without a byte of the answer after which it counts as failed."""
     concurrency: int = Field(default=64, ge=1)
-    """Requests at once; further ones wait in the order they came."""
+    """Requests at once; further requests wait in the order they came."""
     prices: TokenPrices = TokenPrices()
     token_ids: Literal["off", "vllm"] = "off"  # noqa: S105 - tokens of a language
     """Whether to request token ids and log-probs, and in which server's form."""
     attempts: int = Field(default=5, ge=1)
-    """Attempts for one answer."""
+    """Attempts for an answer."""
     first_pause: float = Field(default=1.0, ge=0)
     """Seconds before the second attempt; later pauses are longer."""
 
@@ -69,7 +69,7 @@ class Budget(Part):
 
 
 class RolloutAccess(Part):
-    """Access of one rollout."""
+    """Access of a rollout."""
 
     secret: str = Field(min_length=1, repr=False)
     model: str | None = None

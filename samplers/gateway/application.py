@@ -41,7 +41,7 @@ class AgentApplication:
         self._gateway = gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer a request."""
         headers = dict(scope["headers"])
         route = parse_route(scope["method"], scope["path"], headers)
         watch: asyncio.Task[None] | None = None
@@ -86,7 +86,7 @@ def _refuse_upgrade(headers: Mapping[bytes, bytes]) -> None:
     """Check that a request is not the beginning of a WebSocket.
 
     Raises:
-        GatewayFailure: it is one.
+        GatewayFailure: it is a WebSocket.
     """
     if headers.get(b"upgrade", b"").lower() == b"websocket":
         raise GatewayFailure(ExchangeFailure.REFUSED, "WebSockets are not available: use HTTP", 426)
@@ -149,7 +149,7 @@ class ControlApplication:
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer a request."""
         status, answer = await self._answer(scope, receive)
         content = write_json(answer)
         headers = [(b"content-type", JSON_TYPE), (b"content-length", b"%d" % len(content))]

@@ -53,7 +53,7 @@ _ERROR_TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ApiRoute:
-    """What a request's path and headers name. `secret` is empty where neither has one."""
+    """What a request's path and headers name. `secret` is empty where neither has a secret."""
 
     action: Action
     dialect: Dialect

@@ -33,7 +33,7 @@ class ExchangeError(Part):
 
 
 class Exchange(Part):
-    """One request and its answer, as of its `end` line.
+    """A request and its answer, as of its `end` line.
 
     `received` is the client's body, `request` the body sent upstream, both as text; `response` is the complete answer
     in the upstream's dialect. Token ids and log-probs are the upstream's own, None where it gives none.
@@ -86,7 +86,7 @@ class LogContent:
         return max(self.runs, default=-1)
 
     def add(self, event: Json) -> None:
-        """Add one line."""
+        """Add a line."""
         kind = event.get("event")
         if kind == "run":
             self.runs.setdefault(event["run"], [])
@@ -125,11 +125,11 @@ def read_log(lines: Iterable[bytes], dropped: frozenset[str] = frozenset()) -> L
 
 
 def read_exchanges(path: Path, run: int | None = None) -> list[Exchange]:
-    """Return the ended exchanges of one run of a rollout, in the order of their requests.
+    """Return the ended exchanges of a run of a rollout, in the order of their requests.
 
     Args:
         path: the rollout's log.
-        run: number of the run; None for the last one.
+        run: number of the run; None for the last.
 
     Raises:
         InputError: there is no such file, or it is no log.

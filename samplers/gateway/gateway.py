@@ -28,7 +28,7 @@ HASH_CHARACTERS = 16
 
 
 class ModelGateway:
-    """Open rollouts and the upstream they share. For one event loop.
+    """Open rollouts and the upstream they share. Not thread-safe: bound to an event loop.
 
     Args:
         upstream: client of the model server.
@@ -54,7 +54,7 @@ class ModelGateway:
         self._secrets: dict[str, RolloutState] = {}
 
     async def open_rollout(self, name: str, access: RolloutAccess) -> None:
-        """Give a rollout access; one of the same name is closed before.
+        """Give a rollout access; an access of the same name is closed before.
 
         Raises:
             InputError: the name cannot be a file's, or the secret is another rollout's.

@@ -1,4 +1,4 @@
-"""Append-only log of one rollout. What is appended has left the process, so a killed gateway loses none of it."""
+"""Append-only log of a rollout. What is appended has left the process, so a killed gateway loses none of it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ExchangeLog:
         return content
 
     def append(self, event: Json) -> None:
-        """Write one line.
+        """Write a line.
 
         Raises:
             GatewayFailure: the disk is full or fails; nothing of the line is kept.
@@ -77,7 +77,7 @@ class ExchangeLog:
 
 
 class LogFolder:
-    """The folder of all logs, locked by one gateway."""
+    """The folder of all logs, locked by a single gateway."""
 
     def __init__(self, folder: Path) -> None:
         try:

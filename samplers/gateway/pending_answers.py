@@ -10,7 +10,7 @@ STREAM_TYPE = b"text/event-stream; charset=utf-8"
 
 
 class Flight:
-    """One answer. `number`: its exchange, None where nothing is recorded. For one event loop."""
+    """An answer. `number`: its exchange, None where nothing is recorded. Not thread-safe: bound to an event loop."""
 
     def __init__(self, fingerprint: str = "", number: int | None = None) -> None:
         self.fingerprint = fingerprint

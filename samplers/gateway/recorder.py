@@ -1,4 +1,4 @@
-"""One exchange: a request sent upstream, its answer given on as it comes, and recorded before the client has all."""
+"""An exchange: a request sent upstream, its answer given on as it comes, and recorded before the client has all."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_client_stream(request: UpstreamRequest) -> ClientStream:
 
 
 def fill_flight(flight: Flight, request: UpstreamRequest, answer: Json) -> None:
-    """Give a complete answer to the client, as a stream where it wants one."""
+    """Give a complete answer to the client, as a stream where it wants a stream."""
     if not request.is_streamed:
         shown = hide_keys(answer, request.hidden) if request.hidden else answer
         flight.begin(200, JSON_TYPE)
@@ -76,7 +76,7 @@ def fill_with_failure(flight: Flight, failure: GatewayFailure, dialect: Dialect)
 
 @dataclass(kw_only=True)
 class ExchangeRecorder:
-    """Runs one exchange. `received`: the body of the client, as text."""
+    """Runs an exchange. `received`: the body of the client, as text."""
 
     rollout: RolloutState
     upstream: UpstreamClient

@@ -1,6 +1,6 @@
 """What the current run of a rollout has used, and whether its budget allows another request.
 
-A turn is an answered request that offers tools; where a rollout never offers any, each answered request is one. So
+A turn is an answered request that offers tools; where a rollout never offers any, each answered request is a turn. So
 titles and summaries, which programs request without tools, are no turns, and the requests of sub-agents are.
 """
 
@@ -15,7 +15,7 @@ from samplers.gateway.failures import ExchangeFailure, GatewayFailure
 
 
 class RolloutMeter:
-    """Counts of one run. For one event loop."""
+    """Counts of a run. Not thread-safe: bound to an event loop."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget

@@ -1,4 +1,4 @@
-"""State of one rollout at the gateway: its log, its usage, and which answers are there already.
+"""State of a rollout at the gateway: its log, its usage, and which answers are there already.
 
 Three kinds of answers cost nothing again. `unsent`: the client was lost before it had all of it. `replayable`: of an
 earlier run, used in their order until a request differs. In doubt are requests that the upstream may have answered
@@ -44,7 +44,7 @@ class ExchangeStart:
 
 
 class RolloutState:
-    """A rollout that is open. For one event loop.
+    """A rollout that is open. Not thread-safe: bound to an event loop.
 
     Args:
         name: of the rollout.
@@ -215,7 +215,7 @@ class RolloutState:
             return  # the usage shows it, and the next request fails
 
     def join_flight(self, flight: Flight) -> None:
-        """Write that a request is answered with another one's answer.
+        """Write that a request is answered with another request's answer.
 
         Raises:
             GatewayFailure: the disk is full or fails.

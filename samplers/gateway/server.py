@@ -38,7 +38,7 @@ class GatewayConfig(Part):
     log_dir: Path
     host: str = "127.0.0.1"
     port: int | None = None
-    """For agents: 0 for a free one, None for none."""
+    """For agents: 0 for any free port, None for none."""
     agent_socket: Path | None = None
     """For agents, too."""
     control_socket: Path | None = None
@@ -217,7 +217,7 @@ def check_disk(usage: Mapping[str, GatewayUsage]) -> None:
     """Check whether every exchange could be recorded.
 
     Raises:
-        Transient: one could not.
+        Transient: an exchange could not.
     """
     for name, used in usage.items():
         if used.stopped_by == "disk":

@@ -23,7 +23,7 @@ from samplers.gateway.json_text import Json, read_object
 MAX_BODY = 64 << 20
 """Bytes of a plain answer: text, token ids and log-probs."""
 MAX_STREAM = 512 << 20
-"""Bytes of a streamed one, which repeats its frame with each token."""
+"""Bytes of a streamed answer, which repeats its frame with each token."""
 MAX_EVENT = 16 << 20
 MAX_PAUSE = 60.0
 """Seconds between two attempts at most; a longer Retry-After is a failure."""
@@ -43,7 +43,7 @@ EventSink = Callable[[Json, bytes], None]
 
 
 class UpstreamClient:
-    """Client of one model server. For one event loop."""
+    """Client of a model server. Not thread-safe: bound to an event loop."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
@@ -201,7 +201,7 @@ class _CountingSink:
         self._on_event = on_event
 
     def feed(self, raw: bytes) -> None:
-        """Give on one event; comments and the mark of the end have no data."""
+        """Give on a single event; comments and the mark of the end have no data."""
         data = _read_data(raw)
         if not data or data == b"[DONE]":
             return

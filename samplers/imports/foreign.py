@@ -21,7 +21,7 @@ class ForeignFormatError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerFacts:
-    """What is known of one answer besides its message."""
+    """What is known of an answer besides its message."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -49,18 +49,18 @@ class ForeignRollout:
     """A rollout of another tool."""
 
     instances: Sequence[str]
-    """Names by which its task may be known, the best one first."""
+    """Names by which its task may be known, the best name first."""
     scaffold: str
     model: str
     scaffold_version: str = ""
     submission: bytes | None = None
-    """None where it has none, which is not an empty one."""
+    """None where it has none, which is not an empty value."""
     conversations: Sequence[ForeignConversation] = ()
     line: int = 0
     """Line of its file, 0 for the whole file."""
 
     def compute_origin(self, format_name: str) -> str:
-        """Return what distinguishes it from every other one: the format and a hash of the content."""
+        """Return what distinguishes it from every other rollout: the format and a hash of the content."""
         parts = [self.scaffold, self.model, [list(one.messages) for one in self.conversations], list(self.instances)]
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
         digest.update(self.submission or b"")

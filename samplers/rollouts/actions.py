@@ -30,7 +30,7 @@ _SEARCH = re.compile(
 def list_commands(call: Mapping[str, Any]) -> Iterator[str]:
     """Yield the commands of a tool call in OpenAI's form, each part of a pipeline or list on its own.
 
-    A tool that reads or writes a file gives `open PATH`, one that loads a page `curl URL`.
+    A tool that reads or writes a file gives `open PATH`, a tool that loads a page `curl URL`.
     """
     arguments = (call.get("function") or {}).get("arguments") or ""
     try:

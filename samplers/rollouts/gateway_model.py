@@ -21,11 +21,13 @@ UNKNOWN_CONTEXT = 1_000_000
 
 
 class GatewayModel:
-    """The model of one rollout (`backends.llm.base.LanguageModel`). For one conversation, whose turns are only added.
+    """The model of a rollout (`backends.llm.base.LanguageModel`).
 
-    Earlier answers are sent again as they came, so that what is recorded stays one conversation. Two things would be
-    rejected and are not: arguments of a call that are no JSON object, in whose place an empty one is sent; and results
-    of calls that an answer has as text, which become messages of the user.
+    For a single conversation, whose turns are only added.
+
+    Earlier answers are sent again as they came, so that what is recorded stays a single conversation. Two things would
+    be rejected and are not: arguments of a call that are no JSON object, in whose place an empty object is sent; and
+    results of calls that an answer has as text, which become messages of the user.
 
     Args:
         name: of the model.

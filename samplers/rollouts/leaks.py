@@ -19,7 +19,7 @@ MAX_QUOTE = 200
 MIN_CANARY_LENGTH = 25
 """Characters of a line of the hidden tests that is distinctive."""
 MIN_CANARIES = 3
-"""Distinctive lines of the hidden tests in one result: one line alone may be a coincidence."""
+"""Distinctive lines of the hidden tests in a single result: a line alone may be a coincidence."""
 _LOCAL = r"(127\.|localhost|0\.0\.0\.0|\[?::1\]?|\$)"
 _HOST = rf"https?://(?!{_LOCAL})|ftp://(?!{_LOCAL})"
 _CODE = r"(urlopen|urlretrieve|requests\.\w+|httpx\.\w+|fetch|create_connection|connect|HTTPS?Connection)\("
@@ -99,7 +99,7 @@ def find_leaks(
 
 
 def _name_attempts(commands: Sequence[str], project: str) -> Iterator[tuple[str, str]]:
-    """Yield name and words of the attempts of one call, each name once."""
+    """Yield name and words of the attempts of a call, each name once."""
     for name, pattern in PATTERNS.items():
         match = next((found for command in commands if (found := pattern.search(command))), None)
         if match is not None:

@@ -26,7 +26,7 @@ TURNS = "turns"
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRollout:
-    """Records of one rollout."""
+    """Records of a rollout."""
 
     rollout: Rollout
     trajectories: tuple[Trajectory, ...]
@@ -39,7 +39,7 @@ def get_log_path(gateway_logs: Path, plan: RolloutPlan) -> Path:
 
 @dataclass(kw_only=True)
 class RolloutRecorder:
-    """Recorder of one rollout.
+    """Recorder of a rollout.
 
     `gateway` is None where no model is used, `retry` the number of earlier infrastructure failures of the plan, and
     `statement` the text by which the main conversation is found.
@@ -104,7 +104,7 @@ class RolloutRecorder:
             end: how the agent ended.
             traffic: what was recorded.
             failure: reason and detail of a failure of the infrastructure, after which there is no value.
-            score: result of grading; None without one.
+            score: result of grading; None where there is none.
             submission: what was graded; None where nothing could be collected.
             at: time of the start.
             fields: further fields of `Rollout`.

@@ -1,4 +1,4 @@
-"""Run one rollout: container, gateway access, the scaffold's hooks, grading, and the record of all of it.
+"""Run a rollout: container, gateway access, the scaffold's hooks, grading, and the record of all of it.
 
 What the agent did, failed to do, or was stopped at is a result (`done`, `failed`) and is graded as it stands. A failure
 of engine, gateway, upstream, disk or grading is none (`infrastructure`): it has no value, and the plan stays open.
@@ -40,7 +40,7 @@ class TaskOracle:
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutServices:
-    """What all rollouts of one invocation share."""
+    """What all rollouts of an invocation share."""
 
     services: Services
     programs: ProgramStore | None
@@ -59,7 +59,7 @@ class RolloutServices:
 
 @dataclass(kw_only=True)
 class RolloutRun:
-    """One rollout while it runs. `retry`: number of earlier infrastructure failures of its plan."""
+    """A rollout while it runs. `retry`: number of earlier infrastructure failures of its plan."""
 
     plan: RolloutPlan
     task: Task
@@ -187,7 +187,7 @@ class RolloutRun:
         )
 
     def _grade(self) -> tuple[str, str] | None:
-        """Grade the submission, an empty one where none was collected; return why it could not be graded."""
+        """Grade the submission, an empty submission where none was collected; return why it could not be graded."""
         began = time.perf_counter()
         try:
             self.score = self.scaffold.calculate_reward(self.task, self.submission or b"", self.oracle.grade)

@@ -30,19 +30,19 @@ MISSING_COMMAND = 127
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayEndpoint:
-    """Addresses of the gateway for one rollout, without `/v1` at their end."""
+    """Addresses of the gateway for a rollout, without `/v1` at their end."""
 
     container_url: str
     """For programs in the container."""
     host_url: str
     """For scaffolds that run in this process."""
     secret: str
-    """Sent as the API key, too: programs refuse an empty one."""
+    """Sent as the API key, too: programs refuse an empty key."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentLimits:
-    """Limits of one rollout: wall time in seconds, and turns, which the gateway counts where the scaffold does not."""
+    """Limits of a rollout: wall time in seconds, and turns, which the gateway counts where the scaffold does not."""
 
     seconds: float
     turns: int
@@ -60,7 +60,7 @@ class AgentEnd:
 
 @dataclass(kw_only=True)
 class AgentSession:
-    """One rollout as a scaffold sees it."""
+    """A rollout as a scaffold sees it."""
 
     task: Task
     instruction: Instruction
@@ -79,7 +79,7 @@ class AgentSession:
 
 
 class Scaffold(ABC):
-    """Base of all scaffolds. One object serves many rollouts at once, so it has no state of a rollout."""
+    """Base of all scaffolds. An object serves many rollouts at once, so it has no state of a rollout."""
 
     name: ClassVar[str]
     version: ClassVar[str]
@@ -108,13 +108,13 @@ class Scaffold(ABC):
         return session.collect_submission()
 
     def calculate_reward(self, task: Task, submission: bytes, grade: Callable[[bytes], Score]) -> Score:
-        """Return the score of the submission, when the container is gone. `grade` uses fresh ones."""
+        """Return the score of the submission, when the container is gone. `grade` uses fresh containers."""
         del task
         return grade(submission)
 
 
 class CommandScaffold(Scaffold):
-    """Scaffold that is one command in the task's container, non-interactive."""
+    """Scaffold that is a command in the task's container, non-interactive."""
 
     @abstractmethod
     def build_command(self, session: AgentSession) -> str:

@@ -1,4 +1,4 @@
-"""Scaffolds by name. A new one is one module and one row; a user's own is named MODULE:CLASS."""
+"""Scaffolds by name. A new scaffold is a module and a row; a user's own is named MODULE:CLASS."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ DUPLICATE = "duplicate"
 PER_TASK = "per_task"
 MIX = "mix"
 ROLLOUT = "rollout"
-"""Reason of a sub-agent's or side trajectory whose rollout has no selected main one."""
+"""Reason of a sub-agent's or side trajectory whose rollout has no selected main trajectory."""
 RULE_NAMES = (UNSCORED, REWARD, *dict.fromkeys(rule.name for rule in RULES), RUBRIC, DUPLICATE, PER_TASK, MIX)
 """Reasons in the order in which they refuse."""
 
@@ -52,7 +52,7 @@ class SelectionLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """Rule that refused a trajectory, with its value where it has one."""
+    """Rule that refused a trajectory, with its value where any."""
 
     rule: str
     value: float | None = None

@@ -17,7 +17,7 @@ from taskdb.artifacts import Artifacts
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectoryRole
 
 BUILDER = 1
-"""Version of the rules of this package; a new one makes new trajectories of stored rollouts."""
+"""Version of the rules of this package; a new version makes new trajectories of stored rollouts."""
 
 
 def build_trajectories(

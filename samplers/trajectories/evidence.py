@@ -62,7 +62,7 @@ class ObservedCall:
 class TrajectoryEvidence:
     """A trajectory with its rollout.
 
-    `requests`: those of the trajectory; for a main one, of all main trajectories of the rollout, as a summarised
+    `requests`: those of the trajectory; for a main trajectory, of all main trajectories of the rollout, as a summarised
     history continues the same work. `later`: all requests of the rollout, among which results are found.
     """
 

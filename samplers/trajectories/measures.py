@@ -14,7 +14,7 @@ from taskdb.records.rollouts import RolloutStatus
 GRAM_WORDS = 20
 """Words of a gram."""
 MIN_GRAMS = 20
-"""Grams of an answer below which repeated ones do not count: short answers repeat themselves by chance."""
+"""Grams of an answer below which repeated grams do not count: short answers repeat themselves by chance."""
 CYCLE_CALLS = range(2, 5)
 """Lengths of a cycle of calls; the same call over and over is counted by `repeats`."""
 CHANGED_PATH = re.compile(r'^(?:diff --git "?a/(?P<old>.*?)"? "?b/(?P<new>.*?)"?)$', re.MULTILINE)

@@ -27,7 +27,7 @@ __all__ = ["Translation", "to_chat_answer", "to_chat_messages", "translate_reque
 
 @dataclass(frozen=True, kw_only=True)
 class Translation:
-    """How the answer to one request becomes the client's. `table` and `request` are those of a Responses request."""
+    """How the answer to a request becomes the client's. `table` and `request` are those of a Responses request."""
 
     client: Dialect
     upstream: Dialect

@@ -1,4 +1,4 @@
-"""A request of chat completions as one of Messages."""
+"""A request of chat completions as a limit of Messages."""
 
 from __future__ import annotations
 

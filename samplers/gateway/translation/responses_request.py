@@ -65,7 +65,7 @@ def _refuse_state(body: Json) -> None:
 def read_items(body: Json) -> list[Json]:
     """Return the conversation of a request of Responses as messages of chat completions.
 
-    Reasoning, text and calls that follow each other are one message of the assistant.
+    Reasoning, text and calls that follow each other are a message of the assistant.
     """
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given

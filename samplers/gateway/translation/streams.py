@@ -1,4 +1,4 @@
-"""Streams of one dialect as streams of another, event by event: what comes in goes out at once.
+"""Streams of a dialect as streams of another, event by event: what comes in goes out at once.
 
 What ends an answer is given by `finish`, so that the caller can record the answer before the client has all of it.
 """
@@ -22,7 +22,7 @@ from samplers.gateway.translation.parts import read_reasoning
 
 
 class StreamTranslator(Protocol):
-    """Translates one stream."""
+    """Translates a stream."""
 
     def feed(self, event: Json) -> Iterator[Json]:
         """Yield the events that an event leads to."""
@@ -125,10 +125,10 @@ class ChatToMessages:
 
 
 def check_call_order(at: int, begun: set[int]) -> None:
-    """Check that a call is a new one.
+    """Check that a call is a new call.
 
     Raises:
-        GatewayFailure: another one was begun since, so it can't be continued in a stream.
+        GatewayFailure: another call was begun since, so it can't be continued in a stream.
     """
     if at in begun:
         raise GatewayFailure(ExchangeFailure.NONSENSE, "the stream goes back to an earlier tool call", 502)
