@@ -1,4 +1,4 @@
-"""Pre-filter of seeds: format by rules, completeness and logic by one structured answer of a model.
+"""Pre-filter of seeds: format by rules, completeness and logic by a structured answer of a model.
 
 Three heads as in the paper, all of which must hold. A verdict of the model counts only where both of its quotes stand
 in the seed. The released code has no pre-filter, so profile `simia` skips it unless it is switched on.

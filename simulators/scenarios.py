@@ -16,7 +16,7 @@ class ScenarioPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolFailure:
-    """A way in which one call fails."""
+    """A way in which a call fails."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""Calls of a run: verdicts on seeds, and one call for each conversation."""
+"""Calls of a run: verdicts on seeds, and a call for each conversation."""
 
 from __future__ import annotations
 

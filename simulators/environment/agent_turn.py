@@ -27,7 +27,7 @@ _FOREIGN_MARK = re.compile(r"^\s*(?:FUNCTION_CALL:|Action:\s*\w+\()|<function[_=
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTurn:
-    """One turn of the agent. `raw` is what it wrote, with calls in tags. `problem`: what is wrong with its calls."""
+    """A turn of the agent. `raw` is what it wrote, with calls in tags. `problem`: what is wrong with its calls."""
 
     raw: str
     text: str = ""

@@ -1,4 +1,4 @@
-"""An episode: one conversation of an agent with a simulated environment, and everything that it comes from.
+"""An episode: a conversation of an agent with a simulated environment, and everything that it comes from.
 
 Its JSON is the record of the episode, written to `episodes/ID.json` after each step, from which a server that was
 started again continues.
@@ -73,7 +73,7 @@ class CallNote:
 
 @dataclass(kw_only=True)
 class SimulatedEpisode:
-    """One episode, as it stands. `reward` is None while it runs, and where there is no judgement: that is never 0.
+    """An episode, as it stands. `reward` is None while it runs, and where there is no judgement: that is never 0.
 
     `sample_index`: place of its sample; `episode`: its number among those of its environment `env_id`, from 0.
     `num_steps`: turns of the agent; `actions`: its calls and messages; `simulated`: answers of the simulator.

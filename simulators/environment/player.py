@@ -340,7 +340,7 @@ def find_lost_fact(original: str, rewritten: str) -> str:
 
 
 def _split_results(text: str, number: int) -> list[str]:
-    """Return the results in an answer: the whole text for one call, blocks in `<tool_response>` for several."""
+    """Return the results in an answer: the whole text for a call, blocks in `<tool_response>` for several."""
     blocks = [str(block) for block in _RESULT.findall(text)]
     if number == 1:
         return [blocks[0] if len(blocks) == 1 else _PREFIX.sub("", text).strip()]

@@ -1,6 +1,6 @@
-"""Episodes of one server: reset, step and evaluation, whatever plays them.
+"""Episodes of a server: reset, step and evaluation, whatever plays them.
 
-Steps of one episode run one after the other, those of different episodes at the same time. An episode is written to the
+Steps of an episode run in sequence, those of different episodes at the same time. An episode is written to the
 disk before its step is answered, so a server that was killed continues with the same requests, and answers that were
 paid are in the ledger. A failing endpoint ends no episode: the step earns nothing, and can be requested again.
 """
@@ -35,7 +35,7 @@ class ConflictError(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class ResetRequest:
-    """Which episode begins. One of `task` and `seed` may choose its sample; else group and episode number do.
+    """Which episode begins. Either of `task` and `seed` may choose its sample; else group and episode number do.
 
     `task`: id or name of a sample. `seed`: a number. `group`: environments of a group get equal beginnings. `groups`:
     their number; None for that of the options. `episode`: number among those of the environment, from 0; None for the
@@ -52,7 +52,7 @@ class ResetRequest:
 
 @dataclass(kw_only=True)
 class EpisodeService:
-    """Episodes of one player in one folder."""
+    """Episodes of a player in a single folder."""
 
     player: EpisodePlayer
     folder: EpisodeFolder
@@ -127,7 +127,7 @@ class EpisodeService:
 
         Raises:
             InputError: there is no such episode.
-            ConflictError: another turn of this number was answered, or one before it was not.
+            ConflictError: another turn of this number was answered, or a turn before it was not.
         """
         with self._hold(episode_id) as episode:
             if number is not None and number != episode.num_steps:
@@ -319,7 +319,7 @@ class EpisodeService:
             self._keep(episode)
 
     def _keep(self, episode: SimulatedEpisode) -> None:
-        """Keep a running episode in memory, and drop one that ended."""
+        """Keep a running episode in memory, and drop an episode that ended."""
         with self._guard:
             self._open.pop(episode.id, None)
             if not episode.has_ended:

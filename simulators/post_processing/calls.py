@@ -1,4 +1,4 @@
-"""Steps 1 to 3: one call a turn, arguments as objects, calls as records.
+"""Steps 1 to 3: a single call a turn, arguments as objects, calls as records.
 
 In profile `simia` the text of a call turn stays what the released code makes of it: `<think>..</think>` and a line end
 before the call, which `think.release_thoughts` turns into visible text.
@@ -133,7 +133,7 @@ def _load(text: str) -> tuple[Any, bool]:
 
 
 def read_calls(draft: Draft, context: StepContext) -> Draft:
-    """Step 3: read the calls; one that cannot be read drops the conversation."""
+    """Step 3: read the calls; a call that cannot be read drops the conversation."""
     turns = []
     for number, turn in enumerate(draft.turns, 1):
         if turn.role is not TurnRole.FUNCTION_CALL:
@@ -153,7 +153,7 @@ def read_calls(draft: Draft, context: StepContext) -> Draft:
 
 
 def _read_released(body: str) -> tuple[FunctionCall, ...]:
-    """Return the one call of a text; its arguments were made an object or are refused by step 4."""
+    """Return the call of a text; its arguments were made an object or are refused by step 4."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:

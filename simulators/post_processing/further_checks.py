@@ -63,7 +63,7 @@ def check_turn_count(draft: Draft, context: StepContext) -> Draft:
 
 
 def check_language(draft: Draft, context: StepContext) -> Draft:
-    """Drop a conversation in another script than its seed's; languages of one script are not distinguished."""
+    """Drop a conversation in another script than its seed's; languages of a script are not distinguished."""
     del context
     wanted = find_script(draft.job.seed.conversation.body)
     found = find_script(draft.turns)

@@ -1,4 +1,4 @@
-"""All steps in order, and a count of what each does. The numbered ones are those of the paper's released code."""
+"""All steps in order, and a count of what each does. The numbered steps are those of the paper's released code."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def choose_steps(options: SimulationOptions) -> tuple[PostStep, ...]:
 
 
 class PostProcessing:
-    """The steps of one run, with their counts. Conversations must come in the order of their jobs."""
+    """The steps of a run, with their counts. Conversations must come in the order of their jobs."""
 
     def __init__(self, context: StepContext) -> None:
         self.context = context

@@ -1,4 +1,4 @@
-"""Readers of conversations. `READERS` lists the formats in the order in which they are tried; each takes one document.
+"""Readers of conversations. `READERS` lists the formats in the order in which they are tried; each takes a document.
 
 Formats: ShareGPT (roles human, gpt, function_call, observation), Hermes text (ShareGPT or messages with calls in
 `<tool_call>` and results in `<tool_response>`), messages in OpenAI's form, Harbor's Agent Trajectory Interchange Format
@@ -26,7 +26,7 @@ class SeedFormatError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedDocument:
-    """One conversation of a document. `is_solved`: what its source recorded, None where it did not."""
+    """A conversation of a document. `is_solved`: what its source recorded, None where it did not."""
 
     conversation: Dialogue
     name: str = ""
@@ -283,7 +283,7 @@ def _flatten(content: object) -> str:
 
 
 def _read_tools(value: object) -> tuple[Mapping[str, Any], ...]:
-    """Return tools as `{name, description, parameters}`; the value is a list, JSON of one, or absent.
+    """Return tools as `{name, description, parameters}`; the value is a list, JSON of it, or absent.
 
     Raises:
         SeedFormatError: it is something else.

@@ -21,7 +21,7 @@ COMPANIONS = frozenset(("dataset_info.json", "manifest.json"))
 """Files next to the rows of an export, which hold no conversation."""
 ADVICE = f"formats are {', '.join(one.name for one in READERS)}: see docs/guide/simulate/simulate.md"
 FEW_PROBLEMS = 5
-"""Problems of one file that are named one by one."""
+"""Problems of a file that are named individually."""
 
 
 @dataclass

@@ -31,7 +31,7 @@ class Seed:
 
     @cached_property
     def id(self) -> str:
-        """Hash of the conversation: equal ones have equal ids, wherever they were read from."""
+        """Hash of the conversation: equal conversations have equal ids, wherever they were read from."""
         content = {
             "turns": [turn.to_json() for turn in self.conversation.turns],
             "tools": [dict(tool) for tool in self.conversation.tools],

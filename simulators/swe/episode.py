@@ -1,4 +1,4 @@
-"""One episode of the `swe` pack: its tools, on a workspace.
+"""An episode of the `swe` pack: its tools, on a workspace.
 
 All but the output of simulated programs is answered by code: by the real programs of the session, on the true files.
 """
@@ -29,7 +29,7 @@ from simulators.swe.workspace import (
 PACK = "swe"
 ENVIRONMENT = "simulated"
 COMMAND_SECONDS = 600.0
-"""Time of one command, that of the model included."""
+"""Time of a command, that of the model included."""
 MAX_FILE_LINES = 2000
 TEST_COMMANDS: Mapping[str, str] = {
     "python": "python -m pytest -q",
@@ -77,7 +77,7 @@ class ToolError(Exception):
 
 
 class SweEpisode:
-    """An episode; a context manager, to be used by one thread. `reset` opens it, and opens it again.
+    """An episode; a context manager, to be used by a single thread. `reset` opens it, and opens it again.
 
     Args:
         task: what the simulator is given.

@@ -1,6 +1,6 @@
-"""Exchange with the simulated programs of one container: a folder with two pipes, which is mounted there read-only.
+"""Exchange with the simulated programs of a container: a folder with two pipes, which is mounted there read-only.
 
-What a container writes into a pipe is foreign: a request is one line, and a line that is no request is left out. The
+What a container writes into a pipe is foreign: a request is a line, and a line that is no request is left out. The
 folder's files are this process's own, so no link leads a read or write anywhere else.
 """
 
@@ -27,7 +27,7 @@ REQUESTS, ANSWERS, LOCK = "requests", "answers", "lock"
 MAX_REQUEST_BYTES = 2 * 1024 * 1024
 """A longer line is no request."""
 ANSWER_SECONDS = 60.0
-"""Time that a program has to read its answer; one that was killed never does."""
+"""Time that a program has to read its answer; a program that was killed never does."""
 POLL_SECONDS = 0.2
 JOIN_SECONDS = 2.0
 _ID = re.compile(rb"[0-9]+-[0-9]+")
@@ -58,7 +58,7 @@ class ProgramAnswer:
 
 
 class ProgramExchange:
-    """Answers the calls of one container on a thread of its own; a context manager.
+    """Answers the calls of a container on a thread of its own; a context manager.
 
     Args:
         folder: new folder of this machine, to be mounted at `TARGET`.
@@ -117,7 +117,7 @@ class ProgramExchange:
             return ProgramAnswer(stderr=f"{call.argv[0]}: not available\n", exit_code=1)
 
     def _send(self, data: bytes) -> None:
-        """Write an answer. What is left of one whose program was killed is skipped by the next program."""
+        """Write an answer. What is left of an answer whose program was killed is skipped by the next program."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while data and time.monotonic() < deadline and not self._stop.is_set():
             if select.select([], [self._answers], [], POLL_SECONDS)[1]:

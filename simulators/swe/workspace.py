@@ -156,7 +156,7 @@ class Workspace:
         return self.shell.read_file(self.resolve(path))
 
     def write_file(self, path: str, content: bytes) -> None:
-        """Write a file of the repository; the mode of one that exists is kept.
+        """Write a file of the repository; the mode of a file that exists is kept.
 
         Raises:
             OutsideError: the path leads out.
@@ -217,7 +217,7 @@ TreeOpener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 
 class SimulatedPrograms:
-    """Simulated programs of one container; a context manager, whose `mounts` and GIT_ENV the container is opened with.
+    """Simulated programs of a container; a context manager, whose `mounts` and GIT_ENV the container is opened with.
 
     Args:
         answer: answers their calls.
