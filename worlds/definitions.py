@@ -53,7 +53,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One item of a scenario's checklist.
+    """An item of a scenario's checklist.
 
     `function` is the name of the function that `source` defines: it takes `final_state`, `initial_state` or both and
     returns True where the item is fulfilled.

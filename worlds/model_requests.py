@@ -72,7 +72,10 @@ class Question(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Generic[T]):
-    """Value of the first usable answer; without one, why the last was not. `keys`: of the answers in the ledger."""
+    """Value of the first usable answer; without no answer, why the last was not.
+
+    `keys`: of the answers in the ledger.
+    """
 
     value: T | None
     reason: Reason | None = None
@@ -93,7 +96,7 @@ class RoleModels:
     """The models of a run, with the ledger of their answers. Threads may share it.
 
     `open_model` returns the model of a name at a temperature, None for the endpoint's own; `names` has the model of
-    each role. `draw` is part of each call's identity: another one gives other answers to the same questions.
+    each role. `draw` is part of each call's identity: another draw gives other answers to the same questions.
     """
 
     open_model: Callable[[str, float | None], LanguageModel]
@@ -104,7 +107,7 @@ class RoleModels:
     draw: int
 
     def open(self, role: ModelRole, identity: CallIdentity, temperature: float | None) -> RecordedModel:
-        """Return the recorded model of a role for the calls of one identity."""
+        """Return the recorded model of a role for the calls of an identity."""
         return RecordedModel(self.open_model(self.names[role], temperature), self.ledger, identity, self.pacer)
 
     def make_identity(
@@ -228,7 +231,7 @@ def write_json(value: object) -> str:
 
 
 def _check_reply(reply: ModelReply) -> str:
-    """Return the text of a reply that is whole; raise RefusedAnswerError for another one."""
+    """Return the text of a reply that is whole; raise RefusedAnswerError for another."""
     if reply.finish_reason == FINISH_LENGTH:
         raise RefusedAnswerError(Reason.TRUNCATED_ANSWER, "it was cut off at the limit of an answer: write less")
     if not reply.text.strip():

@@ -31,7 +31,7 @@ class RewardMode(StrEnum):
 def find_kept_checks(at_start: Sequence[CheckResult]) -> frozenset[int]:
     """Return the numbers of the checks that hold in the initial state: conditions that may not break, and earn nothing.
 
-    `at_start`: results of the checks with the initial state as the final one.
+    `at_start`: results of the checks with the initial state as the final.
     """
     return frozenset(number for number, result in enumerate(at_start) if result.is_passed)
 

@@ -1,9 +1,9 @@
 """A model at work on a scenario: it is sent the conversation, and what it answers becomes actions.
 
-This loop is the only one. The search for solutions and the sampling of rollouts differ in the model they hand in: one
-with a ledger of answers, one behind the recording gateway. Section 3.3 of EnvScaler (arXiv 2601.05808); tools are the
-API's own, and a turn may have several calls, each of which is an action. In a conversation a text without a call is for
-the user, so the tool for that is not offered.
+This loop is the only. The search for solutions and the sampling of rollouts differ in the model they hand in: a model
+with a ledger of answers, a model behind the recording gateway. Section 3.3 of EnvScaler (arXiv 2601.05808); tools are
+the API's own, and a turn may have several calls, each of which is an action. In a conversation a text without a call is
+for the user, so the tool for that is not offered.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROMPT_VERSIONS: Mapping[InteractionMode, str] = {
 }
 """Folder of the prompt of each mode."""
 MAX_REMINDERS = 3
-"""Reminders in a row that an answer is no action; one more such answer ends the work."""
+"""Reminders in a row that an answer is no action; a further more such answer ends the work."""
 
 
 class EpisodeEnd(StrEnum):
@@ -67,7 +67,7 @@ class MadeCall:
 
 
 class ScenarioAgent:
-    """One model's work on one scenario. For one thread.
+    """A model's work on a single scenario. Not thread-safe.
 
     Args:
         run: an episode that has just begun.
@@ -79,7 +79,7 @@ class ScenarioAgent:
         """Calls in order, but for words to the user; those of unknown tools are among them."""
         self.end: EpisodeEnd | None = None
         self.detail = ""
-        """One line for people on the end."""
+        """A line for people on the end."""
         observation = run.observation
         self.tools = tuple(Tool(**tool) for tool in observation["tools"] if tool["name"] != CHAT_TOOL)
         opening = {"task": observation["task"]} if "task" in observation else {"greeting": observation["user"]}
@@ -93,7 +93,7 @@ class ScenarioAgent:
 
     @property
     def reward(self) -> float:
-        """Reward of the present state, or of the final one, 0..1.
+        """Reward of the present state, or of the final, 0..1.
 
         Raises:
             Transient: the container has ended.

@@ -1,4 +1,4 @@
-"""One episode of a scenario: actions in, observations out, the reward at the end.
+"""An episode of a scenario: actions in, observations out, the reward at the end.
 
 Two modes (EnvScaler, arXiv 2601.05808, section 3.3): without a user the agent is given the whole task and ends the
 episode itself; in a conversation a user gives the task away piece by piece and ends it.
@@ -51,7 +51,7 @@ class StepOutcome:
 
 
 class ScenarioRun(Closable):
-    """One episode. To be used by one thread at a time.
+    """An episode. To be used by a single thread at a time.
 
     Args:
         server: runs the world.
@@ -125,8 +125,8 @@ class ScenarioRun(Closable):
     def step(self, given: object) -> StepOutcome:
         """Take an action, in any form of `worlds.actions.read_action`.
 
-        An action that cannot be read is answered by an error, as a call with wrong arguments is. One that raises was
-        not taken.
+        An action that cannot be read is answered by an error, as a call with wrong arguments is. An action that raises
+        was not taken.
 
         Raises:
             InputError: the episode has ended.
@@ -148,7 +148,7 @@ class ScenarioRun(Closable):
         return StepOutcome(observation=observation, info={"digest": self.digest})
 
     def get_state(self) -> State:
-        """Return the present state, or the final one.
+        """Return the present state, or the final.
 
         Raises:
             Transient: as `step`.
@@ -156,7 +156,7 @@ class ScenarioRun(Closable):
         return self._final_state if self._episode is None else self._episode.get_state()
 
     def evaluate(self) -> EpisodeScore:
-        """Return the score of the present state, or the final one; an episode goes on.
+        """Return the score of the present state, or the final; an episode goes on.
 
         Raises:
             Transient: as `step`.

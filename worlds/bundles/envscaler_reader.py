@@ -1,4 +1,4 @@
-"""Reading EnvScaler's files, of theirs and of ours. One bad entry is reported, and the others are read.
+"""Reading EnvScaler's files, of theirs and of ours. A bad entry is reported, and the others are read.
 
 Fields are JSON values, or texts of JSON as the published data sets have them. The environments are a list, or an object
 by `env_id`.
@@ -86,7 +86,7 @@ def read_scenarios(content: bytes, name: str) -> list[ReadScenario]:
 
 
 def add_states(world: WorldDefinition, scenarios: Sequence[ScenarioDefinition]) -> WorldDefinition:
-    """Return a world with initial states; one that has none gets those of its scenarios, each once."""
+    """Return a world with initial states; a world that has none gets those of its scenarios, each once."""
     if world.states:
         return world
     states: dict[str, State] = {}

@@ -36,7 +36,7 @@ class BundleCounts:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def leave_out(self, reason: str) -> None:
-        """Count a scenario, which was counted as one that is held, as left out."""
+        """Count a scenario, which was counted as a scenario that is held, as left out."""
         self.scenarios -= 1
         self.left_out[reason] += 1
 

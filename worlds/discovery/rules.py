@@ -13,7 +13,7 @@ _MEDIA = re.compile(r"\b(image|photo|picture|video|audio|sound|speech|clip)s?\b"
 _CURRENCIES = re.compile(r"\b(USD|ETH|Bitcoin|Ethereum)\b")
 _ADDRESSES = ("@", ".com", "http")
 _TYPOGRAPHY = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})
-"""Signs that word processors put in place of ASCII ones."""
+"""Signs that word processors put in place of ASCII signs."""
 Rule = Callable[[str], str]
 
 
@@ -63,7 +63,7 @@ def find_broken_rule(text: str) -> tuple[Reason, str] | None:
 def apply_rules(tasks: Sequence[SeedTask]) -> list[tuple[SeedTask, Reason | None, str]]:
     """Return each task with the reason and detail of the rule that rejects it; None where all are kept.
 
-    A task whose words are those of an earlier one is a duplicate.
+    A task whose words are those of an earlier task is a duplicate.
     """
     seen: set[str] = set()
     outcomes: list[tuple[SeedTask, Reason | None, str]] = []

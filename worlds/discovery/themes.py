@@ -14,7 +14,7 @@ from worlds.reasons import Reason
 
 @dataclass(frozen=True, kw_only=True)
 class ThemeDraft:
-    """An environment inferred from a seed task. `usefulness` and `modelability` (as one class) are 1..10."""
+    """An environment inferred from a seed task. `usefulness` and `modelability` (as a class) are 1..10."""
 
     label: str
     description: str
@@ -53,8 +53,8 @@ def choose_themes(
     """Return the chosen themes and the others, each with the reason.
 
     Of those with the same label the best stays, by modelability and then usefulness. Both must reach their least
-    values. The rest is clustered by KMeans on the vectors of `ThemeDraft.text`; of each cluster the one nearest to the
-    centre stays. Where there are no more themes than clusters, all stay.
+    values. The rest is clustered by KMeans on the vectors of `ThemeDraft.text`; of each cluster the vector nearest to
+    the centre stays. Where there are no more themes than clusters, all stay.
 
     Args:
         themes: in the order of their seed tasks.
@@ -98,10 +98,10 @@ def choose_themes(
 
 
 def find_nearest(vectors: Sequence[Sequence[float]], n_clusters: int, seed: int) -> list[int]:
-    """Return for each vector the number of the one that is nearest to the centre of its cluster.
+    """Return for each vector the number of the vector that is nearest to the centre of its cluster.
 
     Args:
-        vectors: at least `n_clusters`, of one length.
+        vectors: at least `n_clusters`, of the same length.
         n_clusters: clusters of KMeans; equal vectors may leave fewer.
         seed: of KMeans.
     """

@@ -73,7 +73,7 @@ class StateValues:
 
 
 def _shift(value: Any, shift: int) -> Any:
-    """Return a value near another one, which is kept where `shift` is 0: a later day, a larger number, a new text."""
+    """Return a value near another, which is kept where `shift` is 0: a later day, a larger number, a new text."""
     if not shift:
         return value
     if not isinstance(value, str):

@@ -21,7 +21,7 @@ N_REPLAYS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class CallRecord:
-    """One call. `state_problem` is about the state after it, where that changed."""
+    """A call. `state_problem` is about the state after it, where that changed."""
 
     tool: str
     arguments: dict[str, Any]
@@ -37,7 +37,7 @@ class CallRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeRecord:
-    """One episode: its initial state, its calls, and the state before call number `middle`."""
+    """An episode: its initial state, its calls, and the state before call number `middle`."""
 
     state: State
     seed: int

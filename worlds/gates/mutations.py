@@ -1,6 +1,6 @@
 """Mutations of a final state: wrong ends that checks should notice.
 
-One field that the solution changed gets another value, or its first one back; an entry that it made is left out, or
+A field that the solution changed gets another value, or its first value back; an entry that it made is left out, or
 made once more under another id. A mutation is *named* where the task names what it changes: then checks can be
 expected to notice it. The task names a field of an entry if it contains the field's value, or the words of the
 field's name and something of the entry (its id or another of its texts).

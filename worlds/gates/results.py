@@ -9,7 +9,7 @@ from worlds.reasons import Reason
 
 @dataclass(frozen=True, kw_only=True)
 class GateResult:
-    """Result of one gate. `value` is what it measured; `limit` is the least or the most that it accepts, if any."""
+    """Result of a gate. `value` is what it measured; `limit` is the least or the most that it accepts, if any."""
 
     gate: str
     value: float
@@ -23,7 +23,7 @@ class GateResult:
 
 @dataclass(frozen=True, kw_only=True)
 class GateReport:
-    """Results of the gates in their order; the last one is the first that failed, where one did."""
+    """Results of the gates in their order; the last is the first that failed, where one did."""
 
     name: str
     results: tuple[GateResult, ...]

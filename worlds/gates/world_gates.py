@@ -61,7 +61,7 @@ def check_text(trial: WorldTrial) -> GateResult:
 
 
 def check_states(trial: WorldTrial) -> GateResult:
-    """Fail where there is no initial state, or one breaks the annotations or the foreign keys of the program."""
+    """Fail where there is no initial state, or a state breaks the annotations or the foreign keys of the program."""
     states = trial.definition.states
     if not states:
         return GateResult(gate="states", value=0, limit=1, reason=Reason.NO_STATE)

@@ -1,4 +1,4 @@
-"""Everything that is read from a world's program, in one object."""
+"""Everything that is read from a world's program, in a single object."""
 
 from __future__ import annotations
 

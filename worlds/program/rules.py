@@ -86,7 +86,7 @@ def check_imports(module: ast.Module) -> Iterator[Violation]:
 
 
 def check_modules(module: ast.Module) -> Iterator[Violation]:
-    """Yield uses of an imported module other than one of its public names."""
+    """Yield uses of an imported module other than any of its public names."""
     imported = {
         alias.asname or alias.name.partition(".")[0]: alias.name if alias.asname else alias.name.partition(".")[0]
         for node in ast.walk(module)
@@ -171,5 +171,5 @@ def _check_member(module_name: str, name: str, line: int) -> Iterator[Violation]
 
 
 def _is_own(node: ast.Attribute) -> bool:
-    """Return whether an attribute is one of the world's object, such as `self.today`."""
+    """Return whether an attribute is among the world's object, such as `self.today`."""
     return isinstance(node.value, ast.Name) and node.value.id == "self"

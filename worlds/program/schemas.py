@@ -111,7 +111,7 @@ class SchemaBuilder:
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
     def _unite(self, schemas: list[Schema], node: ast.expr) -> Schema:
-        """Return the schema of a union: of one type and null, or of simple types."""
+        """Return the schema of a union: of a type and null, or of simple types."""
         others = [schema for schema in schemas if schema.get("type") != "null"]
         if len(others) == 1:
             return make_nullable(others[0]) if len(others) < len(schemas) else others[0]
@@ -165,7 +165,7 @@ def derive_tool(name: str, method: ast.FunctionDef, builder: SchemaBuilder) -> W
 
 
 def derive_state_schema(tree: ProgramTree) -> Schema:
-    """Return the schema of a state from the annotations of the attributes; those without one may be anything.
+    """Return the schema of a state from the annotations of the attributes; those without an annotation may be anything.
 
     Raises:
         SchemaError: an annotation is no type of JSON.

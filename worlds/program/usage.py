@@ -32,7 +32,7 @@ _ELEMENTS = frozenset(("get", "items", "pop", "setdefault", "values"))
 
 @dataclass(frozen=True, kw_only=True)
 class MethodUsage:
-    """What one method does itself; what it calls may do more. Names are sorted."""
+    """What a method does itself; what it calls may do more. Names are sorted."""
 
     calls: tuple[str, ...]
     reads: tuple[str, ...]
@@ -96,7 +96,7 @@ def derive_usage(tree: ProgramTree) -> UsageGraph:
 
 
 class _MethodReader:
-    """Reads one method.
+    """Reads a method.
 
     Args:
         node: the method.

@@ -97,7 +97,7 @@ class ServedWorld(Closable):
         Args:
             state: initial state.
             seed: determines clock, random numbers and uuids.
-            step: number of calls that led to the state; an episode continues where another one was.
+            step: number of calls that led to the state; an episode continues where another episode was.
 
         Raises:
             InputError: the server has too many episodes, or the state is no JSON.
@@ -113,7 +113,7 @@ class ServedWorld(Closable):
 
 
 class Episode(Closable):
-    """One episode in a process of its own. To be used by one thread at a time.
+    """An episode in a process of its own. To be used by a single thread at a time.
 
     `fault` is set once the program has a fault: further calls give it again. `digest` is that of the present state.
     """
@@ -160,7 +160,7 @@ class Episode(Closable):
 
 
 class WorldServer:
-    """Server of worlds in one container. Threads may share it."""
+    """Server of worlds in a single container. Threads may share it."""
 
     def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
