@@ -50,12 +50,12 @@ def export_splits(
 ) -> Iterator[exporters.ExportResult]:
     """Write a bundle per split and record it; yield each when it is complete.
 
-    Tasks are read in batches and written one after the other, once per split: memory does not grow with their number.
+    Tasks are read in batches and written in sequence, once per split: memory does not grow with their number.
 
     Args:
         format_name: a key of `exporters.FORMATS`.
         out: folder of the bundle, or of the splits' folders.
-        splits: `NAME=SHARE` each; None for one bundle.
+        splits: `NAME=SHARE` each; None for a bundle.
         filters: which tasks.
         settings: database and store.
         with_images: whether the bundles hold the images.
@@ -65,7 +65,7 @@ def export_splits(
 
     Raises:
         UsageError: the format is unknown, the registry is not `HOST/PREFIX`, or the shares do not sum to 1.
-        InputError: no task matches, two tasks have one name, or the folder holds something else.
+        InputError: no task matches, two tasks have the same name, or the folder holds something else.
         Transient: the disk is full or not writable.
     """
     services = make_services(settings, engine=with_images)
@@ -151,7 +151,7 @@ NOT_JUDGED = "unfair_tests IS NULL"
 
 
 class ItemReader:
-    """Reader of the tasks of one bundle, with the records that they descend from, in batches of BATCH."""
+    """Reader of the tasks of a bundle, with the records that they descend from, in batches of BATCH."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class ItemReader:
 
 
 def _push_images(filters: TaskFilters, registry: str, store: Store, settings: Settings) -> None:
-    """Push the images of tasks that have one, and record the copies.
+    """Push the images of tasks that have an image, and record the copies.
 
     Raises:
         MergemillError: an image could not be pushed.
@@ -237,7 +237,7 @@ def _parse_shares(splits: Sequence[str]) -> dict[str, float]:
 
 
 def _check_unique_names(store: Store, filters: TaskFilters) -> None:
-    """Raise InputError when two tasks have one name: no format could distinguish them."""
+    """Raise InputError when two tasks have the same name: no format could distinguish them."""
     if found := queries.find_shared_name(store, filters):
         name, sources = found
         raise InputError(

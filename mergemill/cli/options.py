@@ -32,7 +32,7 @@ from taskdb.schema.task_columns import WORD_FILTERS, TaskStatus
 CommandFunction = Callable[..., None]
 
 _SECRET = re.compile(r"token|secret|password|key", re.IGNORECASE)
-"""Names of settings, misspelt ones too, whose values no error message may contain."""
+"""Names of settings, misspelt settings too, whose values no error message may contain."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output and nothing else.")]
 NewFolderOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Write to this new or empty folder.")]

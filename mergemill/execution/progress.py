@@ -1,4 +1,4 @@
-"""Progress of a run: a live table on a terminal, one JSON line per event elsewhere."""
+"""Progress of a run: a live table on a terminal, a JSON line per event elsewhere."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Progress(AbstractContextManager["Progress"], Protocol):
 
 @dataclass(frozen=True)
 class RunningStep:
-    """One stage of one change that a worker is running.
+    """A stage of a change that a worker is running.
 
-    `started`: reading of the clock, in seconds; `place`: name of the machine, empty for this one.
+    `started`: reading of the clock, in seconds; `place`: name of the machine, empty for this machine.
     """
 
     stage: Stage
@@ -85,7 +85,7 @@ class WorkState:
             key: id of the change, or of a source that is mined.
             stage: the stage.
             name: of the change, task or source.
-            place: name of the machine, empty for this one.
+            place: name of the machine, empty for this machine.
         """
         with self._lock:
             self._running[key] = RunningStep(stage, name, self.clock(), place)
@@ -117,14 +117,14 @@ class WorkState:
         return self.n_read if self.all_read else max(self.n_expected, self.n_read)
 
     def estimate_seconds_left(self) -> float | None:
-        """Return the seconds until all known changes are finished, or None before the first one is.
+        """Return the seconds until all known changes are finished, or None before the first is.
 
         The changes that are left take as long as those of this run did, with the same number of workers.
         """
         return estimate_seconds_left(self.elapsed, self.n_finished, self.n_total)
 
     def format_state(self) -> str:
-        """Return one line: elapsed time, changes done of all, and the time that is left."""
+        """Return a line: elapsed time, changes done of all, and the time that is left."""
         total = f"{self.n_earlier + self.n_total}{'' if self.all_read else '+'}"
         done = f"{self.n_earlier + self.n_finished} of {total} changes"
         earlier = f" ({self.n_earlier} by earlier runs)" if self.n_earlier else ""
@@ -208,17 +208,17 @@ class MessageProgress:
 
 @dataclass
 class JsonLinesProgress(MessageProgress):
-    """Progress as one JSON line per event, on standard output with `--json`, else on standard error."""
+    """Progress as a JSON line per event, on standard output with `--json`, else on standard error."""
 
     out: IO[str] = field(default_factory=lambda: sys.stderr)
 
     def report_result(self, result: StageResult) -> None:
-        """Write one line."""
+        """Write a line."""
         super().report_result(result)
         self._write(format_event(result))
 
     def report_failure(self, stage: Stage, name: str, error: Exception) -> None:
-        """Write one line, whose `problem` is the kind of failure."""
+        """Write a line, whose `problem` is the kind of failure."""
         problem = name_failure(error)
         self._write({"event": "problem", "stage": stage.value, "name": name, "problem": problem, "detail": str(error)})
 
@@ -250,7 +250,7 @@ class LiveTableProgress(MessageProgress):
         super().__exit__(kind, error, trace)
 
     def report_result(self, result: StageResult) -> None:
-        """Count the result and show it among the last ones."""
+        """Count the result and show it among the last results."""
         super().report_result(result)
         if result.stage is not Stage.MINE:
             verdict = result.reason or "ok"
@@ -316,7 +316,7 @@ class CountProgress:
         self.n_finished += number
 
     def format_state(self) -> str:
-        """Return one line: elapsed time, finished of all, and the time that is left."""
+        """Return a line: elapsed time, finished of all, and the time that is left."""
         elapsed = self.clock() - self.started
         left = estimate_seconds_left(elapsed, self.n_finished, self.total)
         remaining = f"about {format_seconds(left)} left" if left else "finishing" if self.n_finished else ""
@@ -324,7 +324,7 @@ class CountProgress:
         return "   ".join(part for part in (format_seconds(elapsed), done, remaining) if part)
 
     def estimate_seconds_left(self) -> float | None:
-        """Return the seconds until all are finished, or None before the first one is."""
+        """Return the seconds until all are finished, or None before the first is."""
         return estimate_seconds_left(self.clock() - self.started, self.n_finished, self.total)
 
 
@@ -355,7 +355,7 @@ class MessageCountProgress(CountProgress):
         self._err, self._shown = err, self.started
 
     def advance(self, number: int = 1) -> None:
-        """Count some more as finished, and write a message when it is time for one."""
+        """Count some more as finished, and write a message when it is time for a message."""
         super().advance(number)
         if self.clock() - self._shown >= self.INTERVAL:
             self._shown = self.clock()

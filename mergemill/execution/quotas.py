@@ -53,7 +53,7 @@ class RepositoryQuotas:
         return True
 
     def format_left_out(self) -> str:
-        """Return which changes this run left out, in one line; empty for none."""
+        """Return which changes this run left out, in a single line; empty for none."""
         if not self.left_out:
             return ""
         by_repo = Counter(self.left_out.values())
@@ -71,7 +71,7 @@ def has_begun(lineage: Lineage) -> bool:
 
 
 def load_quotas(store: Store, settings: Settings) -> RepositoryQuotas:
-    """Return the quotas of the settings with the numbers of the database, which are read only where there is one."""
+    """Return the quotas of the settings with the numbers of the database, which are read only where any."""
     quotas = RepositoryQuotas(max_changes=settings.quota_changes, max_tasks=settings.quota_tasks)
     if settings.quota_changes is not None or settings.quota_tasks is not None:
         numbers = count_by_repository(store)

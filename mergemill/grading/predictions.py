@@ -40,7 +40,7 @@ RowKey = tuple[str, str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """One row: whose submission it is, and to what. `instance` is the task's name as the row has it."""
+    """A row: whose submission it is, and to what. `instance` is the task's name as the row has it."""
 
     line: int
     instance: str
@@ -63,7 +63,7 @@ class MalformedRow:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionScore:
-    """Score of one row, as it was written. `error`: exception of a grading that failed through a bug."""
+    """Score of a row, as it was written. `error`: exception of a grading that failed through a bug."""
 
     prediction: Prediction
     score: Score
@@ -166,7 +166,7 @@ class ScoreFile:
             self._file.close()
 
     def add(self, fields: Mapping[str, Any]) -> None:
-        """Write one line.
+        """Write a line.
 
         Raises:
             Transient: the disk is full.
@@ -188,7 +188,7 @@ class ScoreFile:
             beside.replace(self.path)
 
     def _keep(self, line: bytes) -> bool:
-        """Count a line as scored; return False for one that is incomplete or has no value."""
+        """Count a line as scored; return False for a line that is incomplete or has no value."""
         if not line.endswith(b"\n"):
             return False
         try:

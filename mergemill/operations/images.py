@@ -116,7 +116,7 @@ def pull(filters: TaskFilters, settings: Settings) -> Iterator[tuple[TransferRes
 
 
 def audit(words: Sequence[str], settings: Settings) -> Iterator[tuple[Task, tuple[ImageLeak, ...]]]:
-    """Yield each task with what its image gives away: the named tasks, or all certified ones.
+    """Yield each task with what its image gives away: the named tasks, or all certified tasks.
 
     Raises:
         InputError: a word names no task, or an image is missing.

@@ -1,4 +1,4 @@
-"""Status of the work on one database: its runs, the queue of each stage, failures, and disk and engine."""
+"""Status of the work on a single database: its runs, the queue of each stage, failures, and disk and engine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The pipeline as a table of steps, and the run that takes changes through them.
 
 A row of `list_steps()` names a stage, the record it makes and the function that makes it. The miner fills the queue in
-the driver; a change then goes through all its stages in one worker, and the driver, the only writer, stores each result
-as it arrives. No stage waits for another stage to finish all changes. What is
+the driver; a change then goes through all its stages in a single worker, and the driver, the only writer, stores each
+result as it arrives. No stage waits for another stage to finish all changes. What is
 resumed: docs/guide/operate/pipeline.md.
 """
 
@@ -35,7 +35,7 @@ from taskdb.store import Store
 log = logging.getLogger(__name__)
 
 BATCH_SIZE = 200
-"""Maximum number of mined changes stored in one transaction."""
+"""Maximum number of mined changes stored in a single transaction."""
 BATCH_SECONDS = 0.5
 """Maximum time that a mined change waits to be stored."""
 MAX_CONSECUTIVE_FAILURES = 4
@@ -50,7 +50,7 @@ RETRY_POLICY = Retrying(
 
 
 class MiningOutcome(Protocol):
-    """Result of the miner for one change."""
+    """Result of the miner for a change."""
 
     @property
     def pull_request(self) -> PullRequest:
@@ -70,14 +70,14 @@ class MiningOutcome(Protocol):
 
 
 Miner = Callable[[str, Services], Iterator[MiningOutcome | InputError | str]]
-"""Function that yields the outcomes of one source; a `str` is a message for people."""
+"""Function that yields the outcomes of a source; a `str` is a message for people."""
 
 
 @dataclass(frozen=True)
 class PipelineStep:
     """A row of the table: `function(lineage, services)` returns the lineage's next record or a rejection.
 
-    One change gives many tasks. `derive` is called once per kind, with `lineage.kinds`, and returns any number of
+    A change gives many tasks. `derive` is called once per kind, with `lineage.kinds`, and returns any number of
     tasks; `certify` is called once per task, with `lineage.task`.
     """
 
@@ -120,7 +120,7 @@ class ChangeName:
 
 @dataclass(frozen=True)
 class StageOutcome:
-    """Outcome of one stage for one change: a record, a rejection, or the exception that was raised."""
+    """Outcome of a stage for a change: a record, a rejection, or the exception that was raised."""
 
     stage: Stage
     change: ChangeName
@@ -160,7 +160,7 @@ ChangeEvent = StepStarted | StageOutcome | ImagePushed | ChangeDrained
 
 @dataclass
 class ChangeProcessor:
-    """One change on its way through the steps that are pending for it; runs in a worker."""
+    """A change on its way through the steps that are pending for it; runs in a worker."""
 
     steps: Sequence[PipelineStep]
     services: Services
@@ -248,7 +248,7 @@ class ChangeProcessor:
 
 
 def _ends_change(outcome: StageOutcome) -> bool:
-    """Whether a change ends with an outcome: an error, but for a bug in one kind of tasks."""
+    """Whether a change ends with an outcome: an error, but for a bug in a kind of tasks."""
     is_bug = isinstance(outcome.result, Exception) and outcome.kind is None
     return is_bug or isinstance(outcome.result, MergemillError)
 
@@ -265,7 +265,7 @@ def process_change(
     is_draining: Callable[[], bool],
     lineage: Lineage,
 ) -> Iterator[ChangeEvent]:
-    """Take one change through the steps that are pending for it."""
+    """Take a change through the steps that are pending for it."""
     return ChangeProcessor(steps, services, retry_policy, lineage, is_draining).process()
 
 
@@ -322,7 +322,7 @@ class ChangeKeeper(RecordKeeper[Lineage, ChangeEvent]):
 
 @dataclass
 class PipelineRun:
-    """One run over one store. Afterwards `n_new` is the number of stored results and `exit_code` the exit code."""
+    """A run over a store. Afterwards `n_new` is the number of stored results and `exit_code` the exit code."""
 
     store: Store
     services: Services
@@ -341,7 +341,7 @@ class PipelineRun:
     n_certified: int = 0
     """Certified tasks of the sources."""
     quotas: RepositoryQuotas = field(default_factory=RepositoryQuotas)
-    """Quotas of repositories; changes beyond them are left for a run with larger ones."""
+    """Quotas of repositories; changes beyond them are left for a run with larger limits."""
     n_new: int = 0
     failures: dict[int, int] = field(default_factory=dict)
     """Exit code -> number of records, lines or sources that failed with it."""
@@ -369,7 +369,7 @@ class PipelineRun:
 
         Args:
             steps: the steps.
-            lineages: the changes, read when a worker needs one.
+            lineages: the changes, read when a worker needs a change.
             reload: returns a change with what was stored since it was read, None where nothing is left to do.
 
         Raises:
@@ -409,7 +409,7 @@ class PipelineRun:
         return self.max_tasks is not None and self.n_certified >= self.max_tasks
 
     def _store_events(self, events: Iterable[ChangeEvent]) -> None:
-        """Store the results of some events, in one transaction where none of the events is a failure."""
+        """Store the results of some events, in a single transaction where none of the events is a failure."""
         stored = [event for event in events if not isinstance(event, StepStarted | ChangeDrained)]
         for is_result, group in groupby(stored, key=_is_result):
             if is_result:
@@ -483,7 +483,7 @@ class PipelineRun:
                 yield from (lineage for lineage in earlier if lineage.candidate.id not in yielded)
 
     def _read_miner(self, miner: Miner, source: str) -> Iterator[MiningOutcome]:
-        """Yield the outcomes of one source; a failure of the miner is reported and ends the source."""
+        """Yield the outcomes of a source; a failure of the miner is reported and ends the source."""
         try:
             self.progress.work.start_step(source, Stage.MINE, source)
             for outcome in miner(source, self.services):

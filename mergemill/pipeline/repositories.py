@@ -23,7 +23,7 @@ def rank_words(
         words: `OWNER/NAME`, `git:PATH` or `@FILE` each.
         dumps: files of GH Archive.
         settings: clones, languages, licences and access to GitHub.
-        top: number of repositories of the dumps, the most active ones.
+        top: number of repositories of the dumps, the most active repositories.
         use_api: whether GitHub is queried.
 
     Returns:

@@ -1,4 +1,4 @@
-"""One invocation of `run` or of a single stage: which steps run over which changes, and the state afterwards."""
+"""An invocation of `run` or of a single stage: which steps run over which changes, and the state afterwards."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ENGINE_STAGES = (Stage.BUILD, Stage.VERIFY)
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """Result of one invocation. `summary`, `funnel` and `examples` describe the run's sources in the database."""
+    """Result of an invocation. `summary`, `funnel` and `examples` describe the run's sources in the database."""
 
     exit_code: int
     n_new: int
@@ -59,7 +59,7 @@ def run_stages(
     *,
     max_tasks: int | None = None,
 ) -> RunReport:
-    """Run one stage, or all stages of the scope for None, over everything that is pending.
+    """Run a stage, or all stages of the scope for None, over everything that is pending.
 
     Args:
         stage: the stage, or None for `run`.
@@ -70,9 +70,9 @@ def run_stages(
         max_tasks: begin no further change once the sources have this many certified tasks.
 
     Raises:
-        MachineError: no engine answers, and a stage needs one.
+        MachineError: no engine answers, and a stage needs an engine.
         UsageError: there is no such cluster or registry.
-        InputError: there is no database, and the stage reads one; or database or store can only be read.
+        InputError: there is no database, and the stage reads a database; or database or store can only be read.
         Transient: the database cannot be written.
     """
     check_cluster_settings(settings)
@@ -184,7 +184,10 @@ def _clear_build_failures(settings: Settings) -> None:
 
 
 def _needs_engine(scope: Scope) -> bool:
-    """Whether a Docker engine must answer at the start. The deriver opens one later when a kind runs something."""
+    """Whether a Docker engine must answer at the start.
+
+    The deriver opens an engine later when a kind runs something.
+    """
     certified = get_prerequisites(scope.certified if Stage.CERTIFY in scope.stages else ())
     certifies_in_engine = any(prerequisites.needs_environment for prerequisites in certified.values())
     return certifies_in_engine or any(stage in ENGINE_STAGES for stage in scope.stages)

@@ -202,7 +202,7 @@ def serve_environment(
         settings: model and options.
         announce: receives lines for people, the last of which has the address.
         host: address to listen at.
-        port: its port, 0 for any free one.
+        port: its port, 0 for any free port.
         token: that requests must carry; None where none is needed.
 
     Raises:
@@ -286,7 +286,7 @@ def make_application(service: EpisodeService, threads: ThreadPoolExecutor, rules
 
 
 async def _guard_request(rules: AccessRules, request: Request, call_next: Callable[[Request], Any]) -> Any:
-    """Answer requests without the token, where there is one, and unexpected exceptions; `/health` needs no token."""
+    """Answer requests without the token, if any, and unexpected exceptions; `/health` needs no token."""
     given = request.headers.get("authorization", "")
     if rules.token is not None and request.url.path != "/health" and not rules.accepts_token(given):
         return JSONResponse({"error": "the token is missing or wrong", "advice": "Authorization: Bearer TOKEN"}, 401)
@@ -297,7 +297,7 @@ async def _guard_request(rules: AccessRules, request: Request, call_next: Callab
 
 
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:
-    """Return an error as JSON: one line and what to do. 503 is for what may succeed when it is sent again."""
+    """Return an error as JSON: a line and what to do. 503 is for what may succeed when it is sent again."""
     advice = ""
     if isinstance(error, HTTPException):
         status, message = error.status_code, str(error.detail)

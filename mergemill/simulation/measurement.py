@@ -1,8 +1,8 @@
 """How true a simulator is: submissions to certified tasks are graded really, and their scores predicted by a model.
 
-Each submission becomes a record (`taskdb.records.simulator_measurements`); one that has it is not measured again, so an
-interrupted run goes on with the same command. Answers of the model are cached in the store, as those of all simulated
-gradings are.
+Each submission becomes a record (`taskdb.records.simulator_measurements`); a submission that has it is not measured
+again, so an interrupted run goes on with the same command. Answers of the model are cached in the store, as those of
+all simulated gradings are.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MeasureRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredSubmission:
-    """A submission, and the real score where it has one."""
+    """A submission, and the real score where any."""
 
     kind: SubmissionKind
     submission: Submission
@@ -79,7 +79,7 @@ def measure_simulator(request: MeasureRequest, settings: Settings, reporter: Rep
 
 
 class SimulatorMeasuring:
-    """One run of `measure_simulator`."""
+    """A run of `measure_simulator`."""
 
     def __init__(self, store: Store, settings: Settings, request: MeasureRequest, reporter: Reporter) -> None:
         self._store, self._settings, self._request, self._reporter = store, settings, request, reporter
@@ -230,14 +230,14 @@ def collect_none(task: Task, services: Services, store: Store, limit: int) -> It
 
 
 def collect_hunks(task: Task, services: Services, store: Store, limit: int) -> Iterator[MeasuredSubmission]:
-    """Yield the gold patch without one of its hunks, the longest first; nothing where it has only one."""
+    """Yield the gold patch without any of its hunks, the longest first; nothing where it has only one."""
     del store
     drafts = sorted(draft_omissions(_read_files(task, services)), key=lambda one: one.line - one.last_line)
     yield from _edit_gold(task, services, SubmissionKind.HUNK, drafts[:limit])
 
 
 def collect_bugs(task: Task, services: Services, store: Store, limit: int) -> Iterator[MeasuredSubmission]:
-    """Yield the gold patch with a bug on one of its lines."""
+    """Yield the gold patch with a bug on any of its lines."""
     del store
     drafts = draft_line_mutants(_read_files(task, services), limit)
     yield from _edit_gold(task, services, SubmissionKind.BUG, drafts)
@@ -275,7 +275,7 @@ def _read_files(task: Task, services: Services) -> list[FixedFile]:
 def _edit_gold(
     task: Task, services: Services, kind: SubmissionKind, drafts: Sequence[EditDraft]
 ) -> Iterator[MeasuredSubmission]:
-    """Yield the gold patch with each edit, as one patch to the base tree."""
+    """Yield the gold patch with each edit, as a patch to the base tree."""
     gold = services.artifacts.get(task.gold_patch)
     repository = services.clones.open_tree(task.source, task.repo, task.base_commit)
     for draft in drafts:

@@ -18,12 +18,12 @@ from taskdb.records.simulations import PREFILTER, SimulatedConversation, Simulat
 from taskdb.store import Store
 
 BATCH = 200
-"""Records of one transaction."""
+"""Records of a transaction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationRecorder:
-    """Adds the conversations and rejections of one run to the task database.
+    """Adds the conversations and rejections of a run to the task database.
 
     `domain`, `profile` and `simulator` are those of the run; `pack` is JSON of the domain pack, as rows need it.
     """

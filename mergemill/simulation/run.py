@@ -155,7 +155,7 @@ def _has_files(folder: Path) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationRun:
-    """One run, with its ledger open."""
+    """A run, with its ledger open."""
 
     request: SimulationRequest
     settings: Settings
@@ -210,7 +210,7 @@ class SimulationRun:
         """Return the verdicts on all seeds.
 
         Raises:
-            MergemillError: one has none because calls failed: the jobs depend on all of them.
+            MergemillError: a seed has none because calls failed: the jobs depend on all of them.
         """
         if self._options.prefilter == "off":
             return [SeedVerdict(seed=seed) for seed in seeds]
@@ -384,7 +384,7 @@ def read_trajectories(out: Path) -> Iterator[SimulatedTrajectory]:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file, one a line."""
+    """Yield the JSON objects of a file, a line each."""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)

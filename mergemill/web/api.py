@@ -104,7 +104,7 @@ def make_router(context: WebContext) -> APIRouter:
 
     @router.get("/why/{name:path}", summary="Show a change")
     def explain_change(name: str) -> DataResponse:
-        """Return every stage, attempt and rejection of one change, as `mergemill why --json` prints them."""
+        """Return every stage, attempt and rejection of a change, as `mergemill why --json` prints them."""
         _, report = queries.look_up_change(context.store, name)
         return DataResponse(report)
 

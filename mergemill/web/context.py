@@ -19,7 +19,7 @@ from taskdb.store import Store
 
 @dataclass(frozen=True)
 class WebContext:
-    """State of one server."""
+    """State of a server."""
 
     settings: Settings
     store: Store
@@ -30,7 +30,7 @@ class WebContext:
 
     @property
     def rollouts(self) -> Path:
-        """Folder of trajectories, one file each."""
+        """Folder of trajectories, a file each."""
         return self.settings.store_dir / "rollouts"
 
     @property

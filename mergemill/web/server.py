@@ -38,9 +38,9 @@ def serve(
     Args:
         settings: database and store; limits of gradings.
         host: address to listen at.
-        port: its port, 0 for any free one.
+        port: its port, 0 for any free port.
         token: permits grading; None permits reading alone.
-        announce: receives one line for people, then the address.
+        announce: receives a line for people, then the address.
         queue_limit: submissions that may wait to be graded.
 
     Raises:

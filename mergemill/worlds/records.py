@@ -52,7 +52,7 @@ def make_world_record(
         artifacts: where its texts go.
         origin: how it came about.
         license_id: SPDX expression.
-        parent: id of its theme, if it has one.
+        parent: id of its theme, if any.
         model: that wrote it.
         prompt: name and version of the prompt.
         source: of its theme, or where it was read from.

@@ -1,4 +1,4 @@
-"""Pending rollouts on the workers of a cluster; one writer stores the results as they come."""
+"""Pending rollouts on the workers of a cluster; a single writer stores the results as they come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress of sampling: a live table on a terminal, one JSON line per event elsewhere."""
+"""Progress of sampling: a live table on a terminal, a JSON line per event elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOWN = 12
 
 @dataclass
 class SamplingTotals:
-    """Sums of the finished rollouts of one invocation."""
+    """Sums of the finished rollouts of an invocation."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -56,7 +56,7 @@ class SamplingTotals:
 
 @dataclass
 class SamplingProgress:
-    """Receiver of the events of sampling; this one shows messages alone. Thread-safe."""
+    """Receiver of the events of sampling; this class shows messages alone. Thread-safe."""
 
     totals: SamplingTotals = field(default_factory=SamplingTotals)
     n_planned: int = 0

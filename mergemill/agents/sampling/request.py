@@ -103,7 +103,7 @@ def select_tasks(store: Store, request: SampleRequest) -> list[Task]:
     """Return the tasks that the filters select, by name.
 
     Raises:
-        InputError: none is selected, or one that is named is not certified.
+        InputError: none is selected, or a scenario that is named is not certified.
     """
     filters = request.filters
     rows = queries.list_tasks(store, filters, columns=["id", "name", "status", "environment"])
@@ -153,7 +153,7 @@ def list_pending(
 
 
 def _cut_to_stage(group: Sequence[PendingRollout], counts: Mapping[str, queries.RolloutCounts]) -> list[PendingRollout]:
-    """Return the attempts of one subject and scaffold that its results so far call for."""
+    """Return the attempts of a subject and scaffold that its results so far call for."""
     found = [counts.get(one.plan.key, NO_ROLLOUTS) for one in group]
     done, resolved = sum(one.results for one in found), sum(one.resolved for one in found)
     missing = plan_attempts({"": (done, resolved)})[""]

@@ -77,7 +77,7 @@ def open_scenario_sampler(
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioSampler:
-    """Runs rollouts of scenarios. `find_subject` returns one by its id; `scaffolds` are by name and version."""
+    """Runs rollouts of scenarios. `find_subject` returns a scenario by its id; `scaffolds` are by name and version."""
 
     find_subject: Callable[[str], SampledScenario]
     scaffolds: Mapping[tuple[str, str], WorldScaffold]
@@ -112,7 +112,7 @@ class ScenarioSampler:
 def load_subjects(store: Store, artifacts: Artifacts, scenarios: Sequence[Scenario]) -> dict[str, SampledScenario]:
     """Return id -> scenario with its world, for records of scenarios.
 
-    The worlds have names with their ids, as two of a database may have one name.
+    The worlds have names with their ids, as two of a database may have the same name.
 
     Raises:
         InputError: an artifact is missing or damaged.

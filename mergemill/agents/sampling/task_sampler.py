@@ -151,7 +151,7 @@ def make_oracle(task: Task, services: Services) -> TaskOracle:
 def _open_shared(
     request: SampleRequest, settings: Settings, services: Services, progress: SamplingProgress, slot: str
 ) -> Iterator[RolloutServices]:
-    """Open what all rollouts share; a gateway where a scaffold needs one."""
+    """Open what all rollouts share; a gateway where a scaffold needs a gateway."""
     make = partial(
         RolloutServices,
         services=services,

@@ -1,4 +1,4 @@
-"""The gateway of one invocation: its upstream is checked first, and it is started again when it dies."""
+"""The gateway of an invocation: its upstream is checked first, and it is started again when it dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the pending rollouts of scenarios. All episodes of an invocation share one container of worlds."""
+"""Run the pending rollouts of scenarios. All episodes of an invocation share a container of worlds."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def select_scenarios(store: Store, request: WorldSampleRequest) -> list[Scenario
     """Return the scenarios that a request selects, by name.
 
     Raises:
-        InputError: there is none, or one that is named is not certified.
+        InputError: there is none, or a scenario that is named is not certified.
     """
     found: dict[str, Scenario] = {}
     for word in request.worlds:

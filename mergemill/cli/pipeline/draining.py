@@ -1,4 +1,4 @@
-"""Ending a run on request: SIGTERM lets the steps that run finish, a second one stops them."""
+"""Ending a run on request: SIGTERM lets the steps that run finish, a second signal stops them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def drain_on_sigterm(work: WorkState, seconds: float, announce: Callable[[str], 
     Args:
         work: of the run.
         seconds: that steps which run may take to finish.
-        announce: called with one line for people, in another thread.
+        announce: called with a line for people, in another thread.
 
     Raises:
         KeyboardInterrupt: the run is to be stopped.

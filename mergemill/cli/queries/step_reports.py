@@ -1,4 +1,4 @@
-"""Text of what became of worlds and simulated conversations: counts by step, and the story of a single one."""
+"""Text of what became of worlds and simulated conversations: counts by step, and the story of each."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ MEASURE_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class Gauge:
-    """One gauge: name without the prefix `mergemill_`, description, name of the label or empty, and values by label."""
+    """A gauge: name without the prefix `mergemill_`, description, name of the label or empty, and values by label."""
 
     name: str
     description: str
@@ -144,7 +144,7 @@ class RunMetrics(ProgressObserver):
         shown: receives every call, too.
         command: the stage, or `run`.
         host: address to listen at.
-        port: its port, 0 for any free one; it is in a message where it is not the requested one.
+        port: its port, 0 for any free port; it is in a message where it is not the requested port.
         measure: as for `MachineGauges`.
     """
 

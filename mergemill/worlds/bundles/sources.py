@@ -43,7 +43,7 @@ class WorldSource:
 
 
 def find_sources(words: Sequence[str], settings: Settings, *, with_uncertified: bool) -> list[WorldSource]:
-    """Return the worlds of the words, each once; without words the certified ones of the database.
+    """Return the worlds of the words, each once; without words the certified worlds of the database.
 
     Args:
         words: names of worlds that ship, folders of their form, and names or ids of worlds of the database.
@@ -51,7 +51,7 @@ def find_sources(words: Sequence[str], settings: Settings, *, with_uncertified: 
         with_uncertified: whether worlds and scenarios without a certificate count, too.
 
     Raises:
-        InputError: there is no such world, two have one name, or the database has none that is certified.
+        InputError: there is no such world, two have the same name, or the database has none that is certified.
     """
     found: list[WorldSource] = []
     stored: list[str] = []

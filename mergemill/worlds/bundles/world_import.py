@@ -139,7 +139,7 @@ def _open_servers(settings: Settings) -> Iterator[list[WorldServer]]:
 def _run(
     importer: WorldImporter, entries: Sequence[tuple[ReadWorld, Sequence[ReadScenario]]], workers: int
 ) -> Iterator[ImportedWorld | MergemillError]:
-    """Yield what each entry gave, as they finish; after Ctrl-C no further one is begun."""
+    """Yield what each entry gave, as they finish; after Ctrl-C no further entry is begun."""
     threads = ThreadPoolExecutor(workers)
     try:
         futures: list[Future[ImportedWorld]] = [threads.submit(importer.import_world, *entry) for entry in entries]
@@ -153,7 +153,7 @@ def _run(
 
 
 class WorldImporter:
-    """Runs the gates on worlds and scenarios, unless the database has a verdict on the same ones. Threads share it.
+    """Runs the gates on worlds and scenarios, unless the database has a verdict on the same programs. Threads share it.
 
     Args:
         request: what is imported.

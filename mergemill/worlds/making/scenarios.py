@@ -34,7 +34,7 @@ from worlds.states import digest_state, make_state_question
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """Place of one scenario of a world, from number 1 on."""
+    """Place of a scenario of a world, from number 1 on."""
 
     record: World
     world: WorldDefinition
@@ -97,7 +97,7 @@ class ScenarioStep:
     def _write_states(
         self, slots: Sequence[Slot], missing: set[tuple[str, str]], count: MakingCount
     ) -> list[tuple[Slot, State]]:
-        """Return the states of the places that have no scenario yet; unusable and repeated ones are rejected."""
+        """Return the states of the places that have no scenario yet; unusable and repeated scenarios are rejected."""
         bench = self.bench
 
         def work(slot: Slot, meter: UsageMeter) -> State:

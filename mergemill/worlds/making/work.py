@@ -49,7 +49,7 @@ class MakingRequest:
 
 @dataclass
 class MakingCount:
-    """What one step did: `found` = `kept` + all of `rejected` + `left`."""
+    """What a step did: `found` = `kept` + all of `rejected` + `left`."""
 
     step: WorldStep
     found: int = 0
@@ -85,7 +85,7 @@ class Rejected:
 
 @dataclass(frozen=True, kw_only=True)
 class _Timed(Generic[V]):
-    """Outcome of one item on a thread."""
+    """Outcome of an item on a thread."""
 
     value: V | Rejected
     meter: UsageMeter

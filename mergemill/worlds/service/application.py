@@ -1,4 +1,4 @@
-"""HTTP application of a service of worlds. Answers are JSON; what is wrong with a request is one line in `error`."""
+"""HTTP application of a service of worlds. Answers are JSON; what is wrong with a request is a line in `error`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class StepBody(RequestBody):
 
 
 class EpisodeBody(RequestBody):
-    """What the requests about one episode take."""
+    """What the requests about an episode take."""
 
     episode: str
 

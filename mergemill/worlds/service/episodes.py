@@ -55,7 +55,7 @@ class EpisodeRequest:
 
 @dataclass
 class ServiceEpisode:
-    """One episode of the service. Its lock is held while a request works on it."""
+    """An episode of the service. Its lock is held while a request works on it."""
 
     name: str
     world: str
@@ -65,7 +65,7 @@ class ServiceEpisode:
     lock: threading.Lock = field(default_factory=threading.Lock)
     touched: float = field(default_factory=time.monotonic)
     n_taken: int = 0
-    """Actions so far, the one that ended it included."""
+    """Actions so far, the action that ended it included."""
     last: StepOutcome | None = None
     """Outcome of the last action, for a client that did not receive it."""
 
@@ -205,7 +205,7 @@ class EpisodeTable(Closable):
         Args:
             name: of the episode.
             action: what is wrong with it is part of the outcome.
-            number: number of the action in the episode, from 1; the last one sent again is answered as before.
+            number: number of the action in the episode, from 1; the last sent again is answered as before.
 
         Raises:
             RefusedRequestError, Transient: as `call`.
@@ -295,7 +295,7 @@ class EpisodeTable(Closable):
 
     @contextmanager
     def _use(self, name: str) -> Iterator[ServiceEpisode]:
-        """Hold an episode for one request."""
+        """Hold an episode for a request."""
         episode = self.touch(name)
         if not episode.lock.acquire(blocking=False):
             raise RefusedRequestError(f"the episode {name} is busy with another request", status=409)

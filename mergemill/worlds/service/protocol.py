@@ -1,4 +1,4 @@
-"""MCP (Model Context Protocol) over streamable HTTP: the tools of one episode at `/mcp/EPISODE`.
+"""MCP (Model Context Protocol) over streamable HTTP: the tools of an episode at `/mcp/EPISODE`.
 
 The address binds a client to its episode, so that it needs neither a session nor a header of ours. Rewards and states
 are not part of it: it is what an agent is given.
@@ -61,7 +61,7 @@ class EpisodeProtocol:
             yield
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request below `/mcp`."""
+        """Answer a request below `/mcp`."""
         name = scope["path"].removeprefix(PATH).strip("/")
         try:
             self._check_episode(name)
