@@ -69,7 +69,7 @@ def copy_libraries(root: pathlib.Path, files: list[pathlib.Path]) -> str:
 
 
 def run(command: list[str]) -> str:
-    """Return what a command prints; a file that is no program of this system prints nothing of use."""
+    """Return what a command prints; a file that is not a program of this system prints nothing of use."""
     return subprocess.run(command, check=False, capture_output=True, text=True).stdout
 
 

@@ -74,7 +74,7 @@ class ReviewValue(NamedTuple):
 
 
 def grade_findings(submission: bytes, defects: Sequence[Mapping[str, Any]], files: Mapping[str, str]) -> ReviewValue:
-    """Return the value of a submission by lines alone, without a model; 0 where it is no valid review.
+    """Return the value of a submission by lines alone, without a model; 0 where it is not a valid review.
 
     Args:
         submission: what is handed in.
@@ -90,7 +90,7 @@ def grade_findings(submission: bytes, defects: Sequence[Mapping[str, Any]], file
 
 
 class UnreadableReviewError(Exception):
-    """The submission is no valid review; the message states why."""
+    """The submission is not a valid review; the message states why."""
 
 
 def parse_review(submission: bytes) -> tuple[ReviewFinding, ...]:

@@ -73,7 +73,7 @@ class TestPathRules:
     suffixes: tuple[str, ...]
 
     def find_violation(self, files: Iterable[TouchedFile]) -> str | None:
-        """Return why a patch is no test patch, by paths and modes alone; None when it meets all rules."""
+        """Return why a patch is not a test patch, by paths and modes alone; None when it meets all rules."""
         files = list(files)
         if not files:
             return "the patch is empty"

@@ -41,7 +41,7 @@ def decode_json(data: bytes | str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        NotJsonError: it is no JSON, not finite, or nested too deeply.
+        NotJsonError: it is not JSON, not finite, or nested too deeply.
     """
     try:
         value = json.loads(data, parse_constant=_refuse_constant)

@@ -100,7 +100,7 @@ class RunningWorld:
         """Return all attributes of the object, and the keys of dicts, in their order.
 
         Raises:
-            WorldFaultError: they are no JSON.
+            WorldFaultError: they are not JSON.
         """
         try:
             return encode_in_order(dict(vars(self._object)))
