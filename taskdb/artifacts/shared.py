@@ -104,7 +104,7 @@ class SharedArtifacts(Artifacts):
     def check(self, *, writes: bool) -> None:
         """Check that artifacts can be read and, with `writes`, written; see `Artifacts.check`.
 
-        The empty artifact is written, as it is no other's and may stay.
+        The empty artifact is written, as it is not another's and may stay.
         """
         if writes:
             self.write_compressed(_EMPTY, compress(b""))

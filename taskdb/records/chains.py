@@ -66,7 +66,7 @@ class StageResult:
 
     @property
     def ok(self) -> bool:
-        """Whether the result is no rejection."""
+        """Whether the result is not a rejection."""
         return not isinstance(self.result, Rejection)
 
     @property

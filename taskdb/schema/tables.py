@@ -491,7 +491,7 @@ class ChangeRow(TableRow, table=True):
     source: str
     name: str = Field(index=True)
     merge_commit: str
-    """A number alone is no key: a fork keeps its parent's."""
+    """A number alone is not a key: a fork keeps its parent's."""
     pull_request: str = Field(foreign_key="pull_request.id")
     result: str = Field(index=True)
     tagging: str | None = None
