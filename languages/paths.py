@@ -86,7 +86,7 @@ def is_benchmark(path: str) -> bool:
 
 
 def is_part_of_tests(path: str) -> bool:
-    """Return whether `path` belongs to the test half of a change and is no file of benchmarks alone."""
+    """Return whether `path` belongs to the test half of a change and is not a file of benchmarks alone."""
     return is_protected(path) and not is_benchmark(path)
 
 

@@ -125,7 +125,7 @@ class Reactor:
     profiles: tuple[str, ...] = ()
     """Profiles to activate, because changed files are in modules that only they build."""
     parents: Mapping[str, Pom] = field(default_factory=dict)
-    """Path -> pom of parents in the tree that are no modules themselves."""
+    """Path -> pom of parents in the tree that are not modules themselves."""
 
     def list_activated_profiles(self) -> list[str]:
         """Return the profiles to name on the command line; empty if Maven's own activation is enough.

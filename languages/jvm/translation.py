@@ -524,7 +524,7 @@ class _Translator:
         """Yield the artifacts of a declaration.
 
         Raises:
-            ObstacleError: it cannot be read, or is no artifact.
+            ObstacleError: it cannot be read, or is not an artifact.
         """
         origin = f"{declaration.path}:{declaration.line}"
         scope, notation = CONFIGURATIONS.get(declaration.configuration, "test"), declaration.notation

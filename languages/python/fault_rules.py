@@ -125,7 +125,7 @@ class _TestFile:
 
     @cached_property
     def functions(self) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
-        """Name -> function or method of the file that is no test."""
+        """Name -> function or method of the file that is not a test."""
         return {
             node.name: node
             for node in ast.walk(self.module)
