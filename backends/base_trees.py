@@ -67,7 +67,7 @@ class BaseTreeStore:
             history: contains the commit.
 
         Raises:
-            InputError: `commit` is no object id, objects are missing, or writing is not permitted.
+            InputError: `commit` is not an object id, objects are missing, or writing is not permitted.
             Transient: the disk is full.
         """
         if not _COMMIT.fullmatch(commit):

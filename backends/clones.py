@@ -286,7 +286,7 @@ def open_checked(path: Path, *, has_head: bool = True) -> GitRepository:
         has_head: whether HEAD must name a commit; a repository of releases has only tags.
 
     Raises:
-        InputError: it is no repository, or shallow, partial or empty; the advice names the remedy.
+        InputError: it is not a repository, or shallow, partial or empty; the advice names the remedy.
     """
     if not path.is_dir():
         raise InputError(f"{path} is not a git repository", advice="there is no such folder")

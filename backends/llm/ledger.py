@@ -354,5 +354,5 @@ def _list_content(messages: Sequence[Message]) -> list[list[Any]]:
 
 
 def _list_call(call: ToolCall) -> dict[str, Any]:
-    """Return what of a call decides about the next answer; how its arguments were written is no part of it."""
+    """Return what of a call decides about the next answer; how its arguments were written is not part of it."""
     return {"id": call.id, "name": call.name, "arguments": call.arguments, "problem": call.problem}

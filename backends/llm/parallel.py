@@ -47,7 +47,7 @@ class ParallelCalls(Generic[T, R]):
     """Runs work on threads and returns the results in the order of the items.
 
     `report` is called in the driver's thread with each result or failure; `stop` cancels what runs. `is_known` returns
-    whether the endpoint answered before: then a refusal of the first call is no wrong key or name.
+    whether the endpoint answered before: then a refusal of the first call is not due to a wrong key or name.
     """
 
     work: Callable[[T], R]

@@ -107,7 +107,7 @@ class EmbeddingResponse:
         """Read a response to a request for so many vectors.
 
         Raises:
-            ValueError: it has another number of them, or they are no vectors of the same length.
+            ValueError: it has another number of them, or they are not vectors of the same length.
         """
         listed = data.get("data") if isinstance(data, Mapping) else None
         entries = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []

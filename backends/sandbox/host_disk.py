@@ -49,7 +49,7 @@ class DiskObserver:
         """Look for the last time.
 
         Raises:
-            Transient: the disk was full, so the command's outcome is no evidence.
+            Transient: the disk was full, so the command's outcome is not evidence.
         """
         self.look()
         if self._was_full:

@@ -99,7 +99,7 @@ def require_port(address: str) -> None:
     """Check that something listens, which Ray itself finds out after half a minute.
 
     Raises:
-        MachineError: nothing does, or this is no address.
+        MachineError: nothing does, or this is not an address.
     """
     try:
         parts = urlsplit(address)
