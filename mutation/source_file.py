@@ -134,7 +134,7 @@ class SourceFile:
         return self.begins_line(node) and (not rest or rest.startswith(self.grammar.comment_prefix.encode()))
 
     def find_line_context(self, node: Node) -> Node:
-        """Return the largest node around a node that lies on a single line and is no block."""
+        """Return the largest node around a node that lies on a single line and is not a block."""
         while (
             node.parent is not None
             and node.parent.type not in BLOCKS
