@@ -79,7 +79,7 @@ _PYTHON_READINGS = (
 )
 """Readings of an id, from the strictest to the loosest."""
 _BARE_NAME = Reading(name="bare name", read=lambda test: test.rpartition("::")[2].partition(" ")[0])
-"""Last reading in Python, for published ids that are no paths."""
+"""Last reading in Python, for published ids that are not paths."""
 _OTHER_READINGS = (
     _AS_WRITTEN,
     Reading(name="without the file", read=_get_rest),

@@ -125,7 +125,7 @@ def _find_numbers(inner: str) -> list[re.Match[str]]:
 
 
 def _find_words(inner: str) -> list[re.Match[str]]:
-    """Return the words of a string that are no escape, format or variable."""
+    """Return the words of a string that are not an escape, format or variable."""
     return [m for m in _WORD.finditer(inner) if inner[m.start() - 1 : m.start()] not in ("\\", "%", "{", "$", "@")]
 
 

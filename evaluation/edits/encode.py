@@ -17,7 +17,7 @@ _TEMPLATES = {".py": _PYTHON, ".js": _NODE, ".cjs": _NODE}
 
 
 def encode_program(path: str, source: bytes) -> bytes | None:
-    """Return the file with its text in base64; None for other languages and for text that is no program."""
+    """Return the file with its text in base64; None for other languages and for text that is not a program."""
     template = next((text for end, text in _TEMPLATES.items() if path.endswith(end)), None)
     if template is None or not source.strip() or (template is _PYTHON and not _is_python(source)):
         return None

@@ -73,7 +73,7 @@ def read_submitted_patch(pool: ContainerPool, workdir: str, patch: bytes) -> Sub
 
 
 def find_violation(files: Iterable[TouchedFile]) -> str | None:
-    """Return why a patch is no test patch, by paths and modes alone; None when it meets all rules."""
+    """Return why a patch is not a test patch, by paths and modes alone; None when it meets all rules."""
     return load_path_rules().find_violation(files)
 
 
