@@ -40,7 +40,7 @@ class Card:
     environment: str | Sequence[str] | None = None
     """Where the tools of the rows ran; None where the card has no such entry."""
     data_files: Mapping[str, str] | None = None
-    """Split -> files of its rows; None where the folder is no data set."""
+    """Split -> files of its rows; None where the folder is not a data set."""
 
 
 def render_card(card: Card) -> str:

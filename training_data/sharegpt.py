@@ -133,7 +133,7 @@ def _make_hermes_answer(message: Message) -> Turn:
 
 
 def _read_call(call: Message) -> dict[str, Any]:
-    """Return name and arguments, an object; arguments that are no JSON stay text."""
+    """Return name and arguments, an object; arguments that are not JSON stay text."""
     function = call["function"]
     try:
         arguments = json.loads(function["arguments"])
