@@ -82,7 +82,7 @@ def parse_published_patches(scratch: ScratchRepository | None, base: str, gold: 
     """Parse the two patches of a published task; with a scratch repository, check that they apply to `base`.
 
     Raises:
-        UnparsablePatchError: any of them is no patch.
+        UnparsablePatchError: any of them is not a patch.
     """
     sides, names = [], set[str]()
     for text in (gold, test):

@@ -33,7 +33,7 @@ def expand_sources(words: Iterable[str]) -> list[str]:
     """Return the sources that the words name, lists expanded, each once, in the given order.
 
     Raises:
-        UsageError: a word is no source; inside a list, file and line are named.
+        UsageError: a word is not a source; inside a list, file and line are named.
         InputError: a list cannot be read.
     """
     return list(dict.fromkeys(source for word in words for source in _read_list(word, ())))

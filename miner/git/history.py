@@ -177,7 +177,7 @@ def find_changes(repository: GitRepository, head: str) -> Iterator[HistoryChange
 
 
 def _build_plain_change(step: MainlineStep) -> Iterable[HistoryChange]:
-    """Return the changes of a step of the line that is no rebase merge."""
+    """Return the changes of a step of the line that is not a rebase merge."""
     return _build_merge_changes(step) if len(step.commit.parents) > 1 else (_build_commit_change(step.commit),)
 
 

@@ -61,7 +61,7 @@ def find_links(texts: Iterable[ChangeText], repo: str, own: int, *, server: str 
     Args:
         texts: the texts, in the order of `LinkOrigin`.
         repo: `owner/name` of the change, to which a bare `#12` refers.
-        own: the change's own number, which is no link.
+        own: the change's own number, which is not a link.
         server: a URL on the forge's host: addresses on other hosts are ignored, except GitHub's own.
     """
     found: dict[tuple[str, LinkOrigin], IssueLink] = {}
