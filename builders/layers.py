@@ -166,7 +166,7 @@ def can_install_offline(plan: BuildPlan) -> bool:
 
 
 def _raise_network_failure(result: ExecResult, image: ImageInfo | None) -> None:
-    """Raise Transient if the build failed because of the network, which is no reason to reject the change."""
+    """Raise Transient if the build failed because of the network, which is not a reason to reject the change."""
     if image is None and (match := NETWORK_FAILURE.search(result.output)):
         raise Transient(
             f"the network failed while building: {match['message']}", advice="run the same command again later"

@@ -94,7 +94,7 @@ class SkillSource:
         """Return the parsed YAML.
 
         Raises:
-            InputError: the text is no YAML.
+            InputError: the text is not YAML.
         """
         try:
             return yaml.safe_load(self.text)
