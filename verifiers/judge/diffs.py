@@ -61,7 +61,7 @@ class FileDiff:
 
 
 def parse_patch(patch: str) -> tuple[FileDiff, ...]:
-    """Return the files of a git diff; a text that is no diff has none."""
+    """Return the files of a git diff; a text that is not a diff has none."""
     return tuple(_convert_file(file) for section in _FILE_START.split(patch) for file in _parse_section(section))
 
 

@@ -15,7 +15,7 @@ MAX_STATED_SHARE = 0.5
 MIN_SHARED_SHARE = 0.5
 """Minimum share of the gold patch's message that the tests must expect: three words in a row may be coincidence."""
 MIN_SHARED_WORDS = 6
-"""Number of shared words that are no coincidence, however long the message is."""
+"""Number of shared words that are not a coincidence, however long the message is."""
 _JOINS = frozenset("+.")
 _TITLES = frozenset({"it", "test", "describe", "context", "scenario", "TEST_CASE", "SECTION", "TEST", "specify", "Run"})
 """Functions whose string argument is a test title, which no test expects."""
@@ -37,7 +37,7 @@ class StringLiteral:
 
     @property
     def words(self) -> list[str]:
-        """Words of all pieces; a text without a space is no message."""
+        """Words of all pieces; a text without a space is not a message."""
         whole = " ".join(piece.value for piece in self.pieces)
         return split_message(whole) if any(" " in piece.text.strip() for piece in self.pieces) else []
 
