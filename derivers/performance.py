@@ -84,7 +84,10 @@ CLOCKS: Mapping[Clock, str] = {"cpu": "processor time", "wall": "time"}
 
 
 class Reason(StrEnum):
-    """Why a verified change is no performance task. Where the judge excluded the statement, the reason is its rule."""
+    """Why a verified change is not a performance task.
+
+    Where the judge excluded the statement, the reason is its rule.
+    """
 
     NOT_A_PERFORMANCE_CHANGE = "not-a-performance-change"
     NO_WORKLOAD = "no-workload"

@@ -16,7 +16,7 @@ _PLAIN_TESTS = {
     "cargo-test": re.compile(r"(.*/)?tests/[^/]+\.rs::[\w:]+"),  # those of sources belong to the submission
     "maven": re.compile(r".*\.java::[\w:]+"),
 }
-"""Framework -> ids of tests that have a program of their own and are no parameters of another."""
+"""Framework -> ids of tests that have a program of their own and are not parameters of another."""
 
 _BENCHMARK_FILES = {
     "go-test": re.compile(r".*_test\.go"),

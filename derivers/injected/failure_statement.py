@@ -150,7 +150,7 @@ def _find_start(lines: Sequence[str], name: str) -> int | None:
 
 
 def _can_begin_test(line: str) -> bool:
-    """Return whether a line can be the first of a test: it is no comment, import or return."""
+    """Return whether a line can be the first of a test: it is not a comment, import or return."""
     return re.match(r"\s*(#|//|/?\*|import|from|return)", line) is None
 
 

@@ -40,7 +40,7 @@ _OTHER_WORK = re.compile(
     r"upgrad\w*|convert\w*|migrat\w*|moderni[sz]\w*)\b",
     re.IGNORECASE,
 )
-"""Words of a title by which a commit that changes tests, too, is no fix."""
+"""Words of a title by which a commit that changes tests, too, is not a fix."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 

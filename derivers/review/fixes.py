@@ -67,7 +67,7 @@ MIN_NAME_CHARS = 4
 MAX_RELATING_NAMES = 8
 """Names that are searched in other files."""
 MAX_FILES_WITH_NAME = 8
-"""A name that more files contain is no relation."""
+"""A name that more files contain is not a relation."""
 _CALL = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*\(")
 MAX_BLAMED_LINES = 200
 """Lines that are blamed."""
@@ -77,7 +77,7 @@ def review_before_fix(subject: ReviewSubject) -> ReviewOracle:
     """Return the review of the files that a fix touches, before the fix, among files that they work with.
 
     Raises:
-        NotReviewableError: it is no fix, its statement describes no fault, or its locations are unsuitable.
+        NotReviewableError: it is not a fix, its statement describes no fault, or its locations are unsuitable.
     """
     locations, texts = _locate_faults(subject)
     defects = [
@@ -163,7 +163,7 @@ def select_related(
 ) -> dict[str, str]:
     """Return unaffected files of any folder that use the faulty functions or define what the faulty lines call.
 
-    A fault is often seen only where both sides are known. Names that many files contain are no relation.
+    A fault is often seen only where both sides are known. Names that many files contain are not a relation.
     """
     base, names = subject.candidate.base_commit, dict[str, None]()
     for path, found in locations.items():

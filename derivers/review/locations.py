@@ -2,7 +2,7 @@
 
 Consecutive removed lines are a location, except lines that cannot be faulty: blank lines, comments, imports,
 brackets, and single names, of which lists of imports consist. Where lines are only added, the location is the line
-before and the line after them. Added functions and classes, and lines that are only reformatted, are no location.
+before and the line after them. Added functions and classes, and lines that are only reformatted, are not a location.
 """
 
 from __future__ import annotations

@@ -29,11 +29,11 @@ from taskdb.records.lineage import Lineage
 from taskdb.records.oracles import MigrationOracle
 
 _LANGUAGE_ROOTS = frozenset({"crate", "self", "super", "std", "core", "alloc", "__future__", "typing", "types"})
-"""Modules that are part of a language; another import of them is no migration."""
+"""Modules that are part of a language; another import of them is not a migration."""
 
 
 class Reason(StrEnum):
-    """Why a verified change is no migration. Where the judge excluded the statement, the reason is its finding."""
+    """Why a verified change is not a migration. Where the judge excluded the statement, the reason is its finding."""
 
     NO_PASSING_TESTS = "no-passing-tests"
     NO_MIGRATION = "no-migration"
@@ -113,7 +113,7 @@ def derive_migration(lineage: Lineage, services: Services) -> list[Task] | KindR
 def _check_migration(
     candidate: Candidate, oracle: MigrationOracle | None, before: DependencyTree, after: DependencyTree
 ) -> KindRejection | None:
-    """Return why a change is no migration; None if it is a migration and the check distinguishes the trees."""
+    """Return why a change is not a migration; None if it is a migration and the check distinguishes the trees."""
     if oracle is None:
         return KindRejection(Reason.NO_MIGRATION, "no module of others is given up for a new one")
     if not oracle.old_packages and not _names_any(candidate.problem_statement, oracle):

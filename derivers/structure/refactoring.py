@@ -38,7 +38,7 @@ MAX_KEPT = 300
 
 
 class Reason(StrEnum):
-    """Why a verified change is no refactoring. Where the judge excluded the statement, the reason is its finding."""
+    """Why a verified change is not a refactoring. Where the judge excluded the statement, the reason is its finding."""
 
     NOT_A_REFACTORING = "not-a-refactoring"
     NO_PASSING_TESTS = "no-passing-tests"
