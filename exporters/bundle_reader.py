@@ -86,7 +86,7 @@ def read_records(folder: Path, *, need_parents: bool = True) -> Iterator[Record]
         need_parents: whether every record's parents must be there; a bundle that is only graded has tasks alone.
 
     Raises:
-        InputError: a line is no record, has another id, is there twice, or names a parent that is not before it.
+        InputError: a line is not a record, has another id, is there twice, or names a parent that is not before it.
     """
     seen: set[str] = set()
     with (folder / RECORDS_FILE).open("rb") as file:

@@ -52,8 +52,8 @@ def write_bundle(
     Items are taken in sequence, in the order of their names.
 
     Raises:
-        InputError: `out` holds files that are no bundle, a task has an empty name or a name with control characters, or
-            two tasks would share a folder.
+        InputError: `out` holds files that are not bundle, a task has an empty name or a name with control characters,
+            or two tasks would share a folder.
         Transient: the disk is full or not writable.
     """
     out = out.resolve()

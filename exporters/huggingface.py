@@ -198,7 +198,7 @@ def build_card(figures: CardFigures) -> Card:
 
 
 def _render_cell(text: str) -> str:
-    """Return the text itself where it is plain, else as code, which is no Markdown and no HTML."""
+    """Return the text itself where it is plain, else as code, which is neither Markdown nor HTML."""
     printable = "".join(character if character.isprintable() else " " for character in text)
     cell = " ".join(printable.replace("|", "/").replace("`", "'").split())[:MAX_CELL]
     return cell if _PLAIN_CELL.fullmatch(cell) else f"`{cell or '-'}`"

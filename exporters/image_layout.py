@@ -178,7 +178,7 @@ def _write_indices(entries: Sequence[Mapping[str, Any]], folder: Path) -> None:
 
 
 def _remove_other_blobs(entries: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Remove files of the archive that are no part of the layout."""
+    """Remove files of the archive that are not part of the layout."""
     needed = {entry["config"] for entry in entries} | {layer for entry in entries for layer in entry["layers"]}
     needed |= {entry["manifest"]["digest"].partition(":")[2] for entry in entries}
     for blob in (folder / "blobs" / "sha256").iterdir():
