@@ -15,7 +15,7 @@ from samplers.trajectories.requests import get_text
 SCHEMA_VERSION = "ATIF-v1.8"
 SOURCES = {"system": "system", "assistant": "agent"}
 RAW_ARGUMENTS = "raw_arguments"
-"""Key of arguments that are no JSON object, which the format requires."""
+"""Key of arguments that are not a JSON object, which the format requires."""
 
 
 def build_document(item: ExportedTrajectory, conversation: TrainedConversation) -> dict[str, Any]:

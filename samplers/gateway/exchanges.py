@@ -114,7 +114,7 @@ def read_log(lines: Iterable[bytes], dropped: frozenset[str] = frozenset()) -> L
         dropped: keys of exchanges that are not kept, to save memory.
 
     Raises:
-        ValueError: another line is no JSON object.
+        ValueError: another line is not a JSON object.
     """
     content = LogContent()
     for line in lines:
@@ -132,7 +132,7 @@ def read_exchanges(path: Path, run: int | None = None) -> list[Exchange]:
         run: number of the run; None for the last.
 
     Raises:
-        InputError: there is no such file, or it is no log.
+        InputError: there is not such a file, or it is not a log.
     """
     try:
         with path.open("rb") as log:

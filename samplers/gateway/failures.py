@@ -17,7 +17,7 @@ class ExchangeFailure(StrEnum):
     CUT = "cut"
     """The answer ends in its middle."""
     NONSENSE = "nonsense"
-    """The answer is no answer of the upstream's dialect."""
+    """The answer is not an answer of the upstream's dialect."""
     TOO_LARGE = "too-large"
     KEY = "key"
     """The upstream rejects the key."""

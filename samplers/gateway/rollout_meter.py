@@ -1,7 +1,7 @@
 """What the current run of a rollout has used, and whether its budget allows another request.
 
 A turn is an answered request that offers tools; where a rollout never offers any, each answered request is a turn. So
-titles and summaries, which programs request without tools, are no turns, and the requests of sub-agents are.
+titles and summaries, which programs request without tools, are not turns, and the requests of sub-agents are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RolloutMeter:
         self._counts["cost"] += cost
 
     def count_failure(self, *, offers_tools: bool) -> None:
-        """Count a request that gets no answer: it is no turn."""
+        """Count a request that gets no answer: it is not a turn."""
         self._counts["failed"] += 1
         self._counts["turns"] -= offers_tools
 

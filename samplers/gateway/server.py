@@ -157,7 +157,7 @@ def bind_agent_sockets(config: GatewayConfig) -> tuple[list[socket.socket], int 
     """Return the listeners of agents and their TCP port.
 
     Raises:
-        UsageError: there is none, or the host is no address of this machine.
+        UsageError: there is none, or the host is not an address of this machine.
         MachineError: the port is in use.
     """
     sockets = []

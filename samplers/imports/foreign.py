@@ -96,7 +96,7 @@ def read_messages(messages: object) -> list[Message]:
     """Return messages in OpenAI's form; fields that no model is given are left out, and so are other roles.
 
     Raises:
-        ForeignFormatError: they are no list of messages.
+        ForeignFormatError: they are not a list of messages.
     """
     if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
         raise ForeignFormatError("the messages are no list of objects")
@@ -130,7 +130,7 @@ def read_patch(value: object) -> bytes | None:
     """Return a patch as it stands in JSON; None where there is none.
 
     Raises:
-        ForeignFormatError: it is no text.
+        ForeignFormatError: it is not text.
     """
     if value is None:
         return None

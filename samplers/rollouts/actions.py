@@ -1,6 +1,6 @@
 """What a tool call does, in the form of shell commands: the programs it runs and the paths and addresses it opens.
 
-Content that is written to a file, and words that are searched for, are no actions: a project about networks has its
+Content that is written to a file, and words that are searched for, are not actions: a project about networks has its
 `urlopen` and its addresses in them.
 """
 

@@ -26,7 +26,7 @@ class GatewayModel:
     For a single conversation, whose turns are only added.
 
     Earlier answers are sent again as they came, so that what is recorded stays a single conversation. Two things would
-    be rejected and are not: arguments of a call that are no JSON object, in whose place an empty object is sent; and
+    be rejected and are not: arguments of a call that are not a JSON object, in whose place an empty object is sent; and
     results of calls that an answer has as text, which become messages of the user.
 
     Args:

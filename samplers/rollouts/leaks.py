@@ -1,8 +1,9 @@
 """Attempts to get at what a task hides, found in what an agent did: its tool calls, and what came back.
 
 The container makes them fail; they are named all the same, since a model that tries them learns to. `PATTERNS` is the
-policy for the commands of calls. Working on the repository is no attempt: its own history by `git log` and `git show`,
-its tests, servers on this machine, installing it in place, and whatever an agent writes to files or searches for.
+policy for the commands of calls. Working on the repository is not an attempt: its own history by `git log` and `git
+show`, its tests, servers on this machine, installing it in place, and whatever an agent writes to files or searches
+for.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def load_scaffold(word: str) -> Scaffold:
     """Return the scaffold of that name, or of MODULE:CLASS, which is looked for in the working directory as well.
 
     Raises:
-        UsageError: there is none, or the class is no complete scaffold.
+        UsageError: there is none, or the class is not a complete scaffold.
     """
     if word in SCAFFOLDS:
         module, _, name = SCAFFOLDS[word].partition(":")
