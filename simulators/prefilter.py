@@ -141,7 +141,7 @@ def _check_quotes(opinion: SeedOpinion, seed: Seed) -> str:
 
 
 def find_unread_call(seed: Seed) -> str:
-    """Return which call turn is no JSON of a call, empty where each is."""
+    """Return which call turn is not the JSON of a call, empty where each is."""
     for number, turn in enumerate(seed.conversation.body, 1):
         if turn.role is TurnRole.FUNCTION_CALL and not turn.calls:
             return f"turn {number} is no call: {turn.text[:60]!r}"

@@ -16,9 +16,9 @@ class ValidatorError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class ArgumentRule:
-    """Rule for a named argument. A value that is no text is left as it is.
+    """Rule for a named argument. A value that is not text is left as it is.
 
-    `prefix` is added where it is missing. `rewrite` maps beginnings that are no prefix of `one_of_prefix` to others.
+    `prefix` is added where it is missing. `rewrite` maps beginnings that are not a prefix of `one_of_prefix` to others.
     """
 
     argument: str

@@ -63,7 +63,7 @@ def repair_arguments(draft: Draft, context: StepContext) -> Draft:
 def repair_released(text: str) -> tuple[str, bool]:
     """Return the text of a call turn as the released code repairs it, and whether the arguments changed.
 
-    A text that is no JSON is returned as it is.
+    A text that is not JSON is returned as it is.
     """
     thought, body = split_thought(text)
     prefix = "" if thought is None else f"<think>{thought}</think>\n"
@@ -119,7 +119,7 @@ def _repair_strictly(text: str, at: int) -> tuple[str, bool]:
 
 
 def _load(text: str) -> tuple[Any, bool]:
-    """Return the value of a JSON text, and whether it had to be repaired; None where it is no JSON at all."""
+    """Return the value of a JSON text, and whether it had to be repaired; None where it is not JSON at all."""
     try:
         return json.loads(text), False
     except (ValueError, RecursionError):

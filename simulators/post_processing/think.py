@@ -66,7 +66,7 @@ def release_thoughts(turn: DialogueTurn) -> DialogueTurn | None:
 
 
 def _looks_like_call(text: str) -> bool:
-    """Return whether a text that is no call has the keys of a call, which the released code takes for a call."""
+    """Return whether a text that is not a call has the keys of a call, which the released code takes for a call."""
     return bool(_CALL_NAME.search(text) and _CALL_ARGUMENTS.search(text))
 
 

@@ -21,7 +21,7 @@ Document = Mapping[str, Any]
 
 
 class SeedFormatError(Exception):
-    """A document is no conversation; the text is the reason."""
+    """A document is not a conversation; the text is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)

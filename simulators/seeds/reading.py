@@ -42,7 +42,7 @@ def read_seeds(path: Path, *, license_id: str = "") -> SeedCollection:
         license_id: SPDX id of seeds whose source names none.
 
     Raises:
-        InputError: there is no such file, or no conversation in it.
+        InputError: there is not such a file, or no conversation in it.
     """
     found, known = SeedCollection(), set[str]()
     files = _list_files(path)

@@ -1,6 +1,6 @@
 """Exchange with the simulated programs of a container: a folder with two pipes, which is mounted there read-only.
 
-What a container writes into a pipe is foreign: a request is a line, and a line that is no request is left out. The
+What a container writes into a pipe is foreign: a request is a line, and a line that is not a request is left out. The
 folder's files are this process's own, so no link leads a read or write anywhere else.
 """
 
@@ -25,7 +25,7 @@ TARGET = "/run/exchange"
 """The folder in the container."""
 REQUESTS, ANSWERS, LOCK = "requests", "answers", "lock"
 MAX_REQUEST_BYTES = 2 * 1024 * 1024
-"""A longer line is no request."""
+"""A longer line is not a request."""
 ANSWER_SECONDS = 60.0
 """Time that a program has to read its answer; a program that was killed never does."""
 POLL_SECONDS = 0.2
@@ -152,7 +152,7 @@ def format_answer(key: bytes, answer: ProgramAnswer) -> bytes:
 
 
 def _read_context(cmdline: str) -> str:
-    """Return the script of a shell from its command line, `bash -c SCRIPT`; a parent that is no shell has none."""
+    """Return the script of a shell from its command line, `bash -c SCRIPT`; a parent that is not a shell has none."""
     words = cmdline.removesuffix("\0").split("\0")
     is_shell = words[0].rpartition("/")[2] in ("bash", "sh", "dash")
     return words[words.index("-c") + 1] if is_shell and "-c" in words[:-1] else ""
