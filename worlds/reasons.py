@@ -33,7 +33,7 @@ class Reason(StrEnum):
     """No schema follows from a tool's signature."""
     UNDOCUMENTED_TOOL = "undocumented-tool"
     WRONG_FOREIGN_KEY = "wrong-foreign-key"
-    """FOREIGN_KEYS is no literal, or names no attribute."""
+    """FOREIGN_KEYS is not a literal, or names no attribute."""
 
     # The running program
     NO_STATE = "no-state"

@@ -35,7 +35,7 @@ PROMPT_VERSIONS: Mapping[InteractionMode, str] = {
 }
 """Folder of the prompt of each mode."""
 MAX_REMINDERS = 3
-"""Reminders in a row that an answer is no action; a further more such answer ends the work."""
+"""Reminders in a row that an answer is not an action; another such answer ends the work."""
 
 
 class EpisodeEnd(StrEnum):

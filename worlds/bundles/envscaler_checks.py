@@ -63,7 +63,7 @@ def _read_checks(given: object) -> tuple[Check, ...] | None:
 def _wrap(name: str, check: Check) -> str:
     """Return a function with the whole source of a check in its body, so that names of several checks stay apart.
 
-    A source that is no Python is left as it is: whoever runs it shall see the error.
+    A source that is not Python is left as it is: whoever runs it shall see the error.
     """
     try:
         module = ast.parse(check.source)

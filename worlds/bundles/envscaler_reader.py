@@ -55,7 +55,7 @@ def read_environments(content: bytes, name: str) -> list[ReadWorld]:
         name: of the file, for messages.
 
     Raises:
-        InputError: it is no JSON, or neither a list nor an object.
+        InputError: it is not JSON, or neither a list nor an object.
     """
     found: list[ReadWorld] = []
     seen: set[str] = set()

@@ -30,7 +30,7 @@ def find_media(text: str) -> str:
 
 
 def find_role_text(text: str) -> str:
-    """Return the mark of a role for a model, which is no task."""
+    """Return the mark of a role for a model, which is not a task."""
     return "Role definition:" if "role definition:" in text.lower() else ""
 
 

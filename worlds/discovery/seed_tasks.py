@@ -14,7 +14,7 @@ from core.errors import InputError
 
 MAX_BYTES = 512 * 1024 * 1024
 MAX_TASK_CHARS = 20_000
-"""A longer text is no task."""
+"""A longer text is not a task."""
 _USER_LINE = re.compile(r"^User:\s*(.+)$", re.MULTILINE)
 
 
@@ -48,7 +48,7 @@ def read_seed_tasks(path: Path) -> SeedTasks:
     any of the fields of `TEXT_FIELDS`. The task of a conversation is the user's first turn.
 
     Raises:
-        InputError: the file cannot be read, is no such file, or holds no task.
+        InputError: the file cannot be read, is not such a file, or holds no task.
     """
     text = _read_text(path)
     problems: list[InputError] = []

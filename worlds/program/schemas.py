@@ -51,7 +51,7 @@ class SchemaBuilder:
         """Return the schema of an annotation.
 
         Raises:
-            SchemaError: it is no type of JSON.
+            SchemaError: it is not a type of JSON.
         """
         match node:
             case ast.Constant(value=None):
@@ -168,7 +168,7 @@ def derive_state_schema(tree: ProgramTree) -> Schema:
     """Return the schema of a state from the annotations of the attributes; those without an annotation may be anything.
 
     Raises:
-        SchemaError: an annotation is no type of JSON.
+        SchemaError: an annotation is not a type of JSON.
     """
     builder, attributes = SchemaBuilder(tree.module), tree.attributes
     properties = {name: {} if node is None else builder.convert(node) for name, node in attributes.items()}

@@ -100,7 +100,7 @@ class ServedWorld(Closable):
             step: number of calls that led to the state; an episode continues where another episode was.
 
         Raises:
-            InputError: the server has too many episodes, or the state is no JSON.
+            InputError: the server has too many episodes, or the state is not JSON.
             Transient, CancelledRunError: as `ServerConnection.request`.
         """
         episode = Episode(self._connection, f"{self._name}/{next(self._numbers)}")

@@ -39,7 +39,7 @@ class ClassSkeleton:
     """The module with the class of a world, without operations.
 
     Raises:
-        RefusedAnswerError: when a property is read, the source is no such module.
+        RefusedAnswerError: when a property is read, the source is not such a module.
     """
 
     source: str
@@ -67,7 +67,7 @@ class ClassSkeleton:
         """Return the program with these methods.
 
         Raises:
-            RefusedAnswerError: it is no Python.
+            RefusedAnswerError: it is not Python.
         """
         imports = [node for node in self.module.body if _is_import(node)]
         imports += [node for method in methods for node in method.imports]
