@@ -156,7 +156,7 @@ def resolve_base_commit(row: InstanceRow, services: Services) -> InstanceRow:
     """Return a row whose base commit is a whole id; a commit that is abbreviated, or a parent (`COMMIT^`), is resolved.
 
     Raises:
-        InputError: there is no clone with that commit, or the base commit is no such expression.
+        InputError: there is no clone with that commit, or the base commit is not such an expression.
         Transient: cloning failed.
     """
     if _WHOLE_COMMIT.fullmatch(row.base_commit):

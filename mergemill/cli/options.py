@@ -311,7 +311,7 @@ def list_pipeline_settings() -> list[str]:
 def with_filters(command: CommandFunction) -> CommandFunction:
     """Give a command the filters of `tasks list` in place of `filters`.
 
-    An option of the command's own with a filter's name takes its place: `export --split` is no filter.
+    An option of the command's own with a filter's name takes its place: `export --split` is not a filter.
     """
     own = inspect.signature(command).parameters
     options = {name: _build_filter_option(FILTERS[name]) for name in FILTERS if name not in own}

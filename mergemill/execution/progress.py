@@ -35,7 +35,7 @@ class Progress(AbstractContextManager["Progress"], Protocol):
         """Show a new result of a stage."""
 
     def report_failure(self, stage: Stage, name: str, error: Exception) -> None:
-        """Show a failure of a stage, which is no verdict."""
+        """Show a failure of a stage, which is not a verdict."""
 
     def print_message(self, text: str) -> None:
         """Show a line for people."""

@@ -54,7 +54,7 @@ def select_runs(runs: Iterable[dict[str, Any]], limit: int) -> list[dict[str, An
 
 
 def list_failures(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the failures of some runs, which are no verdicts: stage, kind and number, most frequent first."""
+    """Return the failures of some runs, which are not verdicts: stage, kind and number, most frequent first."""
     counted = Counter[tuple[str, str]]()
     for run in runs:
         for stage, kinds in run["failures"].items():

@@ -448,7 +448,7 @@ class PipelineRun:
             self.progress.report_result(result)
 
     def _record_failure(self, stage: Stage, name: str, error: Exception) -> None:
-        """Count and report a failure, which is no verdict: the run continues with the next change."""
+        """Count and report a failure, which is not a verdict: the run continues with the next change."""
         if isinstance(error, MachineError):
             raise error
         code = error.exit_code if isinstance(error, MergemillError) else 1

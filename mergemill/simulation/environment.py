@@ -206,7 +206,7 @@ def serve_environment(
         token: that requests must carry; None where none is needed.
 
     Raises:
-        InputError, UsageError: as `open_service`, or the host is no address of this machine.
+        InputError, UsageError: as `open_service`, or the host is not an address of this machine.
         MachineError: the port is in use or may not be used.
     """
     if not is_loopback(host) and token is None:

@@ -84,7 +84,7 @@ class PatchView:
 
 @lru_cache(maxsize=64)
 def render_patch(patch: str) -> PatchView:
-    """Return the files of a patch in its order; text that is no diff is shown as notes."""
+    """Return the files of a patch in its order; text that is not a diff is shown as notes."""
     lines = make_visible(patch).rstrip("\n").split("\n") if patch.strip() else []
     files: list[ShownFile] = []
     hunk: _HunkReader | None = None

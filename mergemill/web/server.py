@@ -46,7 +46,7 @@ def serve(
     Raises:
         InputError: there is no database, or the artifacts may not be read.
         MachineError: the port is in use or may not be used.
-        UsageError: the host is no address of this machine.
+        UsageError: the host is not an address of this machine.
     """
     rules = make_access_rules(host, token)
     open_artifacts(settings).check(writes=False)

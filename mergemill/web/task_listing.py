@@ -64,7 +64,7 @@ def load_listing(
     """Return a page of tasks.
 
     Raises:
-        UsageError: a parameter is no filter, or has a value it cannot have.
+        UsageError: a parameter is not a filter, or has a value it cannot have.
         InputError: there is no task to continue after.
     """
     filters = read_filters(context, parameters)

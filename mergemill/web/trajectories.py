@@ -149,7 +149,7 @@ def _read_messages(messages: Sequence[Mapping[str, Any]]) -> Iterator[Conversati
 
 
 def format_content(content: Any) -> str:
-    """Return the text of a message: a string, or parts of which those that are no text are named."""
+    """Return the text of a message: a string, or parts of which those that are not text are named."""
     if content is None:
         return ""
     if isinstance(content, str):

@@ -414,7 +414,7 @@ def parse_mix(text: str | None) -> dict[str, float]:
     """Return scaffold -> share of a mix.
 
     Raises:
-        UsageError: it is no mix.
+        UsageError: it is not a mix.
     """
     mix: dict[str, float] = {}
     for word in split_words(text):

@@ -111,7 +111,7 @@ def make_scope(
     """Return the scope that the options describe.
 
     Raises:
-        UsageError: a source is missing where it is needed, or a word is no source or no kind.
+        UsageError: a source is missing where it is needed, or a word is neither a source nor a kind.
         InputError: a list of sources cannot be read.
     """
     from mergemill.pipeline.kinds import get_prerequisites, list_stages  # noqa: PLC0415 - derivers load slowly
@@ -137,7 +137,7 @@ def parse_kinds(words: Sequence[str] | None) -> tuple[Kind, ...]:
     """Return the kinds of tasks that `--kind` names.
 
     Raises:
-        UsageError: a word is no kind.
+        UsageError: a word is not a kind.
     """
     from mergemill.pipeline.kinds import DEFAULT_KINDS  # noqa: PLC0415 - derivers load slowly
 

@@ -78,7 +78,7 @@ def _find_quota(report: Mapping[str, Any], quotas: RepositoryQuotas, repo: str) 
 
 
 def _print_other(report: dict[str, Any], settings: Settings, *, log: bool, conversation: bool, as_json: bool) -> None:
-    """Print the story of something that is no change."""
+    """Print the story of something that is not a change."""
     if conversation:
         raise UsageError(f"{report['name']} is no change, and nothing was built for it")
     print_report(report, settings, log=log, as_json=as_json)

@@ -181,7 +181,7 @@ class RunMetrics(ProgressObserver):
 
         Raises:
             MachineError: the port is in use or may not be used.
-            UsageError: the host is no address of this machine.
+            UsageError: the host is not an address of this machine.
         """
         bind_port(self.host, self.port)
         self._server, _ = start_http_server(self.port, self.host, self.registry)

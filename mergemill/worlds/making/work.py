@@ -175,7 +175,7 @@ class WorkBench:
         self.reporter.event({**event, "reason": reason, "seconds": round(seconds, 3)})
 
     def report_problem(self, step: WorldStep, name: str, error: MergemillError) -> None:
-        """Emit the event of a failure, which is no verdict."""
+        """Emit the event of a failure, which is not a verdict."""
         event = {"event": "problem", "stage": "worlds", "step": step.value, "name": name}
         self.reporter.event({**event, "problem": type(error).__name__, "detail": str(error)})
 

@@ -185,7 +185,7 @@ async def _read_body(request: Request, kind: type[Body]) -> Body:
     """Return the body of a request.
 
     Raises:
-        RefusedRequestError: it is no JSON object with these fields.
+        RefusedRequestError: it is not a JSON object with these fields.
     """
     try:
         value = json.loads(await request.body())
@@ -201,7 +201,7 @@ async def _read_body(request: Request, kind: type[Body]) -> Body:
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    """Return an error as JSON. A failure of the infrastructure is no reward of 0."""
+    """Return an error as JSON. A failure of the infrastructure is not a reward of 0."""
     if isinstance(error, HTTPException):
         advice = "GET /worlds lists what is served" if error.status_code == 404 else ""
         message = f"there is no {request.method} {request.url.path}" if error.status_code == 404 else error.detail

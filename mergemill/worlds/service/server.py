@@ -46,7 +46,7 @@ def serve_worlds(options: WorldServiceOptions, settings: Settings, announce: Cal
     Raises:
         InputError: a world cannot be served: see `load_catalog`.
         MachineError: no engine answers, or the port is in use.
-        UsageError: the host is no address of this machine, or a model is missing.
+        UsageError: the host is not an address of this machine, or a model is missing.
     """
     catalog = load_catalog(options.worlds, settings)
     with ExitStack() as opened:
