@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from worlds.reasons import Reason
 
 DATA_BASES = frozenset(("TypedDict", "Enum", "StrEnum", "IntEnum", "NamedTuple", "Exception", "ValueError", "Protocol"))
-"""Bases of classes that are not world."""
+"""Bases of classes that are not the world."""
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _PARSING = threading.Lock()
 """Until Python 3.11.4, two threads that parse at once get a SystemError (python/cpython#106905)."""
