@@ -18,7 +18,7 @@ def make_environment(source: TemplateSource, *, comment_marks: tuple[str, str] =
     Nothing is escaped, as no template is HTML. The filter `sh` quotes a value as a word of a shell.
 
     Args:
-        source: where the templates are.
+        source: source where the templates are.
         comment_marks: start and end of a comment; bash needs others, as `{#` is part of `${#array[@]}`.
     """
     environment = jinja2.Environment(
