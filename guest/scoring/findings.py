@@ -179,7 +179,7 @@ def match_findings(edges: Sequence[Collection[int]]) -> dict[int, int]:
     """Return a maximum matching defect -> finding (augmenting paths).
 
     Args:
-        edges: for each defect the numbers of the findings at its lines.
+        edges: numbers of the findings at the lines of each defect.
     """
     defect_by_finding: dict[int, int] = {}
 
@@ -204,7 +204,7 @@ def score_review(defects: Sequence[KnownDefect], n_findings: int, edges: Sequenc
     Args:
         defects: the known defects; none for a control.
         n_findings: number of findings of the review.
-        edges: for each defect the numbers of the findings that describe it.
+        edges: numbers of the findings that describe each defect.
     """
     if not defects:
         return _score_control(n_findings)

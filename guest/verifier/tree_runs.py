@@ -105,7 +105,7 @@ class TreeRunner:
         Args:
             script: an evaluation script.
             patch: changes the tree before the script runs; it must apply.
-            test_patch: replaces the script's own test patch.
+            test_patch: test patch that replaces the script's own test patch.
             files: test files to run instead of the script's, shuffled for every seed but 0.
             seed: hash seed, and seed of the order of `files`.
             seconds: lower time limit.

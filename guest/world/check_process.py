@@ -106,8 +106,8 @@ class RunningCheck:
     """Process of a check.
 
     Args:
-        number: of the check.
-        confinement: of the process.
+        number: number of the check.
+        confinement: confinement of the process.
         deadline: seconds of the real clock at which it is ended.
     """
 

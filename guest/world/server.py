@@ -60,7 +60,7 @@ class ForeignProcess:
     Args:
         server: registers descriptors, starts and kills processes.
         role: key of `guest.world.starter.CONFINED_ROLES`.
-        on_end: called once the process has ended, with the reason.
+        on_end: function that is called once the process has ended, with the reason.
     """
 
     def __init__(self, server: ContainerServer, role: str, on_end: Callable[[FaultReason, str], None]) -> None:

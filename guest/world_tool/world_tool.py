@@ -34,7 +34,7 @@ class StoredWorld:
 
     Args:
         world: content of WORLD_FILE: `program`, `class_name`, `tools`, `state`, `seed`.
-        folder: of the state and the log.
+        folder: folder of the state and the log.
     """
 
     def __init__(self, world: Mapping[str, Any], folder: Path) -> None:
