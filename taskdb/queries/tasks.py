@@ -69,7 +69,7 @@ def list_tasks(
     Args:
         store: the database.
         filters: what to select.
-        limit: at most this many; None for all.
+        limit: greatest number; None for all.
         after: name or id of a task: the list continues behind it.
         columns: some of TASK_COLUMNS, in the order of the keys of a row.
 
@@ -430,7 +430,7 @@ def list_changes(
 
     Args:
         store: the database.
-        limit: at most this many.
+        limit: greatest number.
         after: name of a change: the list continues behind it.
         **wanted: values of columns, such as `status`, `rejected_by`, `reason`, `repo` and `source`; None selects all.
 
