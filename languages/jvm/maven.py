@@ -164,7 +164,7 @@ def render_download_steps(
     Args:
         folders: (source folder, test folder) of each module.
         suffix: suffix of the language's files.
-        command: starts Maven.
+        command: command that starts Maven.
         selection: options that select modules.
     """
     main, test = [source for source, _ in folders], [source for _, source in folders]

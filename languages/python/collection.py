@@ -26,7 +26,7 @@ def select_collected_files(tree: SourceTree, files: Sequence[str], paths: Sequen
     tests where others have them.
 
     Args:
-        tree: of the base commit.
+        tree: tree of the base commit.
         files: test files.
         paths: arguments of pytest; folders above and at them are always entered.
     """

@@ -301,7 +301,7 @@ def select_discovered_files(tree: SourceTree, files: Sequence[str], argv: Sequen
     """Return the files that `python -m unittest discover` loads, which only enters packages.
 
     Args:
-        tree: of the base commit.
+        tree: tree of the base commit.
         files: test files.
         argv: the command, with `-s` for the start folder and `-p` for the pattern.
     """
