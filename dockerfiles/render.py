@@ -57,7 +57,7 @@ def render_dockerfile(plan: BuildPlan, *, name: str, base: str, tree: str) -> st
 
     Args:
         plan: what to build.
-        name: of the task, for the first line.
+        name: name of the task, for the first line.
         base: image to start from; the build argument BASE replaces it.
         tree: name of the archive (.tar, .tar.gz) of the base tree, beside the Dockerfile.
     """
@@ -77,9 +77,9 @@ def render_review_dockerfile(*, name: str, archive: str, folder: str) -> str:
     """Return the Dockerfile of a review, whose environment is the material alone.
 
     Args:
-        name: of the task, for the first line.
+        name: name of the task, for the first line.
         archive: name of the archive (.tar, .tar.gz) of the material, beside the Dockerfile.
-        folder: where the material is unpacked.
+        folder: folder where the material is unpacked.
     """
     return _load_template("review.Dockerfile.j2").render(
         name=_make_comment(name), base=pin_image(REVIEW_BASE), archive=archive, folder=folder
