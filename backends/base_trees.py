@@ -43,7 +43,7 @@ class BaseTreeStore:
     """Folder of base trees. Threads and processes may add trees concurrently.
 
     Args:
-        folder: of the repositories; created when the first tree is kept.
+        folder: folder of the repositories; created when the first tree is kept.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,7 +64,7 @@ class BaseTreeStore:
         Args:
             repo: `owner/name`.
             commit: its full object id.
-            history: contains the commit.
+            history: history that contains the commit.
 
         Raises:
             InputError: `commit` is not an object id, objects are missing, or writing is not permitted.

@@ -182,10 +182,10 @@ class CloneStore:
         """Create or update the bare clone of a forge's repository. Commits fetched before are kept.
 
         Args:
-            path: of the clone; waits for another process that updates it.
+            path: path of the clone; waits for another process that updates it.
             url: clone URL of the forge.
             head: default branch, or None.
-            token: for a private repository; it is not stored.
+            token: token for a private repository; it is not stored.
 
         Raises:
             InputError: it cannot be cloned.

@@ -37,8 +37,8 @@ class ScratchIndex:
         """Apply a patch to the current tree.
 
         Args:
-            patch: in the format of `git diff --binary`; an empty patch changes nothing.
-            options: of `git apply`, such as `--3way`.
+            patch: patch in the format of `git diff --binary`; an empty patch changes nothing.
+            options: options of `git apply`, such as `--3way`.
         """
         if patch.strip():
             self.run_git("apply", "--cached", "--whitespace=nowarn", *options, data=patch)

@@ -111,10 +111,11 @@ class LanguageModel(Protocol):
 
         Args:
             messages: the conversation.
-            tools: that the model may call.
-            meter: counts usage and cost.
+            tools: tools that the model may call.
+            meter: meter that counts usage and cost.
             deadline: monotonic seconds after which no further attempt is made.
-            response_schema: of the answer, for endpoints that can enforce it; the conversation must describe it, too.
+            response_schema: response schema of the answer, for endpoints that can enforce it; the conversation must
+                describe it, too.
             request_key: sent as `Idempotency-Key`; an endpoint that knows such keys charges a request that is
                 repeated after a kill or a broken connection once.
 
@@ -145,9 +146,9 @@ class EmbeddingModel(Protocol):
         """Return the vector of each text, in their order, all of the same length.
 
         Args:
-            texts: at least a text.
-            meter: counts usage and cost.
-            request_key: as in `LanguageModel.complete`.
+            texts: texts, at least a text.
+            meter: meter that counts usage and cost.
+            request_key: request key as in `LanguageModel.complete`.
 
         Raises:
             Transient: all attempts failed.

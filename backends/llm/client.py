@@ -71,7 +71,7 @@ class ChatModel:
     Args:
         settings: address, model, key, limits and prices.
         first_pause: seconds before the first retry; later pauses wait longer.
-        temperature: of sampling; None for the endpoint's own.
+        temperature: temperature of sampling; None for the endpoint's own.
 
     Raises:
         MachineError: the CA bundle cannot be read.

@@ -52,7 +52,7 @@ class CallLedger:
     """The ledger of a folder, open for a process. Threads may share it.
 
     Args:
-        folder: where it lies; made if need be.
+        folder: folder where it lies; made if need be.
         command: what writes to it, for the error of a second process.
 
     Raises:

@@ -27,7 +27,7 @@ def build_tar(files: Mapping[str, bytes], mode: int = 0o644, *, is_continued: bo
 
     Args:
         files: absolute path -> content.
-        mode: of each file.
+        mode: mode of each file.
         is_continued: another tar follows, so the end-of-archive mark is omitted.
     """
     buffer = io.BytesIO()

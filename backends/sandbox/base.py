@@ -130,7 +130,7 @@ class Sandbox(Protocol):
         Args:
             image: name or digest.
             command: program and arguments.
-            limits: of the container.
+            limits: limits of the container.
             files: absolute path -> content, written before the start (owner root, mode 0644).
             collect: absolute paths of regular files to return.
             env: environment variables.
@@ -167,8 +167,8 @@ class Sandbox(Protocol):
 
         Args:
             image: name or digest.
-            limits: of the container; it lives for `limits.seconds`.
-            tree: opens a tar stream that is unpacked at `/` first.
+            limits: limits of the container; it lives for `limits.seconds`.
+            tree: function that opens a tar stream that is unpacked at `/` first.
             files: absolute path -> content, written before the start.
             env: environment variables of each command.
             workdir: working directory of each command; it must exist once `tree` is unpacked.
@@ -191,8 +191,8 @@ class Sandbox(Protocol):
         Args:
             image: name or digest.
             command: program and arguments.
-            limits: of the container, which is killed after `limits.seconds`; `output_bytes` is how much of stderr is
-                kept.
+            limits: limits of the container, which is killed after `limits.seconds`; `output_bytes` is how much of
+                stderr is kept.
             files: absolute path -> content, written before the start (owner root, mode 0644).
             env: environment variables.
 

@@ -31,7 +31,7 @@ class DockerSandbox:
     """Sandbox of the engine that DOCKER_HOST names, or of the local. Threads may share it.
 
     Args:
-        record_use: called with the name of every image that is used, each time.
+        record_use: function that is called with the name of every image that is used, each time.
 
     Raises:
         MachineError: no engine answers.

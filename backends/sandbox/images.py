@@ -74,15 +74,15 @@ class ImageStore(Protocol):
         Args:
             base: image to start from.
             command: program and arguments.
-            name: of the new image.
-            limits: of the container.
+            name: name of the new image.
+            limits: limits of the container.
             tree: tar stream that is unpacked at `/` before the start and kept in the image.
             files: absolute path -> content, present while the command runs and not in the image.
             env: environment variables of the command, not of the image.
             keep_env: environment variables of the image.
             workdir: working directory of the image.
             network: whether the container has a network.
-            labels: of the image.
+            labels: labels of the image.
 
         Returns:
             The command's result, and the image; None where the command failed.

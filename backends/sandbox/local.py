@@ -340,8 +340,8 @@ class LocalSession:
     """See `backends.sandbox.base.ContainerSession`: commands share a folder.
 
     Args:
-        sandbox: runs the commands.
-        place: where they run.
+        sandbox: sandbox that runs the commands.
+        place: place where they run.
     """
 
     def __init__(self, sandbox: LocalSandbox, place: CommandPlace) -> None:

@@ -26,8 +26,8 @@ def hold_machine_lock(scope: str, name: str, on_wait: Callable[[], None] | None 
 
     Args:
         scope: what the name distinguishes.
-        name: of what is held.
-        on_wait: called where another process holds it.
+        name: name of what is held.
+        on_wait: function that is called where another process holds it.
 
     Raises:
         Transient: the lock file cannot be created.

@@ -116,8 +116,8 @@ class FrameDecoder:
     """Decodes the attach stream, in chunks of any size.
 
     Args:
-        output: receives stderr, and stdout where there is no `results`.
-        results: receives stdout.
+        output: function that receives stderr, and stdout where there is no `results`.
+        results: function that receives stdout.
     """
 
     def __init__(self, output: OutputSink, results: OutputSink | None = None) -> None:

@@ -98,10 +98,10 @@ class WarmContainerPool:
     """See `backends.sandbox.base.ContainerPool`. To be used by a single thread at a time.
 
     Args:
-        make: creates a warm container.
-        remove: called with a function that returns the id of a container that is not needed any more.
+        make: function that creates a warm container.
+        remove: function that is called with a function that returns the id of a container that is not needed any more.
         threads: create the warm containers.
-        translate_errors: turns the engine's exceptions into this project's.
+        translate_errors: function that turns the engine's exceptions into this project's.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ class DockerContainerProcess:
 
     Args:
         container: created, not yet started.
-        translate_errors: turns the engine's exceptions into this project's.
+        translate_errors: function that turns the engine's exceptions into this project's.
 
     Raises:
         HTTPError: the engine cannot start the container.

@@ -35,7 +35,7 @@ def open_sandbox(settings: Settings, record_use: Callable[[str], None] = lambda 
 
     Args:
         settings: `sandbox` is the name.
-        record_use: called with the name of every image that is used, each time.
+        record_use: function that is called with the name of every image that is used, each time.
 
     Raises:
         UsageError: there is no such backend, or the settings do not permit it.

@@ -49,11 +49,11 @@ class DockerContainerSession:
     """See `backends.sandbox.base.ContainerSession`. To be used by a single thread at a time.
 
     Args:
-        make: creates a container with the command of `build_keepalive_command`, not yet started.
-        tree: opens a tar stream that is unpacked at `/` first.
+        make: function that creates a container with the command of `build_keepalive_command`, not yet started.
+        tree: function that opens a tar stream that is unpacked at `/` first.
         files: absolute path -> content, written before the start.
-        remove: called with a function that returns the id of a container that is not needed any more.
-        translate_errors: turns the engine's exceptions into this project's.
+        remove: function that is called with a function that returns the id of a container that is not needed any more.
+        translate_errors: function that turns the engine's exceptions into this project's.
         env: environment variables of each command.
         workdir: working directory of each command.
     """

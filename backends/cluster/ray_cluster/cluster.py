@@ -26,9 +26,9 @@ class RayCluster(Cluster):
         needs: reservation of each worker.
         functions: functions that nodes run besides the function of a map.
         version: version of mergemill that a node must have.
-        notify: shows a message.
-        stop: called with the exception by which a map is left early.
-        is_draining: returns whether the records that are being processed are to end early.
+        notify: function that shows a message.
+        stop: function that is called with the exception by which a map is left early.
+        is_draining: function that returns whether the records that are being processed are to end early.
 
     Raises:
         MachineError: no cluster answers, it has another version, or none of its nodes can be used.

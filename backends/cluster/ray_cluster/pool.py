@@ -34,8 +34,8 @@ class WorkerPool:
         needs: reservation of each worker.
         functions: functions that nodes run besides the function of a map.
         version: version of mergemill that a node must have.
-        notify: shows a message.
-        is_draining: returns whether the records that are being processed are to end early.
+        notify: function that shows a message.
+        is_draining: function that returns whether the records that are being processed are to end early.
     """
 
     def __init__(

@@ -54,8 +54,9 @@ class ClusterApi:
     """API of a namespace of a cluster. Threads may share it.
 
     Args:
-        context: of the kubeconfig; None for the current, or the pod's service account where there is no kubeconfig.
-        namespace: of the pods; None for the context's.
+        context: context of the kubeconfig; None for the current, or the pod's service account where there is no
+            kubeconfig.
+        namespace: namespace of the pods; None for the context's.
 
     Raises:
         MachineError: there is no cluster, it does not answer, rejects the user, or is too old.

@@ -33,7 +33,7 @@ class ClusterImageStore:
     Args:
         registry: `HOST/PREFIX` that images are pushed to before they run; None where the nodes have them.
         cluster: description of the cluster's version.
-        record_use: called with the name of every image that is used, each time.
+        record_use: function that is called with the name of every image that is used, each time.
     """
 
     def __init__(self, registry: str | None, cluster: str, record_use: Callable[[str], None]) -> None:

@@ -54,10 +54,10 @@ def build_pod(
     """Return the manifest of a pod whose container waits for commands.
 
     Args:
-        name: of the pod.
+        name: name of the pod.
         image: reference as the nodes pull it.
-        limits: of its container. The pod ends by itself some time after `limits.seconds`, whoever forgot it.
-        settings: of the sandbox.
+        limits: limits of its container. The pod ends by itself some time after `limits.seconds`, whoever forgot it.
+        settings: settings of the sandbox.
         helper: image with Python that takes the network away; None for a pod with network.
         socket_folders: paths of folders that its container shares with a container for sockets.
         relay: image with Python of that container.

@@ -41,7 +41,7 @@ def split_mounts(
 
     Args:
         mounts: read-only mounts.
-        copy_volume: writes a volume as a tar whose paths begin with the last part of the mount's target.
+        copy_volume: function that writes a volume as a tar whose paths begin with the last part of the mount's target.
 
     Raises:
         UsageError: a folder has something else than files and sockets, such as pipes.

@@ -71,9 +71,9 @@ class KubernetesSandbox:
     """Sandbox of a namespace of a cluster. Threads may share it.
 
     Args:
-        api: of the cluster.
+        api: api of the cluster.
         images: what its nodes run.
-        settings: of all pods.
+        settings: settings of all pods.
         helper_image: image with Python that takes the network away; None for a base image of the engine.
         pending_seconds: how long a pod waits for a node with room, or for quota.
 

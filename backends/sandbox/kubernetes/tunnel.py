@@ -37,7 +37,7 @@ class SocketTunnel:
     """Carries the connections of a socket in a pod to a socket of this machine, until it is closed.
 
     Args:
-        open_relay: starts the relay in the pod.
+        open_relay: function that starts the relay in the pod.
         source: path of the socket on this machine.
 
     Raises:
