@@ -15,7 +15,7 @@ def generate_mutants(path: str, source: bytes, lines: Collection[int] | None = N
     """Yield the file with a fault, each time another: by line, then by position, then by operator.
 
     Args:
-        path: of the file; its suffix selects the language. Files of other languages have no mutants.
+        path: path of the file; its suffix selects the language. Files of other languages have no mutants.
         source: the content of the file.
         lines: lines (1-based) of which a mutant must change any; None for all.
     """

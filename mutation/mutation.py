@@ -73,7 +73,7 @@ def build_mutations(
     """Yield a mutation for each site, ordered by position; of sites that give the same text only the first.
 
     Args:
-        path: of the file, copied into the mutations.
+        path: path of the file, copied into the mutations.
         source: the file.
         sites: (name of the operator, site).
         lines: lines (1-based) of which a mutation must touch any; None for all.

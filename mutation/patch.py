@@ -15,7 +15,7 @@ def build_patch(path: str, before: bytes, after: bytes) -> bytes:
     """Return a git patch that turns a text of a file into another; empty when they are equal.
 
     Args:
-        path: of the file, posix, from the repository's root; it exists before and after.
+        path: path of the file, posix, from the repository's root; it exists before and after.
         before: its content.
         after: its new content.
     """
