@@ -58,7 +58,7 @@ class Needles:
         before it, as in a diff, a listing with numbers or an excerpt of a test runner.
 
         Args:
-            text: for the agent.
+            text: text for the agent.
             known: what the agent wrote itself, which may be the solution by now.
         """
         forms = [text, _MARK.sub("", text)]
@@ -81,9 +81,9 @@ def make_needles(patches: Iterable[bytes], base: Iterable[bytes], names: Iterabl
     """Return the needles of patches.
 
     Args:
-        patches: in the format of `git diff`.
+        patches: patches in the format of `git diff`.
         base: contents of the files that the agent is given.
-        names: of tests that they lack.
+        names: names of tests that they lack.
     """
     lines: dict[str, str] = {}
     for patch in patches:

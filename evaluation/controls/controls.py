@@ -89,7 +89,7 @@ class ControlBuilder:
         others: further listed tests, which a form may fail only along with a required test, or as part of the sample.
         test_files: path -> content of the tests' files in every evaluation.
         old_files: path -> content of those that the agent's tree contains.
-        random: chooses among equally good forms.
+        random: random that chooses among equally good forms.
         seconds: duration of a run of all tests.
     """
 
@@ -306,9 +306,9 @@ def build_controls(
 
     Args:
         evaluator: its image holds the tree of `base`, or a tree with the same test files.
-        repository: holds the commit `base`.
+        repository: repository that holds the commit `base`.
         base: the commit that the test patch applies to.
-        test_patch: adds the tests; empty where `base` has them.
+        test_patch: test patch that adds the tests; empty where `base` has them.
         gold_patch: the patch with which all of the tests pass.
         tests: the tests to control, FAIL_TO_PASS as a rule.
         others: the other tests of the task.

@@ -68,7 +68,7 @@ def list_edits(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], ra
         file: its file.
         block: the test.
         old_lines: stripped lines that the file has in the agent's tree: literals there can be compared with it.
-        random: chooses among equally good candidates.
+        random: random that chooses among equally good candidates.
     """
     edits: dict[tuple[int, int], FormEdit] = {}
     for edit in _iterate_edits(file, block, random):

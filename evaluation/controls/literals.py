@@ -73,7 +73,7 @@ def draw_other_texts(node: Node, strings: FileStrings, random: Random) -> list[s
     Args:
         node: a literal.
         strings: those of its file.
-        random: chooses among equally good texts.
+        random: random that chooses among equally good texts.
     """
     text = (node.text or b"").decode(errors="replace")
     if text in _BOOLEANS:

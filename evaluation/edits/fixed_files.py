@@ -51,8 +51,8 @@ def read_fixed_files(index: ScratchIndex, paths: Iterable[str], gold: bytes) -> 
     """Return the source files that a fix adds or changes and that are text, by path.
 
     Args:
-        index: of the base tree; the fix is applied to it.
-        paths: of the files that the fix touches.
+        index: index of the base tree; the fix is applied to it.
+        paths: paths of the files that the fix touches.
         gold: the fix.
     """
     named = [path for path in paths if is_source(path)]

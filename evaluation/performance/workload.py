@@ -56,9 +56,9 @@ def render_workload(
 
     Args:
         plan: the environment's plan; its framework is among WORKLOAD_FRAMEWORKS.
-        repository: holds the commit `base`.
+        repository: repository that holds the commit `base`.
         base: the commit that both patches apply to.
-        test_patch: adds the tests; may be empty.
+        test_patch: test patch that adds the tests; may be empty.
         gold_patch: its changes to the runner's configuration are part of the task.
         tests: test id -> runs of the test in a single round.
         rounds: number of rounds; each starts without the memory of the previous. 0 runs each test once.

@@ -99,7 +99,8 @@ def select_evaluator(
     harness reports no failures.
 
     Args:
-        make_evaluator: makes an evaluator with canaries beside the given test files; without canaries for no files.
+        make_evaluator: function that makes an evaluator with canaries beside the given test files; without canaries for
+            no files.
         canaries_beside: test files.
         gold_patch: the patch of the run.
 

@@ -128,7 +128,7 @@ def run_tests(
         script: the rendered evaluation script.
         workdir: the tree's folder, as in the script.
         patch: gold patch or submission, applied first; may be empty. A patch that does not apply is a result.
-        test_patch: replaces the script's own test patch.
+        test_patch: test patch that replaces the script's own test patch.
         test_files: path -> content of files of the test patch, written after it was applied (blind controls).
         files: test files to run instead of the script's; shuffled for every seed but 0.
         seed: hash seed, and seed of the order of `files`.
