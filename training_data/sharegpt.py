@@ -49,7 +49,7 @@ def make_dataset_info(name: str, *, has_tools: bool, tags: Mapping[str, str] | N
     """Return the content of LLaMA-Factory's `dataset_info.json`.
 
     Args:
-        name: of the data set.
+        name: name of the data set.
         has_tools: whether rows have a column `tools`.
         tags: tags that differ from TAGS.
     """
