@@ -117,7 +117,7 @@ def _list_tests(expected: Mapping[str, Any], execution: Row) -> tuple[list[str],
 
     Args:
         expected: test -> status after the change.
-        execution: has the log of the run before the change; without a log no list is claimed.
+        execution: execution that has the log of the run before the change; without a log no list is claimed.
     """
     log = execution.get("old_commit_res_stdout")
     if not isinstance(log, str):

@@ -133,7 +133,7 @@ class GitHubApi:
 
         Args:
             query: an operation.
-            variables: of the query.
+            variables: variables of the query.
             what: what is requested, such as `owner/name`; for messages.
 
         Raises:

@@ -133,7 +133,7 @@ class CrawlJournal(Closable):
         Args:
             pulls: the merged pull requests of the page.
             span: its dates, from where it was requested: the top, or the low end of a span.
-            state: as in `put_state`.
+            state: state as in `put_state`.
         """
         with self._write_transaction() as connection:
             rows = ((pull.number, pull.merged_at, _dump_json(pull.body)) for pull in pulls)
@@ -170,7 +170,7 @@ class CrawlJournal(Closable):
             since: only those merged then or later.
             until: only those merged before.
             below: only those after this date and number in that order.
-            most: at most so many.
+            most: greatest number.
         """
         left = most if most is not None else -1
         while left:

@@ -51,7 +51,7 @@ def build_pull_request(
 
     Args:
         facts: facts about the pull request.
-        answers: of the journal, for `facts.journal_keys`.
+        answers: answers of the journal, for `facts.journal_keys`.
         source: the source word, for the record.
         repo: `owner/name`, for the record.
         keep: store a text as an artifact and return its hash.

@@ -41,11 +41,11 @@ def find_repositories(
     """Yield the facts about each repository once, and an error for each unreadable input.
 
     Args:
-        words: from `parse_source_words`.
-        dumps: of GH Archive; they may name many more repositories.
+        words: words from `parse_source_words`.
+        dumps: dumps of GH Archive; they may name many more repositories.
         clones: local clones.
         fetch: fetch GitHub's facts about `owner/name`s; None: no requests.
-        most: of the repositories that only dumps name, the busiest so many are taken.
+        most: number of the busiest repositories taken from those that only dumps name.
 
     Raises:
         InputError: no token is accepted.
