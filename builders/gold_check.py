@@ -29,7 +29,7 @@ def check_gold_tests(
     """Run the change's own test files with the gold patch, and without it where some of their tests fail.
 
     Args:
-        plan: of the image.
+        plan: plan of the image.
         candidate: the change.
         image: an accepted image.
         services: sandbox, artifacts and settings.
