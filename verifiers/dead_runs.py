@@ -103,7 +103,7 @@ class TestTexts:
     """Texts of the tests of a change's files, before and after the change.
 
     Args:
-        repository: holds the commit `base`.
+        repository: repository that holds the commit `base`.
         base: base commit.
         patch: gold patch and test patch.
     """

@@ -66,7 +66,7 @@ def select_files_that_matter(
     Args:
         candidate: the change.
         tree: its repository.
-        test_files: of the test patch.
+        test_files: test files of the test patch.
         test_only: the run without the gold patch.
         gold: the run with it.
     """

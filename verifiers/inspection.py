@@ -93,7 +93,7 @@ def inspect(
         files: the base tree; read from the clone of the task's source by default.
         probes: submissions to grade, `services.settings.workers` of them at a time.
         need_rates: whether a grading goes on until every test was real, which detects more forgeries by name.
-        open_counter: opens the progress of the probes, and then of the edits of the gold patch.
+        open_counter: function that opens the progress of the probes, and then of the edits of the gold patch.
 
     Raises:
         InputError: image, clone or an artifact does not exist.

@@ -201,7 +201,7 @@ class Probe:
     Attributes:
         name: name in reports.
         description: what the submission does.
-        make: returns its changes, empty where it cannot be made from the target.
+        make: function that returns its changes, empty where it cannot be made from the target.
         needs_controls: whether nothing but negative controls exposes it, so that it may earn 1 where there are none.
     """
 

@@ -165,7 +165,7 @@ def measure_strength(
         task: graded by lists of tests; its image must exist in the engine.
         services: sandbox, artifacts and settings.
         edits: what to try.
-        advance: called after each run of an edit; not for second runs.
+        advance: function that is called after each run of an edit; not for second runs.
 
     Raises:
         Transient: the engine failed.

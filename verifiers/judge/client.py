@@ -57,12 +57,12 @@ class JudgeClient:
         """Request a structured answer (`backends.llm.structured.request_structured`).
 
         Args:
-            question: builds the conversation with texts cut to a number of characters, which is halved while the
-                endpoint rejects the prompt as too long.
+            question: function that builds the conversation with texts cut to a number of characters, which is halved
+                while the endpoint rejects the prompt as too long.
             schema: schema of the answer.
             name: name of another model at the same endpoint.
             sample: number of the answer among several to the same question.
-            check: returns what is wrong with a valid answer, or an empty text.
+            check: function that returns what is wrong with a valid answer, or an empty text.
 
         Raises:
             ContextLengthError: the endpoint rejects even the shortest prompt.

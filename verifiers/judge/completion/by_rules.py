@@ -60,9 +60,9 @@ def measure_completion(
     """Return a completion with the scores of both versions of the statement, and the rule that still sets it aside.
 
     Args:
-        case: with the original statement.
+        case: case with the original statement.
         found: its assessment.
-        completion: may have no addition.
+        completion: completion that may have no addition.
     """
     if completion is None or not completion.addition:
         return completion, found.set_aside

@@ -59,7 +59,7 @@ def find_requirements(case: JudgeCase, findings: Sequence[Finding]) -> Requireme
 
     Args:
         case: the statement, and both patches.
-        findings: of the rules, for this statement.
+        findings: findings of the rules, for this statement.
     """
     expectations = [read_expectation(case, message) for message in find_demanded_messages(case)]
     texts = tuple(expectation.text for expectation in expectations)
