@@ -32,9 +32,9 @@ def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields
 
     Args:
         lineage: the change. Lists, script and image are empty where it was not verified.
-        kind: of the task.
+        kind: kind of the task.
         number: appended to the name where a change gives several tasks of the same kind.
-        fields: of the task, in place of those that follow from the change.
+        fields: fields of the task, in place of those that follow from the change.
     """
     candidate = lineage.candidate
     addition = lineage.verdict.addition if lineage.verdict else ""

@@ -33,7 +33,7 @@ def leave_out_patch(repository: GitRepository, base: str, patches: Sequence[byte
     change a file that it adds.
 
     Args:
-        repository: contains `base`.
+        repository: repository that contains `base`.
         base: a commit.
         patches: they apply to it in this order.
         left_out: index of the patch to leave out.

@@ -33,7 +33,7 @@ def list_program_tests(
     """Return the benchmarks of the files, then the passing tests that can be run by themselves.
 
     Args:
-        plan: of an environment whose framework is among PROGRAM_FRAMEWORKS.
+        plan: plan of an environment whose framework is among PROGRAM_FRAMEWORKS.
         index: the tree with the tests.
         passing: ids of tests that pass before and after the change.
         files: files whose benchmarks are listed; None for all.

@@ -89,7 +89,7 @@ def _derive_task(
     Args:
         parts: the changes.
         services: sandbox, clones, artifacts and settings.
-        tree: contains the base commits.
+        tree: tree that contains the base commits.
         number: appended to the task's name.
     """
     statements = []

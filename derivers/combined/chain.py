@@ -34,8 +34,8 @@ class ChangeChain:
 
         Args:
             parts: changes, oldest first.
-            services: provides artifacts.
-            tree: contains the base commits.
+            services: services that provide artifacts.
+            tree: tree that contains the base commits.
 
         Raises:
             GitError: a change does not apply on top of the older changes.
@@ -100,8 +100,8 @@ def select_related(newest: Lineage, older: Sequence[Lineage], services: Services
     Args:
         newest: the change.
         older: candidates for further parts, newest first.
-        services: provides artifacts.
-        tree: contains the base commits.
+        services: services that provide artifacts.
+        tree: tree that contains the base commits.
     """
     chosen = [newest]
     for part in older:

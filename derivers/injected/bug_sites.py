@@ -32,7 +32,7 @@ def select_files(
 
     Args:
         candidate: the change.
-        repository: contains its base commit.
+        repository: repository that contains its base commit.
         covered: lines that tests execute, by file; None where unknown.
         passing: tests that pass; files that their names mention precede others.
     """

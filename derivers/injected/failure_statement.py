@@ -42,9 +42,9 @@ def collect_failures(
     """Return name, message and source of failing tests.
 
     Args:
-        tests: that fail.
-        report: of the run in which they failed.
-        read: returns the content of a test file.
+        tests: tests that fail.
+        report: report of the run in which they failed.
+        read: function that returns the content of a test file.
     """
     return [
         FailingTest(
@@ -81,7 +81,7 @@ def order_failures(failures: Sequence[FailingTest], groups: Sequence[Collection[
 
     Args:
         failures: failing tests.
-        groups: for each bug, the tests that fail with it.
+        groups: tests that fail with each bug.
     """
     seen: set[str] = set()
     ranked: list[tuple[bool, bool, bool, int, str, FailingTest]] = []

@@ -56,7 +56,7 @@ def build_file_review(files: Mapping[str, str], defects: Sequence[Defect], artif
 
     Args:
         files: path -> text.
-        defects: by the lines of `files`; at least a defect.
+        defects: defects by the lines of `files`; at least a defect.
         artifacts: store for the files.
 
     Raises:
@@ -81,7 +81,7 @@ def build_diff_review(
     Args:
         files: path -> text of every file of the diff that still exists, after the diff.
         diff: a git diff, without `index` lines (`strip_index_lines`), which contain hashes of later contents.
-        defects: by the lines of `files`; empty for a clean diff, and only for that.
+        defects: defects by the lines of `files`; empty for a clean diff, and only for that.
         artifacts: store for files and diff.
         target: form of the review.
 
