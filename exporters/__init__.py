@@ -96,12 +96,12 @@ def export_items(
         items: items in the order of their tasks' names; those that the format cannot carry are skipped.
         out: a folder that is absent, empty, or holds a bundle, which is then replaced. If it holds the same bundle
             already, it is not changed.
-        services: provides artifacts, clones and images. Formats whose harness grades in a single container read each
-            image once, in a container of it.
+        services: services that provide artifacts, clones and images. Formats whose harness grades in a single container
+            read each image once, in a container of it.
         with_images: whether the bundle holds the images as well (`exporters.image_layout`).
         with_parquet: whether it holds the tasks packed in parquet as well, where the format has that option.
-        load_chain: returns the records that a task descends from, with which another database can import it; without
-            it the bundle cannot be imported.
+        load_chain: function that returns the records that a task descends from, with which another database can import
+            it; without it the bundle cannot be imported.
 
     Raises:
         UsageError: there is no such format, or it has no such option.

@@ -82,7 +82,7 @@ def read_records(folder: Path, *, need_parents: bool = True) -> Iterator[Record]
     """Yield the records of a bundle, parents first, each with the id that its content gives.
 
     Args:
-        folder: of the bundle.
+        folder: folder of the bundle.
         need_parents: whether every record's parents must be there; a bundle that is only graded has tasks alone.
 
     Raises:

@@ -35,7 +35,7 @@ class DatasetWriter:
     """Context manager that takes the folders of tasks, and writes the files that describe them all when it ends.
 
     Args:
-        folder: of the bundle.
+        folder: folder of the bundle.
         with_parquet: whether the tasks are also packed into `data/SPLIT-00000-of-0000N.parquet`.
     """
 

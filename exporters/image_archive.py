@@ -26,7 +26,7 @@ def check_layout(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
     An engine takes a configuration's own hash for the image's id, so a blob under another name would be another image.
 
     Args:
-        folder: of the bundle.
+        folder: folder of the bundle.
         files: path -> sha256 of its files.
     """
     for path, digest in files.items():
@@ -41,7 +41,7 @@ def open_image_archive(folder: Path, image: str, digest: str) -> Iterator[bytes]
     """Return the archive of an image in chunks; None when the bundle does not hold the image.
 
     Args:
-        folder: of a bundle whose files match its manifest.
+        folder: folder of a bundle whose files match its manifest.
         image: name of the image.
         digest: `sha256:...` of the certified image.
 

@@ -216,7 +216,7 @@ def render_eval_script(
 
     Args:
         task: the task.
-        services: provides the artifacts.
+        services: services that provide the artifacts.
         escaped_ids: the ids whose lines differ from the id.
         image_state: state of the image, with which the script checks its container; None for no check.
     """

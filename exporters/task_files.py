@@ -70,7 +70,7 @@ def build_grader_files(
 
     Args:
         task: the task.
-        services: provides the artifacts.
+        services: services that provide the artifacts.
         escaped_ids: test id -> escaped id, for ids that a log parser would misread.
         image_state: state of the image (`exporters.image_states`), where the grader has to check its container.
     """

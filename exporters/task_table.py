@@ -58,10 +58,10 @@ def write_task_table(
 
     Args:
         store: the database.
-        filters: which tasks.
+        filters: selection of the tasks.
         path: the file.
-        most: at most this many.
-        advance: called with the number of rows of each part that is read.
+        most: greatest number.
+        advance: function that is called with the number of rows of each part that is read.
 
     Raises:
         Transient: the disk is full or not writable.
