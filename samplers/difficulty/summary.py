@@ -19,7 +19,8 @@ def describe_rate(rate: TaskPassRate, solution: SolutionFacts | None = None) -> 
 
     Args:
         rate: its pass rate.
-        solution: of a certified scenario: its length, number of tools and share of queries are null for others.
+        solution: solution of a certified scenario: its length, number of tools and share of queries are null for
+            others.
     """
     found = rate.difficulty
     facts: dict[str, Any] = dict.fromkeys(("n_calls", "n_tools", "query_share"))

@@ -18,7 +18,7 @@ class ClientStream:
     What ends an answer is held back until `finish`, when the answer has been recorded.
 
     Args:
-        translation: of the request.
+        translation: translation of the request.
         hidden: keys of the answer that the client did not want.
         has_usage: whether the client wants the chunk of the usage.
     """

@@ -66,9 +66,9 @@ def parse_route(method: str, path: str, headers: Mapping[bytes, bytes]) -> ApiRo
     """Return the route of a request. A missing or repeated `/v1` and a slash at the end make no difference.
 
     Args:
-        method: in capitals.
-        path: without the query string.
-        headers: by name in lower case.
+        method: method in capitals.
+        path: path without the query string.
+        headers: headers by name in lower case.
     """
     segments = [segment for segment in path.split("/") if segment]
     secret = ""

@@ -110,7 +110,7 @@ def read_log(lines: Iterable[bytes], dropped: frozenset[str] = frozenset()) -> L
     """Return what a log holds. A last line without its end is left out: it was being written when the machine stopped.
 
     Args:
-        lines: with their ends.
+        lines: lines with their ends.
         dropped: keys of exchanges that are not kept, to save memory.
 
     Raises:

@@ -53,8 +53,8 @@ def is_perhaps_paid(kind: str, attempts: int) -> bool:
     """Return whether the upstream may have an answer under the key of an exchange that failed.
 
     Args:
-        kind: of the failure, which is that of the last attempt, or of what kept the next attempt from being made.
-        attempts: that were made. What failed before the last may have been answered without our knowing.
+        kind: kind of the failure, which is that of the last attempt, or of what kept the next attempt from being made.
+        attempts: attempts that were made. What failed before the last may have been answered without our knowing.
     """
     attempts_that_failed_so = 0 if kind == ExchangeFailure.CLOSING else 1
     return kind in _PERHAPS_PAID or attempts > attempts_that_failed_so
@@ -64,7 +64,7 @@ class GatewayFailure(Exception):  # noqa: N818 - a result of a request, which is
     """A request gets no answer.
 
     Args:
-        kind: as recorded.
+        kind: kind as recorded.
         detail: a line for people.
         status: HTTP status for the client.
         retry_after: seconds the upstream wants to be left alone.

@@ -32,9 +32,9 @@ class ModelGateway:
 
     Args:
         upstream: client of the model server.
-        folder: of the logs.
+        folder: folder of the logs.
         open_access: access of a secret that is not registered, which begins a rollout of its own; None for none.
-        on_full_disk: called when an exchange cannot be recorded.
+        on_full_disk: function that is called when an exchange cannot be recorded.
     """
 
     def __init__(

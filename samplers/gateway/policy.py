@@ -51,7 +51,7 @@ def build_upstream_request(
         body: the same, parsed; it is not changed.
         client: dialect of the client.
         upstream: dialect of the upstream.
-        access: of the rollout.
+        access: access of the rollout.
         wants_token_ids: whether to request token ids and log-probs.
         beta: the client's header `anthropic-beta`, which allows parameters of its body.
 

@@ -47,10 +47,10 @@ class RolloutState:
     """A rollout that is open. Not thread-safe: bound to an event loop.
 
     Args:
-        name: of the rollout.
-        access: of its agent.
+        name: name of the rollout.
+        access: access of its agent.
         log: its log, which is closed with it.
-        on_full_disk: called when a line of the log cannot be written.
+        on_full_disk: function that is called when a line of the log cannot be written.
     """
 
     def __init__(

@@ -68,8 +68,8 @@ async def serve_gateway(
 
     Args:
         config: listeners, upstream and log folder.
-        token: of the control API.
-        on_ready: called with the agents' port once requests are answered.
+        token: token of the control API.
+        on_ready: function that is called with the agents' port once requests are answered.
         parent: a pipe whose end shows that the parent is gone.
 
     Returns:

@@ -76,10 +76,11 @@ class UpstreamClient:
         """Send a request until it is answered or cannot be.
 
         Args:
-            body: as the upstream gets it.
-            headers: of every attempt, among them the key by which the upstream can recognise the request.
-            on_event: receives the events of a stream; None for a plain answer. After its first call nothing is retried.
-            count_attempt: called before each attempt.
+            body: body as the upstream gets it.
+            headers: headers of every attempt, among them the key by which the upstream can recognise the request.
+            on_event: function that receives the events of a stream; None for a plain answer. After its first call
+                nothing is retried.
+            count_attempt: function that is called before each attempt.
 
         Returns:
             The plain answer; None where events were given.

@@ -47,7 +47,7 @@ class ProgramStore:
 
     Args:
         services: the sandbox and limits.
-        open_base: returns the image to install in, which may take long the first time.
+        open_base: function that returns the image to install in, which may take long the first time.
     """
 
     def __init__(self, services: Services, open_base: Callable[[], ProgramBase]) -> None:

@@ -97,13 +97,13 @@ def open_rollout_container(
     """Open the container of a rollout, ready for the agent.
 
     Args:
-        image: of the task, or a small system for a task without a task.
+        image: image of the task, or a small system for a task without an image.
         instruction: its files are written first.
         services: sandbox and limits.
         seconds: time of the agent.
         programs: volumes of the portable Python and of the scaffold's program.
         gateway_folder: folder of the gateway's socket on this machine; None where nothing inside uses a model.
-        environment: of a task that has no image.
+        environment: environment of a task that has no image.
 
     Raises:
         Transient: the engine failed, or the container does not start.

@@ -29,10 +29,10 @@ class SimulatedEnvironment:
 
     Attributes:
         image: a small system.
-        tree: opens the tar of the repository, to be unpacked at `/`.
-        attach: returns the session of the agent for the session of the container, once it is open. Its `run` raises
-            SimulatorFailedError.
-        count_calls: returns the number of programs that were simulated so far.
+        tree: function that opens the tar of the repository, to be unpacked at `/`.
+        attach: function that returns the session of the agent for the session of the container, once it is open. Its
+            `run` raises SimulatorFailedError.
+        count_calls: function that returns the number of programs that were simulated so far.
         env: variables of each command.
         mounts: the programs.
     """

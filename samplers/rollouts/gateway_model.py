@@ -30,8 +30,8 @@ class GatewayModel:
     results of calls that an answer has as text, which become messages of the user.
 
     Args:
-        name: of the model.
-        endpoint: of the rollout's gateway.
+        name: name of the model.
+        endpoint: endpoint of the rollout's gateway.
     """
 
     def __init__(self, name: str, endpoint: GatewayEndpoint) -> None:

@@ -19,9 +19,9 @@ class StateObserver:
     Several requests within a single poll give a state, that of the last.
 
     Args:
-        container: whose tree is hashed.
-        read_usage: returns what the rollout has used.
-        states: receives the states.
+        container: container whose tree is hashed.
+        read_usage: function that returns what the rollout has used.
+        states: function that receives the states.
     """
 
     def __init__(
