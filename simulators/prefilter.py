@@ -89,11 +89,11 @@ def judge_by_model(
     """Return the verdict of the rules, and where they find nothing, that of the model.
 
     Args:
-        seed: to judge.
+        seed: seed to judge.
         pack: its domain; the seed's own system text goes before the policy of the pack.
-        model: that judges.
-        meter: counts usage.
-        keys: of the answers that `model` returns, for the record.
+        model: model that judges.
+        meter: meter that counts usage.
+        keys: keys of the answers that `model` returns, for the record.
 
     Raises:
         Transient, InputError, CancelledRunError: as `LanguageModel.complete`.

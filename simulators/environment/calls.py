@@ -77,9 +77,9 @@ class SimulatorCalls:
             episode: id of the episode, or what else makes the call one of its own.
             turn: number of the agent's turn, from 0.
             attempts: numbers of the attempts, from 1.
-            check: returns why an answer cannot be used, empty where it can.
+            check: function that returns why an answer cannot be used, empty where it can.
             allow_cut: whether an answer that was cut off at its limit can be used.
-            schema: of the answer, for endpoints that enforce it.
+            schema: schema of the answer, for endpoints that enforce it.
 
         Raises:
             PlayerError: no answer can be used, or the endpoint gave none.

@@ -129,10 +129,10 @@ class ConversationPlayer:
     Args:
         pack: the domain.
         seeds: the reference conversations.
-        options: of the episodes.
-        simulator: plays person and tools.
-        judge: decides the reward.
-        target: whose form of tools the agent's system prompt has.
+        options: options of the episodes.
+        simulator: simulator that plays person and tools.
+        judge: judge that decides the reward.
+        target: target whose form of tools the agent's system prompt has.
     """
 
     def __init__(

@@ -120,9 +120,9 @@ class EpisodeService:
         """Return the environment's answer to a turn of the agent.
 
         Args:
-            episode_id: of `reset`.
+            episode_id: episode id of `reset`.
             turn: what the agent wrote.
-            number: of the turn, from 0; a turn that was answered before gets the same answer again.
+            number: number of the turn, from 0; a turn that was answered before gets the same answer again.
             context_tokens: tokens of the agent's context with this turn, where its trainer counted them.
 
         Raises:

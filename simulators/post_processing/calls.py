@@ -165,7 +165,7 @@ def render_hermes(turn: DialogueTurn, *, released: bool, llama: bool = False) ->
     """Return the text of a call turn with its calls in Hermes tags.
 
     Args:
-        turn: with calls.
+        turn: turn with calls.
         released: write it as the released code does, whatever the trained model.
         llama: write calls as Llama 3.1 does, without tags and with `parameters`.
     """

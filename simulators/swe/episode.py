@@ -83,8 +83,8 @@ class SweEpisode:
         task: what the simulator is given.
         statement: the problem statement.
         host: sandbox and limits.
-        tree: opens the tar of the base tree (`simulators.swe.workspace.TreeOpener`).
-        simulator: answers for programs.
+        tree: tree that opens the tar of the base tree (`simulators.swe.workspace.TreeOpener`).
+        simulator: simulator that answers for programs.
     """
 
     environment = ENVIRONMENT

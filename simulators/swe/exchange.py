@@ -62,7 +62,7 @@ class ProgramExchange:
 
     Args:
         folder: new folder of this machine, to be mounted at `TARGET`.
-        answer: returns the answer to a call; an exception is logged, and answered as a failure.
+        answer: function that returns the answer to a call; an exception is logged, and answered as a failure.
     """
 
     def __init__(self, folder: Path, answer: Callable[[ProgramCall], ProgramAnswer]) -> None:

@@ -78,9 +78,9 @@ class WorkspaceHost:
     """What all workspaces are opened with.
 
     Attributes:
-        sandbox: runs the commands.
+        sandbox: sandbox that runs the commands.
         image: a small system with bash, coreutils, grep, sed and git.
-        limits: of a session; `seconds` is its life.
+        limits: limits of a session; `seconds` is its life.
         of_host: whether the image is the programs of this machine (`backends.sandbox.bubblewrap`).
     """
 
@@ -220,8 +220,8 @@ class SimulatedPrograms:
     """Simulated programs of a container; a context manager, whose `mounts` and GIT_ENV the container is opened with.
 
     Args:
-        answer: answers their calls.
-        of_host: as in `WorkspaceHost`.
+        answer: answer that answers their calls.
+        of_host: flag as in `WorkspaceHost`.
     """
 
     mounts: tuple[Mount, ...]
