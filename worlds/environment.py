@@ -23,12 +23,13 @@ class WorldEnvironment(Closable):
     """Scenarios of a world. An episode at a time; many environments share a server.
 
     Args:
-        server: runs the world.
+        server: server that runs the world.
         world: the world; its program is loaded once.
         scenarios: scenarios of this world.
         reward_mode: how passed checks become a reward.
         max_steps: actions after which an episode is truncated.
-        make_user: makes the user of each episode, for conversations; without a user the agent is given the task.
+        make_user: function that makes the user of each episode, for conversations; without a user the agent is given
+            the task.
 
     Raises:
         InputError: the program breaks a rule, the server has too many worlds, or there are no scenarios.
@@ -65,7 +66,8 @@ class WorldEnvironment(Closable):
         """Start an episode and return (observation, info).
 
         Args:
-            seed: determines the scenario, where none is named, and the episode's clock and random values; default 0.
+            seed: seed that determines the scenario, where none is named, and the episode's clock and random values;
+                default 0.
             options: `scenario` is the name of a scenario.
 
         Returns:

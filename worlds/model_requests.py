@@ -189,7 +189,7 @@ def make_reader(answer_type: type[M], check: Callable[[M], str] = lambda _: "") 
 
     Args:
         answer_type: type of the answer.
-        check: returns what is wrong with an answer of that type, or an empty text.
+        check: function that returns what is wrong with an answer of that type, or an empty text.
     """
 
     def read(text: str) -> M:

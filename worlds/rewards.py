@@ -86,7 +86,7 @@ class Scorer:
         Args:
             server: the server of the episode.
             episode: an episode of the scenario.
-            scenario: whose checks are run.
+            scenario: scenario whose checks are run.
             mode: how passed checks become a reward.
 
         Raises:

@@ -104,8 +104,8 @@ class ScenarioAgent:
         """Let a model act until the episode ends, and return why it did.
 
         Args:
-            model: answers the conversation.
-            meter: counts usage and cost.
+            model: model that answers the conversation.
+            meter: meter that counts usage and cost.
             deadline: monotonic seconds after which no request is made.
 
         Raises:

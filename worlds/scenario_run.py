@@ -54,11 +54,11 @@ class ScenarioRun(Closable):
     """An episode. To be used by a single thread at a time.
 
     Args:
-        server: runs the world.
+        server: server that runs the world.
         world: the world, loaded by this server.
         scenario: a scenario of the world.
-        scorer: computes the reward.
-        seed: determines the clock and random values of the world.
+        scorer: scorer that computes the reward.
+        seed: seed that determines the clock and random values of the world.
         user: the user of a conversation; None where the agent is given the task.
         reward_mode: how passed checks become a reward.
         max_steps: actions after which the episode is truncated.

@@ -75,7 +75,7 @@ class ModelUser:
     """User played by a model (EnvScaler, section 3.3).
 
     Args:
-        model: that plays the user.
+        model: model that plays the user.
         task: what the user wants, which the agent is not given.
         version: folder of the prompt.
     """

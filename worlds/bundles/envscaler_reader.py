@@ -51,8 +51,8 @@ def read_environments(content: bytes, name: str) -> list[ReadWorld]:
     """Return the environments of a file, in its order.
 
     Args:
-        content: of the file.
-        name: of the file, for messages.
+        content: content of the file.
+        name: name of the file, for messages.
 
     Raises:
         InputError: it is not JSON, or neither a list nor an object.

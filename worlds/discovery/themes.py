@@ -57,9 +57,9 @@ def choose_themes(
     the centre stays. Where there are no more themes than clusters, all stay.
 
     Args:
-        themes: in the order of their seed tasks.
+        themes: themes in the order of their seed tasks.
         options: least values, number of clusters and the seed of KMeans.
-        embed: returns the vectors; not called where all stay.
+        embed: function that returns the vectors; not called where all stay.
     """
     rejected: list[RejectedTheme] = []
     best: dict[str, ThemeDraft] = {}
@@ -101,9 +101,9 @@ def find_nearest(vectors: Sequence[Sequence[float]], n_clusters: int, seed: int)
     """Return for each vector the number of the vector that is nearest to the centre of its cluster.
 
     Args:
-        vectors: at least `n_clusters`, of the same length.
+        vectors: vectors, at least `n_clusters`, of the same length.
         n_clusters: clusters of KMeans; equal vectors may leave fewer.
-        seed: of KMeans.
+        seed: seed of KMeans.
     """
     import numpy as np  # noqa: PLC0415 - loads slowly, and queries need neither
     from sklearn.cluster import KMeans  # noqa: PLC0415

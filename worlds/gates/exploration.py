@@ -72,7 +72,7 @@ def explore_world(world: ServedWorld, replay_world: ServedWorld, *, calls: int, 
         world: a loaded world with at least one initial state.
         replay_world: the same world, loaded in another container if possible, where episodes are replayed.
         calls: calls of each tool.
-        seed: determines the arguments.
+        seed: seed that determines the arguments.
     """
     drawn = draw_arguments(world.analysis.tools, calls, seed)
     plan = [(tool, drawn[tool][number]) for number in range(calls) for tool in drawn]

@@ -246,7 +246,7 @@ def assess_scenario(
         scenario: the scenario.
         world: its world, loaded.
         server: the server that runs the world.
-        settings: of the gates.
+        settings: settings of the gates.
 
     Raises:
         Transient: the container has ended, or the engine cannot be reached.

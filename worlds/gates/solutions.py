@@ -51,7 +51,7 @@ def run_calls(
         world: a loaded world.
         state: initial state.
         calls: the calls; their `$result` numbers are positions in this list.
-        seed: of the episode.
+        seed: seed of the episode.
         order: positions of the calls in the order of the run; None for the list's own. Results are in the list's order.
         detour: a query that is made before each call.
     """

@@ -187,9 +187,9 @@ def assess_world(
 
     Args:
         definition: the world.
-        server: runs the calls.
+        server: server that runs the calls.
         replay_server: replays some of them; a second container shows what depends on addresses in memory.
-        settings: of the gates.
+        settings: settings of the gates.
 
     Raises:
         Transient: the container has ended, or the engine cannot be reached.

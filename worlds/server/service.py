@@ -96,7 +96,7 @@ class ServedWorld(Closable):
 
         Args:
             state: initial state.
-            seed: determines clock, random numbers and uuids.
+            seed: seed that determines clock, random numbers and uuids.
             step: number of calls that led to the state; an episode continues where another episode was.
 
         Raises:
@@ -188,7 +188,7 @@ class WorldServer:
             checks: checks, each run in a process of its own.
             initial: initial state.
             final: final state.
-            seed: determines the random numbers and the clock of those processes.
+            seed: seed that determines the random numbers and the clock of those processes.
         """
         return _request_checks(self._connection, checks, {"initial": initial, "final": final, "seed": seed})
 
@@ -198,9 +198,9 @@ def open_world_server(sandbox: Sandbox, image: str, limits: ServerLimits | None 
     """Start a server of worlds in a container, which is removed at the end of the block.
 
     Args:
-        sandbox: starts the container, without network.
+        sandbox: sandbox that starts the container, without network.
         image: name of an image with Python 3.11 or newer as `python3`, such as the base image of Python.
-        limits: of the container and the processes in it.
+        limits: limits of the container and the processes in it.
 
     Raises:
         InputError: there is no such image.
