@@ -42,7 +42,7 @@ def certify_bundle(folder: Path, settings: Settings, only: Sequence[str] = ()) -
     """Yield fresh gradings of each task: gold, an empty submission, and submissions that must earn 0.
 
     Args:
-        folder: of the bundle.
+        folder: folder of the bundle.
         settings: engine, limits and number of gradings.
         only: names of tasks; empty for all.
 

@@ -56,12 +56,12 @@ def export_splits(
         format_name: a key of `exporters.FORMATS`.
         out: folder of the bundle, or of the splits' folders.
         splits: `NAME=SHARE` each; None for a bundle.
-        filters: which tasks.
+        filters: selection of the tasks.
         settings: database and store.
         with_images: whether the bundles hold the images.
         with_parquet: whether the bundles hold the tasks packed in parquet.
         push_to: registry, `HOST/PREFIX`, to which the images are pushed first.
-        make_progress: makes the progress of a bundle, of a noun and the number of tasks.
+        make_progress: function that makes the progress of a bundle, of a noun and the number of tasks.
 
     Raises:
         UsageError: the format is unknown, the registry is not `HOST/PREFIX`, or the shares do not sum to 1.

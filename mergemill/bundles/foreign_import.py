@@ -175,7 +175,7 @@ def make_bug_commit(row: InstanceRow, services: Services) -> InstanceRow:
 
     Args:
         row: `base_commit` without the bug, `patch` injects it, and the FAIL_TO_PASS tests are in the tree.
-        services: provides the clone of the repository.
+        services: services that provide the clone of the repository.
 
     Raises:
         InputError: there is no clone with that commit, or the patch does not apply.

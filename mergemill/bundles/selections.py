@@ -27,7 +27,7 @@ def resolve_filters(
     """Return filters that are a condition on view `tasks` and nothing else.
 
     Args:
-        filters: as given by a user.
+        filters: filters as given by a user.
         settings: database, clones and benchmark lists.
         store: the database, if it is open already.
         default_status: status to select where none is given.

@@ -69,7 +69,7 @@ def check_node(settings: Settings, probe: str, *, engine: bool, database: bool) 
     """Return what this node can do.
 
     Args:
-        settings: of the driver.
+        settings: settings of the driver.
         probe: hash of an artifact of the run.
         engine: whether a Docker engine must answer.
         database: whether the database must be readable.

@@ -84,7 +84,7 @@ class WorkState:
         Args:
             key: id of the change, or of a source that is mined.
             stage: the stage.
-            name: of the change, task or source.
+            name: name of the change, task or source.
             place: name of the machine, empty for this machine.
         """
         with self._lock:

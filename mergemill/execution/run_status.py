@@ -40,8 +40,8 @@ class RunStatusFile:
     """Progress of a run that is shown by another progress, and written to a file as well.
 
     Attributes:
-        shown: receives every call, too.
-        folder: where the file is written.
+        shown: function that receives every call, too.
+        folder: folder where the file is written.
         command: the stage, or `run`.
         sources: sources of the run.
     """

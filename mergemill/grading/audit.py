@@ -119,7 +119,7 @@ def audit_targets(
         targets: tasks and bundles.
         settings: database, engine, limits and workers.
         with_exploits: whether to grade all of `verifiers.exploits.EXPLOITS`, not only the quick exploits.
-        make_progress: makes the progress of a task, of a noun and the number of submissions or edits.
+        make_progress: function that makes the progress of a task, of a noun and the number of submissions or edits.
 
     Raises:
         InputError: the image of a task of the database, or the clone of its source, is missing.

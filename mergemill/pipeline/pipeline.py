@@ -370,7 +370,8 @@ class PipelineRun:
         Args:
             steps: the steps.
             lineages: the changes, read when a worker needs a change.
-            reload: returns a change with what was stored since it was read, None where nothing is left to do.
+            reload: function that returns a change with what was stored since it was read, None where nothing is left to
+                do.
 
         Raises:
             MachineError: the machine lacks a requirement of a stage.

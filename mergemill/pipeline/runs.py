@@ -65,8 +65,8 @@ def run_stages(
         stage: the stage, or None for `run`.
         scope: sources, changes, kinds and stages.
         settings: all settings.
-        progress: is shown each result; entered and left here.
-        on_stop: called when Ctrl-C interrupts the run, before the containers are stopped.
+        progress: progress that is shown each result; entered and left here.
+        on_stop: function that is called when Ctrl-C interrupts the run, before the containers are stopped.
         max_tasks: begin no further change once the sources have this many certified tasks.
 
     Raises:

@@ -122,7 +122,7 @@ def open_service(
     Args:
         request: seeds, domain and folder.
         settings: model and options.
-        report: receives a line for each seed that cannot be read.
+        report: function that receives a line for each seed that cannot be read.
 
     Raises:
         InputError: seeds, domain or folder are not usable.
@@ -200,10 +200,10 @@ def serve_environment(
     Args:
         request: seeds, domain and folder.
         settings: model and options.
-        announce: receives lines for people, the last of which has the address.
+        announce: function that receives lines for people, the last of which has the address.
         host: address to listen at.
         port: its port, 0 for any free port.
-        token: that requests must carry; None where none is needed.
+        token: token that requests must carry; None where none is needed.
 
     Raises:
         InputError, UsageError: as `open_service`, or the host is not an address of this machine.

@@ -366,7 +366,7 @@ def require_measured_simulator(store: Store, simulator: str, limit: float) -> di
     """Return the shares of a simulator whose rewards may be trained on.
 
     Args:
-        store: with its measurements.
+        store: store with its measurements.
         simulator: name of the model.
         limit: largest share of wrong submissions that it may pay, as the upper bound of the interval.
 

@@ -90,7 +90,7 @@ def export_simulated(
     Args:
         request: seeds, domain, folder and simulator.
         settings: database with the measurements, and the limit.
-        report: receives a line for each seed that cannot be read or has no first message.
+        report: function that receives a line for each seed that cannot be read or has no first message.
 
     Raises:
         InputError: seeds, domain or folder are not usable, or the simulator's rewards must not be trained on.

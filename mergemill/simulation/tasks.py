@@ -50,10 +50,10 @@ class SimulatedTasks:
 
     Args:
         services: clones, artifacts, sandbox.
-        simulator: answers for programs.
-        get_image: returns the image of the containers.
-        folder: for temporary files.
-        find_log: returns the output of a real run of a repository's tests, or an empty text.
+        simulator: simulator that answers for programs.
+        get_image: function that returns the image of the containers.
+        folder: folder for temporary files.
+        find_log: function that returns the output of a real run of a repository's tests, or an empty text.
     """
 
     def __init__(
@@ -216,11 +216,11 @@ def open_simulated_tasks(
     """Open what opens simulated tasks; one process at a time for each store.
 
     Args:
-        services: with the model that simulates.
+        services: services with the model that simulates.
         store: searched for logs of real runs.
-        get_image: returns the image of containers, where the sandbox is not of this machine's programs.
-        print_message: shows a line for people.
-        slot: of a worker process of a cluster, whose ledger is in a folder of its own.
+        get_image: function that returns the image of containers, where the sandbox is not of this machine's programs.
+        print_message: function that shows a line for people.
+        slot: slot of a worker process of a cluster, whose ledger is in a folder of its own.
 
     Raises:
         UsageError: no model is set.

@@ -53,7 +53,7 @@ def make_routes(context: WebContext, answer_error: AnswerError) -> list[Route]:
 
     Args:
         context: what they read.
-        answer_error: returns the page that shows an error.
+        answer_error: function that returns the page that shows an error.
     """
     pages: Mapping[str, tuple[Page, EarlyStart | None]] = {
         "/": (show_overview, EarlyStart("overview.html", "overview")),

@@ -39,8 +39,8 @@ def serve(
         settings: database and store; limits of gradings.
         host: address to listen at.
         port: its port, 0 for any free port.
-        token: permits grading; None permits reading alone.
-        announce: receives a line for people, then the address.
+        token: token that permits grading; None permits reading alone.
+        announce: function that receives a line for people, then the address.
         queue_limit: submissions that may wait to be graded.
 
     Raises:

@@ -49,13 +49,13 @@ def make_world_record(
 
     Args:
         world: the world; its program breaks no rule.
-        artifacts: where its texts go.
+        artifacts: artifacts where its texts go.
         origin: how it came about.
         license_id: SPDX expression.
         parent: id of its theme, if any.
-        model: that wrote it.
+        model: model that wrote it.
         prompt: name and version of the prompt.
-        source: of its theme, or where it was read from.
+        source: source of its theme, or where it was read from.
 
     Raises:
         Transient: the disk is full.
@@ -166,9 +166,9 @@ def make_scenario_certificate(
         solved: the scenario with its solution.
         world: its world.
         report: results of its gates.
-        artifacts: where the solution goes.
+        artifacts: artifacts where the solution goes.
         origin: whether the solution came with the scenario or from a rollout.
-        pass_rates: of the models whose rollouts searched for it.
+        pass_rates: pass rates of the models whose rollouts searched for it.
         log: artifact with these rollouts.
 
     Raises:

@@ -81,10 +81,10 @@ def run_on_nodes(
     """Run what is pending on the nodes of a cluster, each of whose workers has gateways of its own.
 
     Args:
-        make_driver: returns the driver, given `cluster`, `run` and `forget`.
-        run: runs a rollout in a worker.
-        settings: of this machine.
-        progress: receives the messages of the cluster.
+        make_driver: function that returns the driver, given `cluster`, `run` and `forget`.
+        run: function that runs a rollout in a worker.
+        settings: settings of this machine.
+        progress: function that receives the messages of the cluster.
         engine: whether a worker needs a Docker engine.
         upstreams: what the workers' gateways connect to, checked before anything is started.
 

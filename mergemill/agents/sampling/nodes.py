@@ -72,8 +72,8 @@ class NodeRollouts(ABC):
 
         Args:
             own: the settings as they are on this node.
-            store: to read from.
-            slot: of this process, for folders of its own.
+            store: store to read from.
+            slot: slot of this process, for folders of its own.
 
         Raises:
             MachineError: no engine answers, or a program cannot be installed.

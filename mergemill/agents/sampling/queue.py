@@ -20,7 +20,7 @@ class RolloutQueue:
     after a streak of failures nothing more is taken from it.
 
     Args:
-        pending: in the order in which they run.
+        pending: pending rollouts in the order in which they run.
         retries: how often each is tried again after a failure of infrastructure.
         workers: how many run at once.
     """

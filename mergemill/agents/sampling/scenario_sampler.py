@@ -53,13 +53,13 @@ def open_scenario_sampler(
 
     Args:
         request: what is sampled.
-        settings: of this machine.
-        progress: receives messages and the usage of the agents' gateway.
-        find_subject: returns a scenario with its world by its id.
-        worlds: that the scenarios have.
-        episodes: that are played at once.
-        open_server: starts the server of worlds; None for a container.
-        slot: of a worker process of a cluster, whose logs are in folders of its own.
+        settings: settings of this machine.
+        progress: function that receives messages and the usage of the agents' gateway.
+        find_subject: function that returns a scenario with its world by its id.
+        worlds: worlds that the scenarios have.
+        episodes: episodes that are played at once.
+        open_server: function that starts the server of worlds; None for a container.
+        slot: slot of a worker process of a cluster, whose logs are in folders of its own.
 
     Raises:
         MachineError, Transient, UsageError: as of `sample_scenarios`.

@@ -45,12 +45,12 @@ def open_sampler(
 
     Args:
         request: what is sampled.
-        settings: of this machine.
+        settings: settings of this machine.
         store: read for images and logs of real runs.
-        progress: receives messages and the usage of the gateway.
-        find_task: returns a task by its id.
+        progress: function that receives messages and the usage of the gateway.
+        find_task: function that returns a task by its id.
         is_simulated: whether any of the tasks is simulated.
-        slot: of a worker process of a cluster, whose logs are in folders of its own.
+        slot: slot of a worker process of a cluster, whose logs are in folders of its own.
 
     Raises:
         MachineError, Transient, UsageError: as of `sample`.

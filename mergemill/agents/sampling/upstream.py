@@ -50,9 +50,9 @@ def open_gateway(
 
     Args:
         settings: limits and store.
-        progress: shows the usage of the agents' gateway.
+        progress: progress that shows the usage of the agents' gateway.
         upstream: what plays users; None for that of the agents, which the settings name.
-        slot: of a worker process of a cluster, whose logs are in a folder of its own.
+        slot: slot of a worker process of a cluster, whose logs are in a folder of its own.
 
     Raises:
         UsageError: no upstream is named.

@@ -51,8 +51,8 @@ def sample_scenarios(
     Args:
         request: what is sampled.
         settings: database, store, engine, upstream and limits.
-        progress: receives the events.
-        open_server: starts the server of worlds on this machine; None for a container.
+        progress: function that receives the events.
+        open_server: function that starts the server of worlds on this machine; None for a container.
 
     Raises:
         InputError: there is no database or no such scenario, or a scenario is not certified.

@@ -85,7 +85,7 @@ class MachineGauges:
     """Gauges of disk and engine, measured at most every MEASURE_SECONDS.
 
     Attributes:
-        measure: returns `disk` and `engine` as `mergemill.operations.status` describes them.
+        measure: function that returns `disk` and `engine` as `mergemill.operations.status` describes them.
     """
 
     measure: Callable[[], Mapping[str, Any]]
@@ -141,11 +141,11 @@ class RunMetrics(ProgressObserver):
     """Progress that counts results and failures, and serves the counts at `port` while it is entered.
 
     Args:
-        shown: receives every call, too.
+        shown: function that receives every call, too.
         command: the stage, or `run`.
         host: address to listen at.
         port: its port, 0 for any free port; it is in a message where it is not the requested port.
-        measure: as for `MachineGauges`.
+        measure: measure as for `MachineGauges`.
     """
 
     def __init__(

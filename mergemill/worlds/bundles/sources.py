@@ -47,7 +47,7 @@ def find_sources(words: Sequence[str], settings: Settings, *, with_uncertified: 
 
     Args:
         words: names of worlds that ship, folders of their form, and names or ids of worlds of the database.
-        settings: of the database.
+        settings: settings of the database.
         with_uncertified: whether worlds and scenarios without a certificate count, too.
 
     Raises:

@@ -159,7 +159,7 @@ class WorldImporter:
         request: what is imported.
         servers: run the worlds.
         store: the database.
-        artifacts: where the texts of records go.
+        artifacts: artifacts where the texts of records go.
     """
 
     def __init__(

@@ -125,13 +125,13 @@ class WorkBench:
         """Return what came of each item, in their order; None for those that failed or were left by an outage.
 
         Args:
-            step: for events.
-            noun: of an item, for the progress.
+            step: step for events.
+            noun: noun of an item, for the progress.
             items: what to work on.
-            name: returns the name of an item.
-            work: runs on a thread; a StepFailedError is a rejection.
-            keep: stores an outcome, in the driver's thread and as soon as it comes; returns whether the item has ended,
-                so that an event is due.
+            name: function that returns the name of an item.
+            work: function that runs on a thread; a StepFailedError is a rejection.
+            keep: function that stores an outcome, in the driver's thread and as soon as it comes; returns whether the
+                item has ended, so that an event is due.
 
         Raises:
             InputError: the endpoint refuses the first call (a wrong key or name), or a file failed.

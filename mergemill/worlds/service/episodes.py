@@ -89,10 +89,10 @@ class EpisodeTable(Closable):
 
     Args:
         catalog: name -> world.
-        host: runs the worlds.
+        host: host that runs the worlds.
         limit: open episodes at a time; as many that have ended are remembered.
         idle_seconds: seconds without a request after which an episode is closed.
-        make_user: makes the users of conversations; None where none are offered.
+        make_user: function that makes the users of conversations; None where none are offered.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class EpisodeTable(Closable):
         """Take an agent's action, in any form of `worlds.actions.read_action`, and return the outcome.
 
         Args:
-            name: of the episode.
+            name: name of the episode.
             action: what is wrong with it is part of the outcome.
             number: number of the action in the episode, from 1; the last sent again is answered as before.
 

@@ -41,7 +41,7 @@ def serve_worlds(options: WorldServiceOptions, settings: Settings, announce: Cal
     Args:
         options: worlds, address, limits.
         settings: engine, limits of the container, and the users' model.
-        announce: receives a line for people, then the address.
+        announce: function that receives a line for people, then the address.
 
     Raises:
         InputError: a world cannot be served: see `load_catalog`.
