@@ -10,7 +10,7 @@ from core.errors import UsageError
 
 
 def load_plugin(option: str, word: str, *, advice: str) -> object:
-    """Return what MODULE:NAME names; modules of the working directory are found, too.
+    """Return the object that MODULE:NAME names; modules of the working directory are found, too.
 
     Args:
         option: option where the word was given, for messages.
