@@ -4,7 +4,7 @@ Usage: python install_python.py FOLDER
 
 The copy starts through its own dynamic loader, so it depends neither on the image's C library nor on environment
 variables, which programs started from it would inherit. FOLDER/bin/python3 is a shell script that does so; its own path
-is what Python sees as its executable, so child processes that use `sys.executable` start the same way.
+is the program that Python sees as its executable, so child processes that use `sys.executable` start the same way.
 """
 
 import pathlib
@@ -69,7 +69,7 @@ def copy_libraries(root: pathlib.Path, files: list[pathlib.Path]) -> str:
 
 
 def run(command: list[str]) -> str:
-    """Return what a command prints; a file that is not a program of this system prints nothing of use."""
+    """Return the text that a command prints; a file that is not a program of this system prints nothing of use."""
     return subprocess.run(command, check=False, capture_output=True, text=True).stdout
 
 

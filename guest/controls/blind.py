@@ -18,7 +18,7 @@ from random import Random
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
 Edit = List[Any]
-"""First byte, end, and the text that replaces what is between them."""
+"""First byte, end, and the text that replaces the bytes that are between them."""
 FIRST_EVALUATIONS = 2
 """In the first two evaluations together, every block is real at least once, so that each test is seen to pass."""
 ASSERTIONS = ("AssertionError", "assert ", "Failed: ", "[XPASS(strict)]", "unexpected success")
@@ -151,7 +151,7 @@ def is_expected_failure(wanted: str, status: str, message: str) -> bool:
 
 
 class Judgement:
-    """The outcomes of evaluations against what was expected of them."""
+    """The outcomes of evaluations against the outcomes that were expected of them."""
 
     def __init__(self, listed: Iterable[str]) -> None:
         self.wrong: Dict[str, str] = {}

@@ -32,7 +32,7 @@ _FIELDS = (("file", str), ("first_line", int), ("last_line", int), ("claim", str
 
 
 class KnownDefect(Protocol):
-    """Lines of a file, 1-based and inclusive, and what is wrong there."""
+    """Lines of a file, 1-based and inclusive, and the fault that is wrong there."""
 
     @property
     def path(self) -> str:
@@ -48,7 +48,7 @@ class KnownDefect(Protocol):
 
     @property
     def claim(self) -> str:
-        """What is wrong."""
+        """Fault that is wrong."""
 
 
 class ReviewFinding(NamedTuple):
@@ -77,7 +77,7 @@ def grade_findings(submission: bytes, defects: Sequence[Mapping[str, Any]], file
     """Return the value of a submission by lines alone, without a model; 0 where it is not a valid review.
 
     Args:
-        submission: what is handed in.
+        submission: the submission that is handed in.
         defects: the known defects in the form of findings.
         files: path -> text, of all files under review.
     """

@@ -10,9 +10,9 @@ Exit code 0: resolved. 1: not resolved. 97: infrastructure failure, nothing was 
 Where the folder has image_state.json and image_state.py, as in formats whose harness runs this in a single container, a
 submission is refused, with the result 0, unless the container is as its image made it.
 
-Only what fails before the submission is applied, and a script that reports an infrastructure error in a file of root's,
-is an infrastructure failure. From then on the result is 0 unless it is replaced by a better score: whatever ends this
-program, the submission is not left without a result.
+Only the part that fails before the submission is applied, and a script that reports an infrastructure error in a file
+of root's, is an infrastructure failure. From then on the result is 0 unless it is replaced by a better score: whatever
+ends this program, the submission is not left without a result.
 
 Output of the test process is ignored. Only a JUnit report counts, and every listed test must be in it. Two canaries of
 unpredictable names must have the required status. There are several evaluations, in each of which a coin decides which
@@ -123,7 +123,7 @@ def kill_listed_tests() -> None:
 
 
 def delete_leftovers(*folders: str) -> None:
-    """Delete files of the tests' user in folders, so that they take neither disk nor memory from what follows."""
+    """Delete files of the tests' user in folders, so that they take no disk or memory from later processes."""
     existing = [path for path in folders + SHARED if os.path.isdir(path)]
     subprocess.call(["find", *existing, "-mindepth", "1", "-user", str(UID), "-delete"], stderr=subprocess.DEVNULL)
 
@@ -196,8 +196,9 @@ def run_script(
 class WritableState:
     """Everything that the tests' user can write, saved before the first run and restored before later runs.
 
-    Caches and build folders outside of the tree are among it: what a run leaves there would serve the next. Only what
-    has changed is copied back, by the inode and the time of its last change, which only the kernel sets.
+    Caches and build folders outside of the tree are among it: the files that a run leaves there would serve the next.
+    Only the part that has changed is copied back, by the inode and the time of its last change, which only the kernel
+    sets.
     """
 
     def __init__(self, tree: str, backup: str) -> None:
@@ -210,7 +211,7 @@ class WritableState:
         time.sleep(CLOCK_TICK)
 
     def restore(self) -> None:
-        """Restore what has changed, and delete files of the tests' user in shared folders."""
+        """Restore the files that have changed, and delete files of the tests' user in shared folders."""
         missing: List[str] = []
         folders: Set[str] = set()
         for path, (stamp, names) in self.saved.items():  # a folder comes before what it contains
@@ -275,7 +276,7 @@ def read_entry(path: str) -> TreeEntry:
 
 
 def read_entries_below(path: str) -> Dict[str, TreeEntry]:
-    """Return path -> `read_entry` of `path` and all below it, each folder before what it contains."""
+    """Return path -> `read_entry` of `path` and all below it, each folder before the entries that it contains."""
     found, waiting = {}, [path]
     while waiting:
         path = waiting.pop()
@@ -442,7 +443,7 @@ def write_file(path: str, text: str) -> None:
 
 
 def prepare(task: Mapping[str, Any]) -> str:
-    """Check what is needed before the submission is applied, and return a new folder of root's.
+    """Check the state that is needed before the submission is applied, and return a new folder of root's.
 
     Raises:
         InfrastructureFailure: a submission cannot be graded here.
@@ -459,7 +460,7 @@ def prepare(task: Mapping[str, Any]) -> str:
 
 
 def list_reasons_to_refuse() -> List[str]:
-    """Return how this container differs from its image; what was merely added is deleted."""
+    """Return how this container differs from its image; a file that was merely added is deleted."""
     # the module lies beside this file, and only with a state
     from image_state import list_problems  # type: ignore[import-not-found]  # noqa: PLC0415
 

@@ -4,10 +4,10 @@
 
 For harnesses that run a task's script where an agent may have worked as root. Whatever the tests' user can write (the
 tree, its home, caches) is not compared, as the code under test could change it during the run as well; the rest must be
-as the image has it. What an agent added to folders of programs and packages is deleted, so that it is not used.
+as the image has it. A file that an agent added to folders of programs and packages is deleted, so that it is not used.
 
 Runs as root on Python 3.6 or later, with the standard library only. A changed kernel, loader, bash or python can hide
-what it likes: a fresh container is the safe place for a submission.
+the things that it likes: a fresh container is the safe place for a submission.
 """
 
 import base64
@@ -193,7 +193,7 @@ def hash_objects(workdir: str) -> str:
 
 
 def list_problems(state: Mapping[str, Any]) -> List[str]:
-    """Return why a submission cannot be graded in this container, a line each; restore what can be restored.
+    """Return why a submission cannot be graded in this container, a line each; restore the files that can be restored.
 
     Raises:
         OSError: the container cannot be read.
@@ -207,7 +207,7 @@ def list_problems(state: Mapping[str, Any]) -> List[str]:
 
 
 def list_changes(state: Mapping[str, Any]) -> List[str]:
-    """Return how files outside of the tree differ from the image, and delete what was merely added.
+    """Return how files outside of the tree differ from the image, and delete a file that was merely added.
 
     Additions to folders of programs and packages are deleted, those of open folders stay, all others are changes.
     """
@@ -263,14 +263,17 @@ def delete(path: str) -> None:
 
 
 def restore_home(state: Mapping[str, Any]) -> None:
-    """Delete what the home folder of the tests' user did not have: packages, configuration and caches of its own."""
+    """Delete the files that the home folder of the tests' user did not have.
+
+    Packages, configuration and caches of its own.
+    """
     for name in list_names(HOME):
         if name not in state["home"]:
             delete(os.path.join(HOME, name))
 
 
 def restore_head(state: Mapping[str, Any]) -> List[str]:
-    """Make HEAD name the commit of the image, and return what is wrong with the repository's objects."""
+    """Make HEAD name the commit of the image, and return the problem with the repository's objects."""
     git = os.path.join(state["workdir"], ".git")
     if not os.path.isdir(git):
         return ["the tree has no repository"]

@@ -68,7 +68,7 @@ def score_tests(task: Mapping[str, Any], submission: bytes, folder: str, work: s
 
 
 def read_submission(runner: TreeRunner, patch: bytes, rules: TestPathRules) -> SubmittedFiles | None:
-    """Return what a patch touches; None when it does not apply."""
+    """Return the files that a patch touches; None when it does not apply."""
     if len(patch) > MAX_PATCH_BYTES:
         return None
     run_dir = runner.make_path("read")

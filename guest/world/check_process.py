@@ -85,7 +85,7 @@ class CheckRunner:
             self._poll.register(descriptor, select.POLLIN)
 
     def _wait(self) -> list[RunningCheck]:
-        """Read what there is, and return the processes that have answered, ended or exceeded a limit."""
+        """Read the messages that there is, and return the processes that have answered, ended or exceeded a limit."""
         running = set(self._running.values())
         left = min(one.deadline for one in running) - read_real_clock()
         for descriptor, _ in self._poll.poll(max(0.0, 1000 * left)):
@@ -142,7 +142,7 @@ class RunningCheck:
             os._exit(0)
 
     def receive(self, descriptor: int, output_bytes: int) -> bool:
-        """Take what the process sent or printed; return whether there can be more."""
+        """Take the messages that the process sent or printed; return whether there can be more."""
         data = os.read(descriptor, CHUNK)
         if descriptor == self._output:
             self._printed += len(data)
@@ -213,7 +213,7 @@ def _run(check: Mapping[str, str], states: dict[str, Any], packed: bytes) -> tup
 
 
 def _call(check: Mapping[str, str], states: dict[str, Any], packed: bytes) -> tuple[Any, bool]:
-    """Return what the function of a check returns, and whether it altered the states."""
+    """Return the value that the function of a check returns, and whether it altered the states."""
     namespace: dict[str, Any] = {"__name__": "check"}
     if "initial_state" in check["source"]:
         namespace["initial_state"] = marshal.loads(packed)["initial_state"]  # noqa: S302

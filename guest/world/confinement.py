@@ -1,4 +1,4 @@
-"""What a process gives up before it reads a foreign program: files, rights, memory, further processes."""
+"""Rights that a process gives up before it reads a foreign program: files, rights, memory, further processes."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@
 `digest` is the sha256 of the state's canonical JSON. A fault of a program gives `{"id", "fault", "detail"}`, a wrong
 request `{"id", "error"}`. Answers come in the order in which they are ready. The server ends with its stdin.
 
-The server runs as root of a container without network and executes no foreign code. What worlds and checks send is
-parsed, checked and written again, never trusted.
+The server runs as root of a container without network and executes no foreign code. The data that worlds and checks
+send is parsed, checked and written again, never trusted.
 """
 
 from __future__ import annotations
@@ -110,7 +110,10 @@ class ForeignProcess:
             self._server.send_to_starter({"kill": self.key})
 
     def finish(self, number: int | None) -> None:
-        """Take what the ended process sent last and release what it held. `number`: signal that ended it."""
+        """Take the messages that the ended process sent last and release the resources that it held.
+
+        `number`: signal that ended it.
+        """
         self._receive()
         self._read_output()
         self._is_finished = True
@@ -436,7 +439,7 @@ class ContainerServer:
         WorldLoading(self, request)
 
     def add_world(self, name: str, world: dict[str, Any]) -> None:
-        """Keep what the first message to a process of a world has of it."""
+        """Keep the data that the first message to a process of a world has of it."""
         self._worlds[name] = world
 
     def _unload(self, request: Mapping[str, Any]) -> None:

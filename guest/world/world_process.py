@@ -127,7 +127,7 @@ def _make_object(message: Mapping[str, Any]) -> Any:
 
 
 def _run_foreign(function: Any, reason: FaultReason, /, *arguments: Any, **named: Any) -> Any:
-    """Return what foreign code returns; what it raises becomes a WorldFaultError."""
+    """Return the value that foreign code returns; the error that it raises becomes a WorldFaultError."""
     try:
         return function(*arguments, **named)
     except MemoryError:
