@@ -99,7 +99,10 @@ LEFT JOIN verdict j ON j.id = h.verdict
 LEFT JOIN audit a ON a.seq = (SELECT max(x.seq) FROM audit x WHERE x.parent = t.id)
 WHERE d.change IN :keys
 """  # noqa: S608 - of declared expressions
-"""Rows of `task_listing` for some changes, from `derivation_listing`; `_finish_task` adds what SQL does not compute."""
+"""Rows of `task_listing` for some changes, from `derivation_listing`.
+
+`_finish_task` adds the columns that SQL does not compute.
+"""
 
 DIFFICULTY_DEFINITION = """
 SELECT t.seq AS task, r.model, r.checkpoint, r.scaffold, count(*) AS n, sum(CASE WHEN r.resolved THEN 1 ELSE 0 END) AS c

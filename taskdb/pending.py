@@ -1,7 +1,7 @@
 """The queue as an index: which changes have pending work, without reading all of them.
 
-What is pending for a change depends on its state alone: the records of its chain, why it was rejected, its tasks and
-the kinds it does not give. A million changes have some hundreds of different states. Each is stored once
+The work that is pending for a change depends on its state alone: the records of its chain, why it was rejected, its
+tasks and the kinds it does not give. A million changes have some hundreds of different states. Each is stored once
 (`change_state`) and decided on once; the changes of the open states are then read off an index.
 """
 

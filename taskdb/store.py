@@ -108,8 +108,8 @@ class Store(Closable):
     def write_transaction(self) -> Iterator[Connection]:
         """Open a write transaction.
 
-        On SQLite other writers wait for its end. On PostgreSQL they wait for what both write, in this order: records by
-        class and id, changes, counters; nobody writes in another order, so nobody waits in a circle.
+        On SQLite other writers wait for its end. On PostgreSQL they wait for the rows that both write, in this order:
+        records by class and id, changes, counters; nobody writes in another order, so nobody waits in a circle.
         """
         with (
             translate_errors(self.url),
@@ -131,7 +131,7 @@ class Store(Closable):
         return self._wait_for_server(NoAnswerError)(run)
 
     def _wait_for_server(self, error: type[Exception]) -> Retrying:
-        """Return the policy by which what fails with an error is tried again while a server is being restarted."""
+        """Return the policy of retries after an error while a server is being restarted."""
         wait = wait_exponential(multiplier=0.2, max=10)
         return Retrying(
             retry=retry_if_exception_type(error), stop=stop_after_delay(self.patience), wait=wait, reraise=True

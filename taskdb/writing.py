@@ -36,7 +36,7 @@ from taskdb.schema.record_tables import find_change
 
 Clock = Callable[[], str]
 MinedChange = tuple[PullRequest, Candidate | Rejection, float]
-"""Change, what mining made of it, and seconds."""
+"""Change, the result that mining made of it, and seconds."""
 
 
 def add_records(connection: Connection, records: Sequence[Record], clock: Clock) -> list[Record]:
@@ -180,7 +180,7 @@ def _insert_sketches(
 
 
 def _insert_events(connection: Connection, finished: Sequence[StageResult], clock: Clock) -> Deltas:
-    """Add the events of stages; return what they add to the counters."""
+    """Add the events of stages; return the amounts that they add to the counters."""
     deltas = Deltas()
     for f in finished:
         deltas.count_seconds(f.source, f.stage, f.seconds)

@@ -1,4 +1,4 @@
-"""Artifacts in a store that several machines share, through fsspec: S3, and what else it has a file system for.
+"""Artifacts in a store that several machines share, through fsspec: S3, and any store else it has a file system for.
 
 Names and contents are those of `taskdb.artifacts.folder`. A PUT of S3 is atomic; on other file systems an artifact is
 written under a temporary name and then moved. Credentials come from where the tools of the store look for them: for S3
@@ -50,7 +50,7 @@ _USER_ERRORS = frozenset(
         "TokenRetrievalError",
     )
 )
-"""Names of botocore's errors about what a user has set, before a request is sent."""
+"""Names of botocore's errors about the settings that a user has set, before a request is sent."""
 _DAMAGED = "FlexibleChecksumError"
 """Name of botocore's error about an object that differs from the checksum with which it was written."""
 _ADVICE = "correct --artifacts or the store's credentials (S3: AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL_S3 ...)"

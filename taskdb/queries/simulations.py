@@ -1,4 +1,4 @@
-"""Queries over simulated conversations: lists, counts by rule, and what became of a single conversation."""
+"""Queries over simulated conversations: lists, counts by rule, and the fate of a single conversation."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ _REJECTED = text("SELECT name, domain, profile, seed, step, reason FROM simulati
 
 
 def look_up_simulation(store: Store, word: str) -> dict[str, Any] | None:
-    """Return what became of a seed or of a simulated conversation; None where a word names none.
+    """Return the fate of a seed or of a simulated conversation; None where a word names none.
 
     Args:
         store: the database.

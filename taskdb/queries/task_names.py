@@ -1,4 +1,7 @@
-"""Tasks by what people call them: ids, beginnings of ids and names, many at once, and the changes they come from."""
+"""Tasks by the names that people call them.
+
+Ids, beginnings of ids and names, many at once, and the changes they come from.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _BATCH = 10_000
 
 
 class TaskOrigin(NamedTuple):
-    """Task and what a benchmark list may name of its change."""
+    """Task and the names that a benchmark list may name of its change."""
 
     id: str
     repo: str

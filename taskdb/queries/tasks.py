@@ -68,7 +68,7 @@ def list_tasks(
 
     Args:
         store: the database.
-        filters: what to select.
+        filters: the tasks to select.
         limit: greatest number; None for all.
         after: name or id of a task: the list continues behind it.
         columns: some of TASK_COLUMNS, in the order of the keys of a row.

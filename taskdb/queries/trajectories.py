@@ -43,7 +43,7 @@ SYNTHETIC = "synthetic"
 ENVIRONMENTS = ("verified", "simulated", "none", SYNTHETIC)
 """Environments of rollouts."""
 TRUSTED_ENVIRONMENTS = ("verified", "none")
-"""Those that are selected unless others are named: what happened in them happened."""
+"""Those that are selected unless others are named: the event that happened in them happened."""
 
 _TRAJECTORIES = table(
     "trajectories",

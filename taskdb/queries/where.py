@@ -77,7 +77,7 @@ def compile_where(text: str, columns: Mapping[str, ColumnElement[Any]]) -> Colum
         columns: name -> typed column.
 
     Raises:
-        UsageError: it is not such an expression; the message names what is wrong.
+        UsageError: it is not such an expression; the message names the problem.
     """
     try:
         tree = _parse(text)

@@ -1,4 +1,4 @@
-"""What became of seed tasks, themes, worlds and scenarios: counts by step, and the story of each."""
+"""Fate of seed tasks, themes, worlds and scenarios: counts by step, and the story of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from taskdb.store import Store, load_field
 
 @dataclass
 class StepCounts:
-    """How many things came to a step, and what became of them."""
+    """How many things came to a step, and the fate of them."""
 
     passed: int = 0
     waiting: int = 0
@@ -119,7 +119,7 @@ class _Story:
 
 
 def look_up_world(store: Store, word: str) -> dict[str, Any] | None:
-    """Return what became of a seed task, theme, world or scenario; None where a word names none.
+    """Return the fate of a seed task, theme, world or scenario; None where a word names none.
 
     Args:
         store: the database.
@@ -223,7 +223,10 @@ def _iterate_events(connection: Connection, story: _Story) -> Iterator[dict[str,
 
 
 def _place(event: Mapping[str, Any]) -> tuple[int, bool, bool]:
-    """Return the place of an event among those of a second: what was made is followed by what became of it."""
+    """Return the place of an event among those of a second.
+
+    The record that was made is followed by the event that became of it.
+    """
     return list(WorldStep).index(event["step"]), "certificate" in event["thing"], not event["ok"]
 
 

@@ -218,7 +218,7 @@ class FlakyTest(Part):
 
 
 class WrittenTests(Part):
-    """Tests that a model wrote for a change without tests, and what showed that they test it."""
+    """Tests that a model wrote for a change without tests, and the evidence that showed that they test it."""
 
     patch: ArtifactHash
     """The test patch."""
@@ -320,7 +320,7 @@ class TestDifference(Part):
     test: TestId
     cause: DifferenceCause
     detail: str
-    """A line: a quotation from the report or log, or what was found."""
+    """A line: a quotation from the report or log, or the fact that was found."""
 
 
 class PublishedGroup(Part):
@@ -437,7 +437,7 @@ class Task(Record):
     setup_patch: ArtifactHash | None = None
     """Patch applied to the agent's tree on top of the base commit, such as an injected bug."""
     oracle: Oracle | None = None
-    """What decides the reward, for kinds whose lists of tests are not sufficient."""
+    """Definition that decides the reward, for kinds whose lists of tests are not sufficient."""
     environment: Literal["verified", "simulated", "none"] = "verified"
     blind_controls: Annotated[ArtifactHash | None, LATER] = None
     """Forms of sabotage; this and the next two as in `Verification`."""
@@ -486,7 +486,10 @@ class Certificate(Record):
     conditions: Annotated[tuple[str, ...], LATER] = ()
     """Conditions of each grading of gold, a line each."""
     exploits: Annotated[dict[str, float | None], LATER] = Field(default_factory=dict)
-    """Name of a submission that must earn 0 -> its value; what only controls expose may earn 1 where there are none."""
+    """Name of a submission that must earn 0 -> its value.
+
+    A submission that only controls expose may earn 1 where there are none.
+    """
     machine: Annotated[dict[str, Any], MEASURED] = Field(default_factory=dict)
     """Where it was certified: architecture, CPUs, memory, kernel, engine; empty for tasks without an image."""
     evaluations: Annotated[int, MEASURED] = 0

@@ -17,7 +17,7 @@ class Audit(Record):
     clean: bool
     """Whether the audit has no findings."""
     findings: tuple[dict[str, Any], ...] = ()
-    """What was found: `kind`, `location`, `description`."""
+    """Facts that were found: `kind`, `location`, `description`."""
     probes: tuple[dict[str, Any], ...] = ()
     """Exploits that were tried, each with its result."""
     strength: dict[str, Any] | None = None

@@ -115,7 +115,7 @@ class DerivedState:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeState:
-    """What the pending work of a change depends on."""
+    """State that the pending work of a change depends on."""
 
     rejected_by: Stage | None
     """Stage up to the judge that rejected the change."""

@@ -19,20 +19,20 @@ class RolloutStatus(StrEnum):
     DONE = "done"
     """The agent ended by itself."""
     FAILED = "failed"
-    """A limit, a budget or a failure of the agent or its model ended it; what it had changed was graded."""
+    """A limit, a budget or a failure of the agent or its model ended it; the state that it had changed was graded."""
     INFRASTRUCTURE = "infrastructure"
     """Engine, gateway, network, disk or grading failed: it has no value, and is tried again."""
 
 
 class Leak(Part):
-    """An attempt to get at what a task hides, found in what the agent did."""
+    """An attempt to get at the secrets that a task hides, found in the actions that the agent did."""
 
     name: str
     """Such as `git-history`; docs/guide/agents/rollouts.md lists the names."""
     exchange: int
     """Number of the recorded exchange whose answer has it, from 0."""
     quote: str
-    """What the agent wrote, at most 200 characters."""
+    """Text that the agent wrote, at most 200 characters."""
 
 
 class ObservedState(Part):
@@ -44,7 +44,7 @@ class ObservedState(Part):
 
 
 class RolloutPlan(Part):
-    """What a rollout is before it runs. Equal plans are the same rollout."""
+    """Plan that a rollout is before it runs. Equal plans are the same rollout."""
 
     task: str
     """Id of the Task or Scenario."""
@@ -97,7 +97,9 @@ class Rollout(Record):
     detail: Annotated[str, MEASURED] = ""
     """A line for people."""
     submission: Annotated[ArtifactHash | None, MEASURED] = None
-    """What was graded: a patch, or findings as JSON; null where nothing could be collected. Of a scenario the calls
+    """Submission that was graded: a patch, or findings as JSON; null where nothing could be collected.
+
+    Of a scenario the calls
     that were made, a JSON list of `{"tool", "arguments"}`; they and the initial state determine the state that the
     checks looked at."""
     score: Annotated[Score | None, MEASURED] = None
@@ -128,7 +130,7 @@ class Rollout(Record):
 
 
 class TrajectoryRole(StrEnum):
-    """What a trajectory is in its rollout."""
+    """Part that a trajectory is in its rollout."""
 
     MAIN = "main"
     SUB_AGENT = "sub-agent"

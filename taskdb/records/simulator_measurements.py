@@ -1,4 +1,4 @@
-"""How true a simulator is: what it predicts for submissions to tasks that really were graded, too.
+"""How true a simulator is: the outcomes that it predicts for submissions to tasks that really were graded, too.
 
 A record for each submission. Shares and intervals are computed from them (`taskdb.queries.simulator_agreement`), so a
 simulator
@@ -24,7 +24,7 @@ class SubmissionKind(StrEnum):
     BUG = "bug"
     """The gold patch with a bug on any of its lines."""
     ROLLOUT = "rollout"
-    """What an agent handed in."""
+    """Submission that an agent handed in."""
 
 
 class PredictionCounts(Part):
@@ -70,7 +70,7 @@ class SimulatorMeasurement(Record):
 
     @property
     def first(self) -> bool | None:
-        """The first simulated grading, which is what a simulated reward is."""
+        """The first simulated grading, which is the outcome that a simulated reward is."""
         return self.predicted[0] if self.predicted else None
 
     @property

@@ -102,7 +102,7 @@ class TagEvidence(Part):
     quote: str
     """The label, words or path it matched."""
     weight: float
-    """What it adds to the log odds; negative is evidence against."""
+    """Amount that it adds to the log odds; negative is evidence against."""
 
 
 class Tag(Part):

@@ -20,7 +20,7 @@ class QuoteSource(StrEnum):
 
 
 class Finding(Part):
-    """What a rule found."""
+    """Fact that a rule found."""
 
     rule: str
     """Name of the rule, such as `message-not-stated`."""
@@ -33,13 +33,13 @@ class Finding(Part):
 
 
 class TestOpinion(Part):
-    """A model's opinion of a FAIL_TO_PASS test: whether the statement contains what it asserts."""
+    """A model's opinion of a FAIL_TO_PASS test: whether the statement contains the behaviour that it asserts."""
 
     __test__: ClassVar[bool] = False  # not a test class, whatever pytest thinks of the name
 
     test: TestId
     asserts: str
-    """What it asserts, in the model's words."""
+    """Behaviour that it asserts, in the model's words."""
     stated: Literal["yes", "partly", "no"]
     quote: str
     """The words of the statement that contain it, verbatim; empty for `no`."""
@@ -55,7 +55,7 @@ class QuotedClaim(Part):
 
 
 class ModelCall(Part):
-    """A prompt to a model and what it cost."""
+    """A prompt to a model and the amount that it cost."""
 
     model: str
     prompt: str
@@ -78,9 +78,9 @@ class Opinion(ModelCall):
     leaks: tuple[QuotedClaim, ...] = ()
     """Where the statement reveals the solution."""
     missing: tuple[QuotedClaim, ...] = ()
-    """What the tests require (quoted from them) and the statement does not contain."""
+    """Facts that the tests require (quoted from them) and the statement does not contain."""
     underspecified: float | None = None
-    """0..1: how far the statement leaves open what to do; null in an invalid opinion."""
+    """0..1: how far the statement leaves open the work to do; null in an invalid opinion."""
     unfair_tests: float | None = None
     """0..1: how far the tests reject correct solutions; null in an invalid opinion."""
     invalid_reason: str = ""

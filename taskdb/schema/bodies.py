@@ -2,8 +2,8 @@
 
 A body is a byte, the number of the dictionary it was compressed with, and a zstd frame. In its JSON a long list of
 tests is replaced by a reference (`{"$list": hash}`) to a row of `test_list`, which records share: the lists of a
-verification and of its tasks are equal. A list is stored as what differs from a list of the same repository where that
-is shorter. Ids of records are those of the whole JSON.
+verification and of its tasks are equal. A list is stored as the part that differs from a list of the same repository
+where that is shorter. Ids of records are those of the whole JSON.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def _make_decompressor(dictionary: zstandard.ZstdCompressionDict | None) -> zsta
 
 
 class _ThreadState(threading.local):
-    """What a thread keeps: one must not be used by several, and making one takes longer than using it."""
+    """Objects that a thread keeps: one must not be used by several, and making one takes longer than using it."""
 
     def __init__(self) -> None:
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}

@@ -218,7 +218,10 @@ class AuditRow(RecordRow, table=True):
 
 
 class RolloutRow(RecordRow, table=True):
-    """`Rollout`. `parent` is a task or a scenario; `n_leaks`: number of attempts to get at what the task hides."""
+    """`Rollout`.
+
+    `parent` is a task or a scenario; `n_leaks`: number of attempts to get at the secrets that the task hides.
+    """
 
     __tablename__ = "rollout"
     parent: str = Field(index=True)
@@ -461,7 +464,7 @@ class ScoreRow(RecordRow, table=True):
 
 
 class EventRow(TableRow, table=True):
-    """A finished stage of a record. `parent`: the record it started from, `record`: what it made of it."""
+    """A finished stage of a record. `parent`: the record it started from, `record`: the record that it made of it."""
 
     __tablename__ = "event"
     seq: int | None = Field(default=None, primary_key=True)
@@ -568,8 +571,8 @@ class TaskListingRow(TableRow, TaskColumns, table=True):
 class SketchRow(TableRow, table=True):
     """Key by which near duplicates of a candidate are found: two changes without a common key are not similar.
 
-    Written for candidates, and unchanged when a change is mined again with another patch: keys only select what is
-    compared.
+    Written for candidates, and unchanged when a change is mined again with another patch: keys only select the
+    candidates that are compared.
     A million candidates have about 32 million rows, hence no more columns.
     """
 
