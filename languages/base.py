@@ -30,8 +30,8 @@ Fallback = Callable[[PlanDraft], PlanDraft]
 
 
 NARROWING = "select_changed_packages"
-"""Name of the fallback that restricts a draft to the packages of a monorepo that the change touches, with what they
-depend on; tests of the others do not run."""
+"""Name of the fallback that restricts a draft to the packages of a monorepo that the change touches and their
+dependencies; tests of the others do not run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +156,6 @@ class Language:
     controls: ControlSites = field(default_factory=ControlSites)
     """Tests and assertions that can be sabotaged."""
     messages: MessageChecks = field(default_factory=MessageChecks)
-    """How tests expect the message of an error: what the judge of statements reads."""
+    """How tests expect the message of an error: the words that the judge of statements reads."""
     lines: LineSyntax = field(default_factory=LineSyntax)
     """Lines that are comments, imports or definitions: where a review cannot place a fault."""

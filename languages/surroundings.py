@@ -1,7 +1,7 @@
 """Time zone, language and terminal of the tests, as the project's CI, tox and nox set them.
 
-Tests that depend on them pass where the project runs them. What is set for them is part of the plan; everything else
-of the environment of CI is left out.
+Tests that depend on them pass where the project runs them. A variable that is set for them is part of the plan;
+everything else of the environment of CI is left out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def add_surroundings(draft: PlanDraft, tree: SourceTree) -> PlanDraft:
 
 
 def read_settings(tree: SourceTree) -> Iterator[Setting]:
-    """Yield what tox, nox and the first CI job with tests set, most trusted first."""
+    """Yield the variables that tox, nox and the first CI job with tests set, most trusted first."""
     yield from _read_tox(tree)
     text = tree.read("noxfile.py")
     for match in _NOX.finditer(text):

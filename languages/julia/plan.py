@@ -109,7 +109,7 @@ def list_local_packages(tree: SourceTree, project: ProjectFile) -> list[ProjectF
 
 
 def _read_requirements(tree: SourceTree, package: ProjectFile, *, with_tests: bool) -> Iterator[RequiredPackage]:
-    """Yield what a package requires; its tests may have a project of their own."""
+    """Yield the packages that a package requires; its tests may have a project of their own."""
     yield from package.list_requirements(with_tests=with_tests)
     if with_tests:
         for one in ProjectFile(tree, posixpath.join(package.folder, "test")).list_requirements(with_tests=False):
@@ -117,7 +117,7 @@ def _read_requirements(tree: SourceTree, package: ProjectFile, *, with_tests: bo
 
 
 def _list_requirements(tree: SourceTree, packages: Sequence[ProjectFile]) -> Iterator[RequiredPackage]:
-    """Yield what the packages require and the tree does not have, each once."""
+    """Yield the packages that the packages require and the tree does not have, each once."""
     seen = {package.uuid for package in packages}
     for package in packages:
         for one in _read_requirements(tree, package, with_tests=package is packages[0]):

@@ -93,7 +93,7 @@ class GradleRecipe:
     modules: tuple[str, ...]
     """Folders of the Gradle projects."""
     substitute: str
-    """What a machine that cannot reach the distribution can do instead, as a message of the step that downloads it."""
+    """Alternative on a machine that cannot reach the distribution, as a message of the step that downloads it."""
 
 
 @dataclass(frozen=True)

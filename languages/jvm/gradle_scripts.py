@@ -1,6 +1,8 @@
-"""Reads what Gradle's scripts declare, without running them: blocks, plug-ins, variables, catalogs, dependencies.
+"""Reads the declarations of Gradle's scripts, without running them.
 
-Both dialects, Groovy and Kotlin, are read by the same patterns. What is computed cannot be read.
+Blocks, plug-ins, variables, catalogs, dependencies.
+
+Both dialects, Groovy and Kotlin, are read by the same patterns. A value that is computed cannot be read.
 """
 
 from __future__ import annotations
@@ -233,7 +235,10 @@ CONFIGURATIONS = {
     "testRuntime": "test",
     "testAnnotationProcessor": "test",
 }
-"""Configuration of Gradle -> scope of Maven. Tests see more than they do in Gradle: what is only for compilation."""
+"""Configuration of Gradle -> scope of Maven.
+
+Tests see more than they do in Gradle: the code that is only for compilation.
+"""
 
 _NAMES = "|".join(sorted(CONFIGURATIONS, key=len, reverse=True))
 _DECLARATION = re.compile(rf"(?:^|[\n;{{])[ \t]*[\"']?({_NAMES})[\"']?[ \t]*(?=[\s(])")
@@ -250,7 +255,7 @@ class Declaration:
     line: int
     is_platform: bool = False
     exclusions: tuple[tuple[str, str], ...] = ()
-    """(group, artifact) of what is excluded, `*` for any."""
+    """(group, artifact) of the artifact that is excluded, `*` for any."""
 
 
 def read_declarations(block: Block) -> Iterator[Declaration]:

@@ -94,7 +94,9 @@ class MavenSteps:
 
 
 def render_steps(reactor: Reactor, modules: Sequence[str], suffix: str) -> MavenSteps:
-    """Return the steps that build the modules in these folders and what they depend on; all modules if none is given.
+    """Return the steps that build the modules in these folders and the modules that they depend on.
+
+    All modules if none is given.
 
     Args:
         reactor: all poms.

@@ -23,7 +23,7 @@ _DEFINES = re.compile(
     re.MULTILINE,
 )
 _UNIT = re.compile(r"(^|/)src/test/")
-"""Matches what Gradle's task `test` runs."""
+"""Matches the tests that Gradle's task `test` runs."""
 _SUITE = re.compile(r"\bSuite\.class|@(\w*SuiteClasses|Suite|Select\w+)\b|\bstatic\s+([\w.]*\.)?Test\s+suite\(")
 """Matches suites, which only list classes with tests."""
 _ABSTRACT = re.compile(

@@ -1,4 +1,4 @@
-"""Maven poms with what a Gradle build declares, for machines that cannot reach the build's Gradle distribution.
+"""Maven poms with the declarations of a Gradle build, for machines that cannot reach the build's Gradle distribution.
 
 Only declarations are translated: modules, dependencies, language levels, options of compilers and tests. Plug-ins that
 do not change what is compiled or tested are left out, and so is everything that a script computes. Where a dependency
@@ -124,7 +124,7 @@ class GradleTranslation:
     """Whether modules are left out."""
     evidence: tuple[Evidence, ...] = ()
     obstacle: str = ""
-    """What has no equivalent, in a single line; empty if `poms` are complete."""
+    """Parts that have no equivalent, in a single line; empty if `poms` are complete."""
 
 
 def translate(build: GradleBuild, workdir: str, changed_folders: Sequence[str] = ()) -> GradleTranslation:
@@ -153,7 +153,7 @@ class _Module:
     folder: str
     """Relative to the root of the tree."""
     blocks: tuple[Block, ...]
-    """What applies to the module: its own script, those that it applies, and the root's blocks for it."""
+    """Text that applies to the module: its own script, those that it applies, and the root's blocks for it."""
     plugins: tuple[_Plugin, ...]
 
     def find(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -644,7 +644,8 @@ def render_build(
     Args:
         translation: the poms.
         folder: folder of the Gradle build.
-        changed_folders: folders of the modules to build, with what they depend on; all if none of them has a pom.
+        changed_folders: folders of the modules to build, with the modules that they depend on; all if none of them has
+            a pom.
         suffix: suffix of the language's files.
     """
     if not translation.poms:

@@ -80,7 +80,7 @@ class MakeCall:
 
 
 def parse_make_command(text: str) -> MakeCall | None:
-    """Return what a command of a shell makes, or None for a call of another program."""
+    """Return the target that a command of a shell makes, or None for a call of another program."""
     call = _MAKE.match(text)
     if call is None:
         return None

@@ -187,7 +187,10 @@ def _selects(call: RunnerCall, path: str) -> bool:
 
 
 def _find_setup_commands(tree: SourceTree, commands: Sequence[SimpleCommand], package: NodePackage) -> tuple[str, ...]:
-    """Return what builds something before the first test runner: scripts, and commands of the runner's own script."""
+    """Return the commands that build something before the first test runner.
+
+    Scripts, and commands of the runner's own script.
+    """
     first = next((place for place, command in enumerate(commands) if parse_call(command, package.programs)), None)
     result: list[str] = []
     for command in commands[:first]:

@@ -86,7 +86,7 @@ def _create_project(folder: str, name: str, settings: str, inherited: str = "") 
 
 
 def _read_test_settings(text: str) -> str:
-    """Return the `test: {...}` of a configuration, without what has patterns of other files."""
+    """Return the `test: {...}` of a configuration, without the parts that have patterns of other files."""
     settings = read_block(text, "test")
     for key in _OTHER_PATTERNS:
         settings = remove_block(settings, key)

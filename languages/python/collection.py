@@ -50,10 +50,10 @@ def _is_conditional(text: str) -> bool:
 
 
 class PytestExclusions:
-    """What pytest does not collect.
+    """Paths that pytest does not collect.
 
-    That is what `norecursedirs`, `--ignore(-glob)` in `addopts`, and literal `collect_ignore(_glob)` in `conftest.py`
-    files exclude.
+    That is the set that `norecursedirs`, `--ignore(-glob)` in `addopts`, and literal `collect_ignore(_glob)` in
+    `conftest.py` files exclude.
     """
 
     def __init__(self, tree: SourceTree) -> None:

@@ -1,4 +1,4 @@
-"""What the message of a failed install blames, and what of it the project can do without."""
+"""Packages that the message of a failed install blames, and the part that of it the project can do without."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _REQUIRED = re.compile(r"\byou require ((?:[A-Za-z0-9][\w.-]*[^\s,]*(?: and )?)+
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _UNBUILDABLE = re.compile(r"Failed to (?:download and )?build `([A-Za-z0-9][\w.-]*?)(?:==[^`]*)?`")
 _OWN_FILES = re.compile(r"(^|/)(pyproject\.toml|setup\.(py|cfg)|Pipfile)$")
-"""Matches files in which a project declares what it supports; what others pin is a way to set up its tests."""
+"""Matches files in which a project declares the versions that it supports.
+
+The versions that others pin are a way to set up its tests.
+"""
 
 
 def find_conflicts(log: str, draft: PlanDraft) -> list[Dependency]:

@@ -104,7 +104,8 @@ def _is_other_set(name: str) -> bool:
 def _build_requirements(project: PythonProject) -> Iterator[SourcedValue]:
     """Yield the requirements of an editable install without build isolation; setuptools by default.
 
-    What pins the oldest NumPy to compile against is for isolated builds: here it would replace the NumPy of the tests.
+    A requirement that pins the oldest NumPy to compile against is for isolated builds: here it would replace the NumPy
+        of the tests.
     """
     for requirement in project.build_requirements:
         is_pin = requirement.distribution_name == "oldest-supported-numpy"

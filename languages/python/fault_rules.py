@@ -98,13 +98,13 @@ class _TestFile:
     sources: Collection[str]
 
     def iterate_node_faults(self) -> Iterator[TestFault]:
-        """Yield what is wrong with single statements and expressions."""
+        """Yield the problem with single statements and expressions."""
         for node in ast.walk(self.module):
             for reason, detail in filter(None, self._iterate_node_faults(node)):
                 yield TestFault(reason=reason, line=getattr(node, "lineno", 1), detail=detail)
 
     def iterate_test_faults(self) -> Iterator[TestFault]:
-        """Yield what is wrong with whole tests."""
+        """Yield the problem with whole tests."""
         if not self.tests:
             yield TestFault(reason=_R.UNREADABLE, line=1, detail="it defines no test")
         for test in self.tests:
@@ -389,7 +389,7 @@ class _TestFile:
 
 
 def _get_name(node: ast.AST) -> str:
-    """Return the last name of what is called."""
+    """Return the last name of the function that is called."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 

@@ -243,7 +243,7 @@ def block_style_plugins(
 ) -> tuple[str, ...]:
     """Return the command of pytest without the plug-ins for style that requirements name.
 
-    The project itself, and what its settings require to be loaded, stay.
+    The project itself, and the plug-ins that its settings require to be loaded, stay.
     """
     names = {one.distribution_name for one in requirements if _STYLE_PLUGIN.fullmatch(one.distribution_name)}
     required = (SourcedValue(text=word, path=config.path) for word in config.get_words("required_plugins"))

@@ -296,7 +296,7 @@ _SELECTIONS_WITH_VALUE = ("-p", "--package", "--exclude")
 
 
 def select_changed_packages(draft: PlanDraft) -> PlanDraft:
-    """Build and test only the packages of the workspace that the change touches, with what they depend on."""
+    """Build and test only the packages of the workspace that the change touches, with their dependencies."""
     changed = _evidence_values(draft, CHANGED)
     if not changed or set(changed) >= set(_evidence_values(draft, MEMBERS)):
         return draft

@@ -1,4 +1,4 @@
-"""Package.swift, the manifest of a Swift package: what a plan needs of it. Read as text, never executed."""
+"""Package.swift, the manifest of a Swift package: the facts that a plan needs of it. Read as text, never executed."""
 
 from __future__ import annotations
 
