@@ -56,7 +56,7 @@ def render_dockerfile(plan: BuildPlan, *, name: str, base: str, tree: str) -> st
     """Return the Dockerfile of a plan.
 
     Args:
-        plan: what to build.
+        plan: the plan to build.
         name: name of the task, for the first line.
         base: image to start from; the build argument BASE replaces it.
         tree: name of the archive (.tar, .tar.gz) of the base tree, beside the Dockerfile.
