@@ -1,4 +1,4 @@
-"""Cluster protocol: map a function over records in parallel, and what the driver knows of these records."""
+"""Cluster protocol: map a function over records in parallel, and the facts that the driver knows of these records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Notice:
 
 
 class RecordKeeper(Generic[Record, Result]):
-    """What the driver knows of the records of a map. This class is for records that are worth no second attempt.
+    """Facts that the driver knows of the records of a map. This class is for records that are worth no second attempt.
 
     `observe` and `end_record` are called as soon as possible, in any thread; the other methods in the caller's thread.
     """
@@ -54,7 +54,7 @@ class RecordKeeper(Generic[Record, Result]):
         raise Transient(detail, advice="run the same command again")
 
     def get_locality(self, record: Record) -> str:
-        """Return the key of what a machine keeps for records such as this these; empty for nothing."""
+        """Return the key of the things that a machine keeps for records such as these; empty for nothing."""
         del record
         return ""
 

@@ -40,9 +40,9 @@ class RecordDone:
 class LocalCluster(Cluster):
     """Cluster of `workers` threads.
 
-    `stop` is called with the exception by which a map is left early, to end what the workers wait for. They are then
-    waited for `stop_timeout` seconds; later results are discarded. `records_per_worker`: queued for each worker, the
-    current one included; 1 where whether a record is processed depends on the results of those before.
+    `stop` is called with the exception by which a map is left early, to end the things that the workers wait for. They
+    are then waited for `stop_timeout` seconds; later results are discarded. `records_per_worker`: queued for each
+    worker, the current one included; 1 where whether a record is processed depends on the results of those before.
     """
 
     workers: int
@@ -137,7 +137,7 @@ def _unpack_results(messages: Iterable[Any]) -> Generator[list[Any], None, int]:
 
 @dataclass(frozen=True)
 class _Worker(Generic[Record, Result]):
-    """What all threads of a map run."""
+    """Work that all threads of a map run."""
 
     function: Callable[[Record], Iterator[Result]]
     keeper: RecordKeeper[Record, Result]

@@ -36,12 +36,12 @@ EMBEDDING_BATCH = 64
 
 @dataclass(frozen=True, kw_only=True)
 class CallIdentity:
-    """What determines a call besides its messages. `sample` and `attempt` are from 1."""
+    """Values that determine a call besides its messages. `sample` and `attempt` are from 1."""
 
     purpose: str
-    """What the answer is for, such as `conversation`."""
+    """Purpose that the answer is for, such as `conversation`."""
     seed: str
-    """Id of what it is about: a seed, a theme, a world."""
+    """Id of the subject that it is about: a seed, a theme, a world."""
     sample: int = 1
     attempt: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class CallLedger:
 
     Args:
         folder: folder where it lies; made if need be.
-        command: what writes to it, for the error of a second process.
+        command: the command that writes to it, for the error of a second process.
 
     Raises:
         InputError: another process has it open, or the folder cannot be written.
@@ -307,7 +307,10 @@ def compute_call_key(
     response_schema: ResponseSchema | None,
     tools: Sequence[Tool] = (),
 ) -> str:
-    """Return the hash of all that determines an answer but chance: what is sent, and which draw of it this is."""
+    """Return the hash of all that determines an answer but chance.
+
+    The text that is sent, and which draw of it this is.
+    """
     schema = dict(response_schema.schema) if response_schema else None
     content: list[Any] = [model, asdict(identity), _list_content(messages), schema]
     if tools:
@@ -341,7 +344,7 @@ def _describe_call(key: str, identity: CallIdentity, model: str) -> dict[str, An
 
 
 def _list_content(messages: Sequence[Message]) -> list[list[Any]]:
-    """Return role and text of each message, and what it has of tool calls."""
+    """Return role and text of each message, and the parts that it has of tool calls."""
     return [
         [
             one.role,
@@ -354,5 +357,5 @@ def _list_content(messages: Sequence[Message]) -> list[list[Any]]:
 
 
 def _list_call(call: ToolCall) -> dict[str, Any]:
-    """Return what of a call decides about the next answer; how its arguments were written is not part of it."""
+    """Return the parts of a call decides about the next answer; how its arguments were written is not part of it."""
     return {"id": call.id, "name": call.name, "arguments": call.arguments, "problem": call.problem}

@@ -78,7 +78,7 @@ def request_structured(
         answer_type: type of the answer.
         meter: meter that counts usage and cost.
         sample: number of this answer among several to the same prompt, from 1.
-        check: function that returns what is wrong with an answer of that type, or an empty text.
+        check: function that returns the problem with an answer of that type, or an empty text.
         answers: cache of valid answers.
         deadline: deadline as in `LanguageModel.complete`.
 

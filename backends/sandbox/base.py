@@ -96,7 +96,7 @@ class ContainerProcess(Protocol):
         ...
 
     def get_errors(self) -> str:
-        """Return head and tail of what the program wrote to stderr so far."""
+        """Return head and tail of the text that the program wrote to stderr so far."""
         ...
 
 

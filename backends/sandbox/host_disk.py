@@ -1,4 +1,4 @@
-"""Free space where an engine keeps what its containers write.
+"""Free space where an engine keeps the data that its containers write.
 
 A command that finds the disk of its host full fails as a command does that has a bug: no report, a patch that does not
 apply, a test that cannot write. Only the host knows better, so it looks while a command runs.

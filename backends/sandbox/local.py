@@ -86,7 +86,7 @@ def create_sandbox(settings: Settings, _: Callable[[str], None]) -> LocalSandbox
 
 
 class LocalSandbox:
-    """Sandbox of subprocesses; see the module for what it does not isolate. Threads may share it."""
+    """Sandbox of subprocesses; see the module for the aspects that it does not isolate. Threads may share it."""
 
     name: ClassVar[str] = "local"
     image: ClassVar[str] = IMAGE
@@ -431,7 +431,7 @@ class MissingStore:
 
 
 def _read_available(stdout: IO[bytes], output: CappedOutput) -> bool:
-    """Read what is in the pipe, or a good part of it; return whether the pipe is still open."""
+    """Read the data that is in the pipe, or a good part of it; return whether the pipe is still open."""
     for _ in range(READS_PER_CHECK):
         try:
             data = os.read(stdout.fileno(), 1 << 18)

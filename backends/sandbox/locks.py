@@ -25,8 +25,8 @@ def hold_machine_lock(scope: str, name: str, on_wait: Callable[[], None] | None 
     """Hold a name within a scope exclusively, across threads and processes; others wait.
 
     Args:
-        scope: what the name distinguishes.
-        name: name of what is held.
+        scope: the scope that the name distinguishes.
+        name: name of the thing that is held.
         on_wait: function that is called where another process holds it.
 
     Raises:

@@ -52,7 +52,7 @@ class StartedContainer(Protocol):
         ...
 
     def close(self) -> None:
-        """Close what it has open in this process."""
+        """Close the resources that it has open in this process."""
         ...
 
 

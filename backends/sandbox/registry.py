@@ -39,7 +39,7 @@ def open_sandbox(settings: Settings, record_use: Callable[[str], None] = lambda 
 
     Raises:
         UsageError: there is no such backend, or the settings do not permit it.
-        MachineError: this machine lacks what the backend needs.
+        MachineError: this machine lacks something that the backend needs.
     """
     if settings.sandbox not in SANDBOXES:
         raise UsageError(f"--sandbox: {settings.sandbox} is unknown", advice=f"one of {', '.join(SANDBOXES)}")

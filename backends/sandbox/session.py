@@ -35,7 +35,7 @@ KILLED_EXIT_CODE = 137
 KILL_AFTER_SECONDS = 5.0
 """Seconds between SIGTERM and SIGKILL of a command that exceeded its time."""
 _ENDED = frozenset((http.HTTPStatus.CONFLICT, http.HTTPStatus.NOT_FOUND))
-"""What the engine answers for a container that has ended, or is removed already."""
+"""Error that the engine answers for a container that has ended, or is removed already."""
 EXEC_GRACE = 10.0
 """Seconds after which the container is killed when `timeout` did not end the command."""
 

@@ -1,9 +1,11 @@
-"""Watch over what a running container uses: finds one that fills its disk, and slows down one that is greedy.
+"""Watch over the resources that a running container uses.
 
-The limits of processes and disk hold, but what a container costs beyond its CPUs is not accounted to it: the kernel
-writes back and removes its files, and copies and frees the memory of processes that may not start. Control groups of
-version 1 cannot limit buffered writes either. A container that does much of it gets a smaller share of its CPUs, so
-that it does less.
+Finds one that fills its disk, and slows down one that is greedy.
+
+The limits of processes and disk hold, but the load that a container costs beyond its CPUs is not accounted to it: the
+kernel writes back and removes its files, and copies and frees the memory of processes that may not start. Control
+groups of version 1 cannot limit buffered writes either. A container that does much of it gets a smaller share of its
+CPUs, so that it does less.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What runs in the cluster's own processes: workers, and the mailbox with their messages."""
+"""Code that runs in the cluster's own processes: workers, and the mailbox with their messages."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class Sender:
         threading.Thread(target=self._run, name="mergemill-sender", daemon=True).start()
 
     def send(self, message: WorkerMessage) -> None:
-        """Send a message soon; raise what an earlier send failed with."""
+        """Send a message soon; raise the error that an earlier send failed with."""
         self._check()
         self._unsent.put(pickle_message(message))
 
     def flush(self) -> None:
-        """Wait until the mailbox has all messages; raise what sending failed with."""
+        """Wait until the mailbox has all messages; raise the error that sending failed with."""
         self._is_awaited.set()
         self._unsent.join()
         self._is_awaited.clear()
@@ -133,7 +133,7 @@ class WorkerActor:
         self._sender.flush()
 
     def stop(self) -> None:
-        """End what the current record waits for; it ends at its next result."""
+        """End the work that the current record waits for; it ends at its next result."""
         self._is_stopped = True
         self._functions.stop()
 

@@ -1,4 +1,4 @@
-"""Nodes of a cluster that can be used, and the workers on them: what all maps of a cluster share."""
+"""Nodes of a cluster that can be used, and the workers on them: the parts that all maps of a cluster share."""
 
 from __future__ import annotations
 
@@ -191,12 +191,12 @@ class WorkerPool:
     # ---------------------------------------------------------------------------------------------- locality
 
     def claim(self, key: str, node: Node) -> None:
-        """Note that a node keeps what records of this key share."""
+        """Note that a node keeps the state that records of this key share."""
         if key:
             self._claims.setdefault(key, set()).add(node.id)
 
     def get_claims(self, key: str) -> set[str]:
-        """Return the ids of the nodes that keep what records of this key share."""
+        """Return the ids of the nodes that keep the state that records of this key share."""
         return self._claims.get(key, set())
 
 

@@ -78,7 +78,7 @@ class RayMap(Generic[Record, Result]):
             yield from self._handle_messages(wait=True)
 
     def close(self) -> None:
-        """End the thread of the map; what its workers send is dropped from now on."""
+        """End the thread of the map; the messages that its workers send is dropped from now on."""
         self._closing.set()
         if self._receiver.ident is not None:
             self._receiver.join(TAKE_SECONDS + CONNECT_SECONDS)
@@ -89,7 +89,7 @@ class RayMap(Generic[Record, Result]):
                     self._greet(message)
 
     def stop_workers(self) -> None:
-        """End what the workers are waiting for, and wait for the end of their step."""
+        """End the work that the workers are waiting for, and wait for the end of their step."""
         busy = [worker for worker in self.pool.workers.values() if worker.attempt]
         with contextlib.suppress(RayError, ConnectionError):
             for worker in busy:

@@ -32,7 +32,7 @@ REQUEST_TIMEOUT = (10, 60)
 """Seconds to connect, and to wait for an answer."""
 CONNECTIONS = 64
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""What a pod has of its service account."""
+"""Rights that a pod has of its service account."""
 RIGHTS = (("create", ""), ("get", ""), ("list", ""), ("delete", ""), ("get", "exec"))
 """Verbs on pods and their subresource that a sandbox needs."""
 RIGHTS_ADVICE = "kubectl apply -f deploy/kubernetes/rbac.yaml, or choose --kubernetes-namespace"
@@ -95,7 +95,7 @@ class ClusterApi:
         return str(found.get("gitVersion", ""))
 
     def check_rights(self) -> None:
-        """Check that the user may do what a sandbox does.
+        """Check that the user may do the actions that a sandbox does.
 
         Raises:
             MachineError: a right is missing.
@@ -118,7 +118,7 @@ class ClusterApi:
         Raises:
             BusyNamespaceError: the namespace takes no pod for now.
             MachineError: the namespace does not permit such a pod.
-            UsageError: there is no such namespace, or a setting names what does not exist.
+            UsageError: there is no such namespace, or a setting names something that does not exist.
             Transient: the cluster cannot be reached.
         """
         options = {"dry_run": "All"} if dry_run else {}
@@ -310,7 +310,7 @@ class ExecStream:
 
 
 def _call(method: Any, *arguments: Any, **options: Any) -> dict[str, Any]:
-    """Return what the API answers. The answer is read to its end, which frees the connection."""
+    """Return the reply that the API answers. The answer is read to its end, which frees the connection."""
     answer = method(*arguments, _preload_content=False, _request_timeout=REQUEST_TIMEOUT, **options)
     return dict(json.loads(answer.data))
 

@@ -56,7 +56,7 @@ class ClusterImageStore:
         return self._engine.images if isinstance(self._engine, DockerSandbox) else None
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method of the engine's store: what builds, moves or removes images."""
+        """Return a method of the engine's store: a method that builds, moves or removes images."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.require_engine().images, name)

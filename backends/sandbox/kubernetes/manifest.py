@@ -31,7 +31,7 @@ START_SECONDS = 3600
 
 @dataclass(frozen=True, kw_only=True)
 class PodSettings:
-    """What all pods of a sandbox have in common.
+    """Fields that all pods of a sandbox have in common.
 
     `node_selector` are labels of nodes; `pull_secret` names a secret with the registry's credentials.
     """
@@ -87,7 +87,8 @@ def build_pod(
 def build_main(image: str, limits: ResourceLimits) -> dict[str, Any]:
     """Return the container in which commands run.
 
-    It requests what it is limited to, so that a node has it and neighbours do not change what a test measures.
+    It requests the amounts that it is limited to, so that a node has it and neighbours do not change the values that a
+    test measures.
     """
     memory, disk = f"{limits.memory_mb}Mi", f"{limits.disk_mb}Mi"
     resources = {"cpu": f"{math.ceil(limits.cpus * 1000)}m", "memory": memory, "ephemeral-storage": disk}

@@ -1,4 +1,4 @@
-"""What a session mounts, as a pod has it: copies of volumes and folders, and tunnels to sockets."""
+"""Mounts that a session mounts, as a pod has it: copies of volumes and folders, and tunnels to sockets."""
 
 from __future__ import annotations
 

@@ -72,14 +72,14 @@ class KubernetesSandbox:
 
     Args:
         api: api of the cluster.
-        images: what its nodes run.
+        images: the images that its nodes run.
         settings: settings of all pods.
         helper_image: image with Python that takes the network away; None for a base image of the engine.
         pending_seconds: how long a pod waits for a node with room, or for quota.
 
     Raises:
         MachineError: the user or the namespace lacks a right.
-        UsageError: there is no such namespace, or a setting names what does not exist.
+        UsageError: there is no such namespace, or a setting names something that does not exist.
     """
 
     def __init__(
@@ -286,7 +286,7 @@ def create_sandbox(settings: Settings, record_use: Callable[[str], None]) -> Kub
 
     Raises:
         MachineError: there is no cluster, it does not answer or is too old, or the user lacks a right.
-        UsageError: a setting names what does not exist.
+        UsageError: a setting names something that does not exist.
         InputError: the kubeconfig cannot be used.
     """
     registry = parse_registry(settings.kubernetes_registry) if settings.kubernetes_registry else None

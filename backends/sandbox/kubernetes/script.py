@@ -1,4 +1,4 @@
-"""What runs in a container for each command, and what it is sent.
+"""Program that runs in a container for each command, and the input that it is sent.
 
 A Bash script serves all: it reads a request from its stdin, writes files, runs a program and returns files. Its
 stdout carries a report and the files alone; the program's stdout and stderr both go to stderr. A request is a line of
