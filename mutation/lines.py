@@ -1,4 +1,4 @@
-"""Texts as lists of lines, and what two of them have in common."""
+"""Texts as lists of lines, and the parts that two of them have in common."""
 
 from __future__ import annotations
 

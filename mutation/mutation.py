@@ -36,7 +36,7 @@ class MutationSite:
 
 @dataclass(frozen=True)
 class MutationOperator(Generic[S_contra, N_contra]):
-    """A name, and a function that finds what the operator changes at a node of a parsed file."""
+    """A name, and a function that finds the edits that the operator changes at a node of a parsed file."""
 
     name: str
     find: Callable[[S_contra, N_contra], Iterable[MutationSite]]

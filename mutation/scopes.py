@@ -199,7 +199,7 @@ def _find_python_locals(file: SourceFile, function: Node) -> Iterator[tuple[str,
 
 
 def _list_targets(node: Node) -> list[Node]:
-    """Return what a statement or expression of Python assigns to."""
+    """Return the targets that a statement or expression of Python assigns to."""
     if node.type in ("assignment", "for_statement"):
         return node.children_by_field_name("left")
     return node.children_by_field_name("name") if node.type == "named_expression" else []
