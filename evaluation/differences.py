@@ -1,7 +1,7 @@
 """Causes of the differences between published lists and ours, from the reports and logs of the verification.
 
-A cause is what the runs show, not a proof: a quotation or an observation comes with each cause, and `unknown` stands
-where they show nothing. Published logs are not available, so the other side is never seen.
+A cause is the fact that the runs show, not a proof: a quotation or an observation comes with each cause, and `unknown`
+stands where they show nothing. Published logs are not available, so the other side is never seen.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Reading:
     """Whether separators count as spaces, in published ids as well."""
 
     def read_published(self, test: TestId) -> str:
-        """Return a published id as it is compared with what `read` returns."""
+        """Return a published id as it is compared with the id that `read` returns."""
         return flatten(test) if self.is_flat else test
 
 
@@ -101,7 +101,7 @@ _FILE_READINGS = (
 )
 """Readings that stand for a whole file, class or program."""
 _PART_MARKS = tuple(":#> .")
-"""What follows the name of a file or class in the id of any of its tests."""
+"""Part that follows the name of a file or class in the id of any of its tests."""
 
 
 def compare_lists(

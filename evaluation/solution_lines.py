@@ -18,7 +18,10 @@ _ENCODED_LINE = 76
 """Length of a full line of base64 text."""
 _SPACE = b" \t\r\f\v"
 _MARK = re.compile(r"(?m)^(?:[ \t]*(?:[+\-><|#*$%:;]+|E(?=[ \t])|\d+(?=[\s:|.)-])))+")
-"""What tools put before a line: marks of a diff, of pytest and of a prompt, comment signs, and numbers of lines."""
+"""Marks that tools put before a line.
+
+Marks of a diff, of pytest and of a prompt, comment signs, and numbers of lines.
+"""
 _NOT_SPACE = re.compile(r"\s+")
 
 
@@ -41,7 +44,7 @@ def encode_lines(patch: bytes) -> list[bytes]:
 
 @dataclass(frozen=True, kw_only=True)
 class Needles:
-    """What a text for an agent must not hold.
+    """Text that a text for an agent must not hold.
 
     Attributes:
         lines: distinctive lines without their white space, by their first form.
@@ -59,7 +62,7 @@ class Needles:
 
         Args:
             text: text for the agent.
-            known: what the agent wrote itself, which may be the solution by now.
+            known: the text that the agent wrote itself, which may be the solution by now.
         """
         forms = [text, _MARK.sub("", text)]
         packed, packed_known = [_pack(form) for form in forms], _pack(known)

@@ -222,7 +222,10 @@ class ControlBuilder:
     def _try_plan(
         self, blocks: Sequence[dict[str, Any]], *, can_copy: bool
     ) -> tuple[dict[str, Any] | None, set[TestId] | None]:
-        """Return a document and what `_grade_gold` returns for it; no document where no required test is left."""
+        """Return a document and the result that `_grade_gold` returns for it.
+
+        No document where no required test is left.
+        """
         if not any(block["required"] for block in blocks):
             return None, None
         document = plan_evaluations(self.test_files, blocks, can_copy=can_copy, seconds=self.seconds)

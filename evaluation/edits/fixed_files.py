@@ -32,7 +32,7 @@ class FixedFile:
 
     @cached_property
     def lines(self) -> list[int]:
-        """Lines (1-based) of the new file that the fix adds or changes, and those next to what it only removes."""
+        """Lines (1-based) of the new file that the fix adds or changes, and the neighbours of removed lines."""
         count = self.after.count(b"\n") + 1
         found = {line for _, _, j1, j2 in self.blocks for line in (range(j1 + 1, j2 + 1) if j2 > j1 else (j1, j1 + 1))}
         return sorted(line for line in found if 1 <= line <= count)

@@ -65,7 +65,8 @@ def render_workload(
         canaries: whether the test runner collects canaries.
         clock: clock of the seconds reported for each test, for all its runs together.
         work: test id -> work that the test must do, lest it becomes faster by doing less; no entry for any.
-        counted_files: the test files with counters of their work, and what these need (PROGRAM_FRAMEWORKS only).
+        counted_files: the test files with counters of their work, and the modules that these need (PROGRAM_FRAMEWORKS
+            only).
 
     Raises:
         GitError: the test patch does not apply.
@@ -130,8 +131,8 @@ def _add_plugin(plan: BuildPlan) -> BuildPlan:
 class WorkloadSample:
     """A run of a workload.
 
-    `invalid_reason`: why the times are meaningless, or empty. `infrastructure_error`: what failed apart from the code
-    under test, or empty.
+    `invalid_reason`: why the times are meaningless, or empty. `infrastructure_error`: the component that failed apart
+    from the code under test, or empty.
     """
 
     cpu_seconds: float | None

@@ -94,7 +94,7 @@ def render_script(
         test: the command that runs the project's tests.
         workdir: folder of the tree, a git repository whose HEAD is the base commit.
         test_patch: the hidden tests in the form of `git diff --binary`; may be empty.
-        files: test files to run; empty runs what `test` names.
+        files: test files to run; empty runs the files that `test` names.
         canaries_beside: test files. During a run two canary tests lie in the folder of most of these files, under names
             of the same form. No files, no canaries.
         env: variables for the tests, in addition to the fixed variables (the plan's `env`). A time zone other than UTC,

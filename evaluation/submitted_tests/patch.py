@@ -48,7 +48,9 @@ class SubmittedPatch:
 
 
 def read_submitted_patch(pool: ContainerPool, workdir: str, patch: bytes) -> SubmittedPatch | None:
-    """Return what a patch touches of the container's tree; None when it does not apply. It is the pool's last run.
+    """Return the files that a patch touches of the container's tree; None when it does not apply.
+
+    It is the pool's last run.
 
     Raises:
         Transient: the engine failed, or git failed in the container.
