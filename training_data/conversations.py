@@ -1,6 +1,7 @@
 """Rows of supervised training: conversations as messages, ShareGPT and alpaca.
 
-A source hands over its conversations as objects with the fields of `TrainingConversation`; what these hold is its own.
+A source hands over its conversations as objects with the fields of `TrainingConversation`; the content that these hold
+is its own.
 """
 
 from __future__ import annotations

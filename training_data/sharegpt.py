@@ -31,7 +31,7 @@ For each function call, return a json object with function name and arguments wi
 <tool_call>
 {{"name": <function-name>, "arguments": <args-json-object>}}
 </tool_call>"""
-"""What the chat templates of Qwen 2.5 and 3 write behind a system prompt with tools; `{tools}`: a line each."""
+"""Text that the chat templates of Qwen 2.5 and 3 write behind a system prompt with tools; `{tools}`: a line each."""
 TAGS = {
     "role_tag": "from",
     "content_tag": "value",
@@ -79,7 +79,7 @@ def make_turns(messages: Sequence[Message], *, hermes: bool) -> list[Turn]:
 
 
 def merge_turns(turns: Iterator[Turn]) -> list[Turn]:
-    """Return the turns with neighbours of the same side made a single turn; results of tools stay what they are."""
+    """Return the turns with neighbours of the same side made a single turn; results of tools stay as they are."""
     merged: list[Turn] = []
     for side, group in groupby(turns, key=lambda turn: turn[0] in (MODEL, CALL)):
         listed = list(group)
@@ -104,7 +104,7 @@ def render_calls(calls: Sequence[Mapping[str, Any]], before: str) -> str:
 
 
 def render_thought(reasoning: str) -> str:
-    """Return what a text begins with where the model thought before it."""
+    """Return the text that a text begins with where the model thought before it."""
     return f"<think>\n{reasoning}\n</think>\n\n" if reasoning else ""
 
 
