@@ -115,7 +115,7 @@ FindSimilar = Callable[[PullRequest, Sequence[int]], Iterable[Candidate]]
 
 
 class ChangeSource(Protocol):
-    """Reader of what rules need of a change besides its record, each when a rule first needs it.
+    """Reader of the facts that rules need of a change besides its record, each when a rule first needs it.
 
     A source without trees inherits the methods that return nothing.
     """

@@ -134,11 +134,11 @@ class GitHubApi:
         Args:
             query: an operation.
             variables: variables of the query.
-            what: what is requested, such as `owner/name`; for messages.
+            what: name of the requested object, such as `owner/name`; for messages.
 
         Raises:
             PageTooLargeError: GitHub could not answer in time; request a smaller page.
-            GitHubNotFoundError: nothing of what is requested exists or is visible.
+            GitHubNotFoundError: nothing of the things that are requested exists or is visible.
             InputError: GitHub accepts no token any more, the address is not GitHub's, or the query is invalid.
             MachineError: no token is set, or the server's certificate is unknown.
             Transient: a limit lasts longer than `github_patience`, or the network failed.

@@ -94,7 +94,7 @@ class HourlyBudget:
         )
 
     def reserve(self, now: float) -> int:
-        """Reserve what a request may cost; release it with `settle`."""
+        """Reserve the points that a request may cost; release it with `settle`."""
         if self.remaining is not None and now >= self.reset + RETRY_MARGIN:
             self.remaining = None
         self.reserved += self.expected
@@ -152,7 +152,10 @@ class TokenSlot:
     usage: CredentialUsage = field(default_factory=CredentialUsage)
 
     def ready_at(self, resource: Resource, now: float) -> tuple[float, str]:
-        """Return the time from which the next request may be sent, and what delays it: "limit", "pace" or ""."""
+        """Return the time from which the next request may be sent, and the limit that delays it.
+
+        "limit", "pace" or "".
+        """
         limit = max(self.paused_until, self.hourly_budgets[resource].ready_at(now))
         pace = max(self.minute_windows[resource].ready_at(now), self.cpu.ready_at(now))
         if resource is Resource.GRAPHQL:
@@ -162,7 +165,7 @@ class TokenSlot:
         return (limit, "limit") if limit >= pace else (pace, "pace")
 
     def begin_request(self, resource: Resource, now: float) -> int:
-        """Start a request; return what is reserved of the hourly budget for it."""
+        """Start a request; return the part that is reserved of the hourly budget for it."""
         self.active_requests += 1
         self.minute_windows[resource].add(now, 1)
         self.usage.requests += 1

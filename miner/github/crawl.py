@@ -1,9 +1,9 @@
 """Crawl a repository's merged pull requests, page by page, into its journal.
 
-Pages are ordered by date of update, newest first. A crawl begins at the top and continues below what was read before;
-the hole that an interrupted crawl left is read first. A merged pull request is updated when it is merged or later, so
-everything merged after the lowest date read (`frontier`) is known before the crawl is complete: that is how `--limit`
-stops after few pages.
+Pages are ordered by date of update, newest first. A crawl begins at the top and continues below the part that was read
+before; the hole that an interrupted crawl left is read first. A merged pull request is updated when it is merged or
+later, so everything merged after the lowest date read (`frontier`) is known before the crawl is complete: that is how
+`--limit` stops after few pages.
 """
 
 from __future__ import annotations

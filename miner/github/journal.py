@@ -4,8 +4,8 @@ The first answer about a merged pull request is kept and later answers are dropp
 records. Pages are ordered by date of update, newest first. The dates that were read are stored as spans: an interrupted
 crawl leaves two spans with a hole between them, and the next crawl continues there.
 
-Each step of a crawl is a transaction, which also merges what another process wrote in the meantime: a kill at any
-moment costs a step, and two concurrent crawls of a repository cost requests only.
+Each step of a crawl is a transaction, which also merges the answers that another process wrote in the meantime: a kill
+at any moment costs a step, and two concurrent crawls of a repository cost requests only.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class GitHubReader:
         yield f"github:{crawl.first_name}: {known} merged pull requests known, {crawl.new} of them new"
 
     def _report_peculiarities(self) -> Iterator[str]:
-        """Yield messages on what is unusual about the repository."""
+        """Yield messages on the facts that are unusual about the repository."""
         about, source = self.crawl.repository, f"github:{self.crawl.first_name}"
         if about["nameWithOwner"].lower() != self.crawl.first_name.lower():
             yield f"{source} is now called {about['nameWithOwner']}; its records keep the first name"

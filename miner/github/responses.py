@@ -190,7 +190,7 @@ def raise_for_response(reply: GitHubResponse, what: str, server: str) -> None:
 
     Args:
         reply: the response.
-        what: what was requested, for messages.
+        what: name of the requested object, for messages.
         server: address of the API, for messages.
 
     Raises:

@@ -165,7 +165,7 @@ def _build_record(
 
 @dataclass(frozen=True)
 class UnreadableSource(ChangeSource):
-    """Source of a release that cannot be read. `problem`: what is wrong with it."""
+    """Source of a release that cannot be read. `problem`: the problem with it."""
 
     problem: str
 

@@ -61,7 +61,7 @@ class RankedRepository:
 
 
 def score_activity(facts: RepositoryFacts, _: str) -> float | None:
-    """Score merged pull requests on a logarithmic scale: 10 give a third of what 1,000 give."""
+    """Score merged pull requests on a logarithmic scale: 10 give a third of the score that 1,000 give."""
     return None if facts.merged is None else min(1.0, math.log10(1 + facts.merged) / math.log10(_FULL_SCORE_COUNT))
 
 

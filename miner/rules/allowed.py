@@ -1,4 +1,4 @@
-"""Rules on what may be used: licences, benchmarks, and candidates that exist already."""
+"""Rules on the sources that may be used: licences, benchmarks, and candidates that exist already."""
 
 from __future__ import annotations
 
