@@ -102,7 +102,7 @@ class _RepairState:
 
 
 def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float) -> RepairResult:
-    """Try the first draft, then what the policies propose, within the settings' budget.
+    """Try the first draft, then the edits that the policies propose, within the settings' budget.
 
     Args:
         case: the candidate and its first draft.

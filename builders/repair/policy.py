@@ -1,4 +1,7 @@
-"""Interface of repair policies, the same for rules and models: what they receive and what they return."""
+"""Interface of repair policies, the same for rules and models.
+
+The data that they receive and the data that they return.
+"""
 
 from __future__ import annotations
 

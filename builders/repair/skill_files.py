@@ -24,7 +24,7 @@ _Model = TypeVar("_Model", bound=SkillModel)
 
 
 class SkillRow(SkillModel):
-    """A row of a table: what distinguishes a skill from the others."""
+    """A row of a table: the part that distinguishes a skill from the others."""
 
     when: dict[str, Any] = Field(default_factory=dict)
     """Conditions in addition to the table's."""

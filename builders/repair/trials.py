@@ -1,7 +1,8 @@
 """Trials of surroundings: the change's own tests run with the gold patch in another time zone, or in a terminal.
 
 Such tests fail with a message about an hour or a line's width, which names no cause. The image stays the same, so a
-trial costs a run of the change's tests; what helps becomes a proposal that is built and accepted like any other.
+trial costs a run of the change's tests; a change that helps becomes a proposal that is built and accepted like any
+other.
 """
 
 from __future__ import annotations
