@@ -164,7 +164,10 @@ def iterate_gradings(task: Task, services: Services, files: TreeFiles | None = N
 
 
 def describe_machine(services: Services) -> dict[str, Any]:
-    """Return what gradings run on: architecture, CPUs, memory in megabytes, kernel, engine and its storage driver."""
+    """Return the machine that gradings run on.
+
+    Architecture, CPUs, memory in megabytes, kernel, engine and its storage driver.
+    """
     engine = services.images.get_engine_info()
     return {
         "architecture": platform.machine(),

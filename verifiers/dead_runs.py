@@ -1,4 +1,4 @@
-"""Test-only runs that ended before all tests had run: what they lack is read from a base run.
+"""Test-only runs that ended before all tests had run: the outcomes that they lack are read from a base run.
 
 A runner that dies before the fix leaves no result of any test. The tests in which it died fail; every other test that
 exists without the test patch, with the same text, has its outcome of the base run, so that it is FAIL_TO_PASS only if

@@ -55,14 +55,14 @@ class Inspection:
 
 
 class Counter(Protocol):
-    """Counts what is finished."""
+    """Counts the items that are finished."""
 
     def advance(self) -> object:
         """Count one more."""
 
 
 OpenCounter = Callable[[str, int], AbstractContextManager[Counter]]
-"""Opens the counter of a part of an inspection, from the noun of what is counted and the number of them."""
+"""Opens the counter of a part of an inspection, from the noun of the items that are counted and the number of them."""
 
 
 class _NoCounter:
@@ -133,7 +133,7 @@ def grade_probes(
 
 
 def read_target(task: Task, services: Services, files: TreeFiles | None = None) -> tuple[ProbeTarget, BaseTreeIndex]:
-    """Return what submissions for a task are made from, and the index of its base tree.
+    """Return the parts that submissions for a task are made from, and the index of its base tree.
 
     Args and errors as in `inspect`.
     """

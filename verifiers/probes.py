@@ -200,7 +200,7 @@ class Probe:
 
     Attributes:
         name: name in reports.
-        description: what the submission does.
+        description: the action that the submission does.
         make: function that returns its changes, empty where it cannot be made from the target.
         needs_controls: whether nothing but negative controls exposes it, so that it may earn 1 where there are none.
     """

@@ -1,7 +1,7 @@
 """Strength of a task's tests: which faults in the gold patch they detect, and which rewrites of it they accept.
 
 Faults are the gold patch without any of its hunks, and mutants of its lines. Each is run once, without blind controls:
-what is measured is whether the tests see a fault, not whether results can be forged.
+the question is measured is whether the tests see a fault, not whether results can be forged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_VARIANTS = 4
 
 
 class EditKind(StrEnum):
-    """What is done to the gold patch."""
+    """Edit that is done to the gold patch."""
 
     HUNK = "hunk"
     """A hunk is left out."""
@@ -41,7 +41,7 @@ class EditKind(StrEnum):
 
 
 class EditOutcome(StrEnum):
-    """What the tests made of an edit."""
+    """Verdict that the tests made of an edit."""
 
     DETECTED = "detected"
     PASSED = "passed"
@@ -164,7 +164,7 @@ def measure_strength(
     Args:
         task: graded by lists of tests; its image must exist in the engine.
         services: sandbox, artifacts and settings.
-        edits: what to try.
+        edits: the edits to try.
         advance: function that is called after each run of an edit; not for second runs.
 
     Raises:
@@ -191,7 +191,7 @@ _REFUSED = (EditKind.VARIANT, EditOutcome.DETECTED)
 
 
 def summarize_edits(task: Task, edits: Iterable[TriedEdit] = ()) -> OracleStrength:
-    """Return the strength of a task's tests from what was tried."""
+    """Return the strength of a task's tests from the edits that were tried."""
     edits = tuple(edits)
     ran = [edit for edit in edits if edit.outcome in (EditOutcome.DETECTED, EditOutcome.PASSED)]
     hunks, mutants, variants = ([edit for edit in ran if edit.kind is kind] for kind in EditKind)

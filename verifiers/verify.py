@@ -123,7 +123,7 @@ def make_rejection(
 
 @dataclass(kw_only=True)
 class CandidateVerifier:
-    """The runs of a candidate and what is decided from them."""
+    """The runs of a candidate and the verdict that is decided from them."""
 
     candidate: Candidate
     tests: ChangeTests

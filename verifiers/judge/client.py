@@ -62,7 +62,7 @@ class JudgeClient:
             schema: schema of the answer.
             name: name of another model at the same endpoint.
             sample: number of the answer among several to the same question.
-            check: function that returns what is wrong with a valid answer, or an empty text.
+            check: function that returns the problem with a valid answer, or an empty text.
 
         Raises:
             ContextLengthError: the endpoint rejects even the shortest prompt.

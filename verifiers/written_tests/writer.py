@@ -1,4 +1,4 @@
-"""The conversation with the model: its prompt, and the objections to what it wrote."""
+"""The conversation with the model: its prompt, and the objections to the text that it wrote."""
 
 from __future__ import annotations
 
