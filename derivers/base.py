@@ -1,4 +1,4 @@
-"""What all derivers share: their signature, their rejection, and the fields that a task takes from its change."""
+"""Parts that all derivers share: their signature, their rejection, and the fields that a task takes from its change."""
 
 from __future__ import annotations
 

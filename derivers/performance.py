@@ -1,4 +1,4 @@
-"""Performance tasks: the same behaviour in less time, compared with what the change itself gained.
+"""Performance tasks: the same behaviour in less time, compared with the gain of the change itself.
 
 The workload is a few of the repository's own tests, repeated many times: those that the gold patch makes faster. Base
 and gold runs alternate and are compared by rank. The threshold for a submission follows from the lower bound of the
@@ -68,7 +68,7 @@ MAX_WORKLOAD_TESTS = 10
 WORKLOAD_SECONDS = 1.5
 """Approximate duration of the workload in the base tree."""
 MIN_KEPT_WORK = 0.95
-"""Share of its work (lines of the test, sizes of what it hands to the program) that a test must keep."""
+"""Share of its work (lines of the test, sizes of the input that it hands to the program) that a test must keep."""
 MAX_ROUNDS = 500
 MIN_SPEEDUP = 1.1
 """Lower bound of the speedup that a performance change must reach."""
@@ -214,7 +214,7 @@ class PerformanceMeasurement:
             return list_program_tests(self.lineage.require_environment().plan, index, passing, files)
 
     def _count_work_in(self, tests: Iterable[TestId]) -> dict[str, bytes]:
-        """Return the tests' files with counters of their work, and what these need."""
+        """Return the tests' files with counters of their work, and the files that these need."""
         with ScratchIndex(self.repository, self.lineage.candidate.base_commit) as index:
             index.apply(self.test_patch)
             paths = sorted({test.partition("::")[0] for test in tests})

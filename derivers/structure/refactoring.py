@@ -1,8 +1,8 @@
 """Refactoring tasks: the same behaviour, and definitions where the change has put them.
 
-What the gold patch moves, renames or extracts is found in syntax trees (`derivers.structure.definitions`); a submission
-is checked without the project (`guest.harness.structure`). The oracle contains only what that check finds in either of
-the base tree and the gold tree and not in the other.
+The definitions that the gold patch moves, renames or extracts is found in syntax trees
+(`derivers.structure.definitions`); a submission is checked without the project (`guest.harness.structure`). The oracle
+contains only the definitions that that check finds in either of the base tree and the gold tree and not in the other.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def derive_refactoring(lineage: Lineage, services: Services) -> list[Task] | Kin
 
 
 def find_structure(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> RefactoringOracle | None:
-    """Return what a change moves, renames and extracts; None where it does nothing of these.
+    """Return the definitions that a change moves, renames and extracts; None where it does nothing of these.
 
     Args:
         before: path -> content of the files that it touches, in the base tree.

@@ -1,4 +1,7 @@
-"""Output of failing tests: what a test-only run reports about each, without the tests' names and source text."""
+"""Output of failing tests.
+
+The text that a test-only run reports about each, without the tests' names and source text.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _FRAME = re.compile(r"^(?P<path>[^\s:][^:\n]*\.\w+):(?P<line>\d+): (?P<what>.*)$
 _TRUNCATED = re.compile(r"Full output truncated|Full diff is too large|lines? hidden|\d+ more lines|<truncated>")
 _PLACE = re.compile(r"\s*(?P<path>[^\s:]+\.\w+):\d+:(?:\d+:)?\s*")
 _CONTENT = re.compile(r"\w\w+\W+\w")
-"""Two words: a location or the name of an error alone does not show what is wrong."""
+"""Two words: a location or the name of an error alone does not show the fault that is wrong."""
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _TEMPORARY = re.compile(r"/tmp/[\w./-]+")  # noqa: S108 - a pattern, no file
 
