@@ -1,8 +1,8 @@
 """Export of tasks in the formats of other tools: a bundle needs the task's image and nothing else of the database.
 
-FORMATS is the complete list. A format writes its files into a folder, returns notes on what it could not carry, and
-explains which tasks it cannot carry at all. The rest is the same for all bundles: a manifest of hashes, and a temporary
-folder that is moved to its place when complete.
+FORMATS is the complete list. A format writes its files into a folder, returns notes on the parts that it could not
+carry, and explains which tasks it cannot carry at all. The rest is the same for all bundles: a manifest of hashes, and
+a temporary folder that is moved to its place when complete.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _find_writer(format_name: str, *, with_parquet: bool) -> BundleWriter:
 
 
 class _ItemFilter:
-    """Items that a format can carry, and what an export has to report about all."""
+    """Items that a format can carry, and the facts that an export has to report about all."""
 
     def __init__(self, format_name: str) -> None:
         self._format = format_name

@@ -40,7 +40,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 class RecordWriter:
     """Writer of the folder RECORD_FOLDER, beside the writer of a format, which takes its items from `record`.
 
-    What it keeps in memory is 16 bytes for each record of a change, and the commits.
+    The data that it keeps in memory is 16 bytes for each record of a change, and the commits.
     """
 
     def __init__(self, folder: Path, load_chain: LoadChain, services: Services, file: IO[str]) -> None:

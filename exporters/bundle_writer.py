@@ -29,7 +29,7 @@ class BundleWriter(Protocol):
     """Function of a format: writes all items into an empty folder.
 
     `items` can be iterated once, in the order of their names, and may be more than memory holds. The function keeps no
-    item when it takes the next, and has added to its notes by then what the format cannot carry.
+    item when it takes the next, and has added to its notes by then the parts that the format cannot carry.
     """
 
     def __call__(self, items: Iterable[ExportItem], folder: Path, services: Services) -> None:

@@ -1,4 +1,4 @@
-"""Exported item: a task, its certificate, and what the database knows about it."""
+"""Exported item: a task, its certificate, and the facts that the database knows about it."""
 
 from __future__ import annotations
 

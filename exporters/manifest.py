@@ -69,7 +69,7 @@ class FileHasher:
 
 
 class ManifestWriter:
-    """Context manager that collects what the manifest of a bundle has of each task, and writes it at the end.
+    """Context manager that collects the facts that the manifest of a bundle has of each task, and writes it at the end.
 
     The descriptions are in a temporary file, so memory does not grow with the number of tasks.
     """

@@ -32,7 +32,7 @@ from taskdb.schema.task_columns import VALUE_TYPES
 from taskdb.store import Store
 
 GROUP_ROWS = 1000
-"""Rows of a row group, and of what is read at once."""
+"""Rows of a row group, and of the rows that are read at once."""
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 _TEXTS = pa.list_(pa.string())
 SCHEMA = pa.schema(

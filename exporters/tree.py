@@ -96,8 +96,8 @@ def read_tree(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield (path, content) of the regular files that `write_tree` packed. Nothing is unpacked to disk.
 
     Raises:
-        InputError: the archive cannot be read, or holds what no tree holds: hard links, devices, paths that lead out of
-            it, more than MAX_MEMBERS files or MAX_BYTES bytes.
+        InputError: the archive cannot be read, or holds an entry that no tree holds: hard links, devices, paths that
+            lead out of it, more than MAX_MEMBERS files or MAX_BYTES bytes.
     """
     n_bytes = 0
     try:

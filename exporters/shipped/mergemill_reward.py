@@ -42,8 +42,8 @@ def compute_reward(row, submission, engine=None):
 
     Args:
         row: a row of the bundle.
-        submission: text or bytes of what the agent hands in: a patch, or the JSON of a review. Empty: nothing. None:
-            the work was not collected, which gives None.
+        submission: text or bytes of the content that the agent hands in: a patch, or the JSON of a review. Empty:
+            nothing. None: the work was not collected, which gives None.
         engine: the docker command; default: the variable MERGEMILL_DOCKER, else `docker`.
     """
     try:
