@@ -51,7 +51,7 @@ class SaturationCurve:
 
     @property
     def is_flat(self) -> bool:
-        """Whether even the upper end of the interval lies within what was scored."""
+        """Whether even the upper end of the interval lies within the range that was scored."""
         return self.flat_high is not None and self.flat_high <= self.largest
 
 

@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def _read_line(pipe: int) -> bytes:
-    """Return the first line of a pipe; what follows stays in it."""
+    """Return the first line of a pipe; the text that follows stays in it."""
     line = b""
     while not line.endswith(b"\n") and (byte := os.read(pipe, 65536)):
         line += byte

@@ -1,4 +1,7 @@
-"""Who may use the gateway for what: the upstream, a rollout's access and budget, and what it has used."""
+"""Who may use the gateway for which purpose.
+
+The upstream, a rollout's access and budget, and the amounts that it has used.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class Upstream(Part):
 
 
 class Budget(Part):
-    """What a rollout may use; None is unlimited. Answers from the log count as when they were paid."""
+    """Limits that a rollout may use; None is unlimited. Answers from the log count as when they were paid."""
 
     turns: int | None = None
     """Answered requests that offer tools; where a rollout never offers any, all answered requests."""
@@ -86,7 +89,7 @@ class RolloutAccess(Part):
 
 
 class GatewayUsage(Part):
-    """What the current run of a rollout has used. `cost` is in the currency of the prices."""
+    """Amounts that the current run of a rollout has used. `cost` is in the currency of the prices."""
 
     requests: int = 0
     turns: int = 0

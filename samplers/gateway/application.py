@@ -35,7 +35,7 @@ _NO_RETRY = (b"x-should-retry", b"false")
 
 
 class AgentApplication:
-    """What agents reach: the routes of the model APIs."""
+    """Routes that agents reach: the routes of the model APIs."""
 
     def __init__(self, gateway: ModelGateway) -> None:
         self._gateway = gateway
@@ -142,7 +142,7 @@ def _build_headers(flight: Flight, piece: bytes, *, is_last: bool) -> list[tuple
 
 
 class ControlApplication:
-    """What the driver reaches: opening, reading and closing of rollouts. `token` is its key."""
+    """Routes that the driver reaches: opening, reading and closing of rollouts. `token` is its key."""
 
     def __init__(self, gateway: ModelGateway, token: str) -> None:
         self._gateway = gateway
@@ -171,7 +171,7 @@ class ControlApplication:
             return 400, build_error(Dialect.CHAT, 400, str(error).splitlines()[0], "input")
 
     async def _act(self, method: str, path: str, receive: Receive) -> Json:
-        """Return what a route gives.
+        """Return the response that a route gives.
 
         Raises:
             GatewayFailure: there is no such route or rollout, or the disk is full.

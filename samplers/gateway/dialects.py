@@ -24,7 +24,7 @@ class Dialect(StrEnum):
 
 
 class Action(StrEnum):
-    """What a route does."""
+    """Actions that a route does."""
 
     ANSWER = "answer"
     COUNT_TOKENS = "count_tokens"
@@ -53,7 +53,7 @@ _ERROR_TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ApiRoute:
-    """What a request's path and headers name. `secret` is empty where neither has a secret."""
+    """Fields that a request's path and headers name. `secret` is empty where neither has a secret."""
 
     action: Action
     dialect: Dialect

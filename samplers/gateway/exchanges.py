@@ -1,6 +1,6 @@
 """Exchanges of a rollout with its model, as recorded, and their reader.
 
-A log is a file of JSON lines that is only appended to. Events:
+A log is a file of JSON lines that are only appended to. Events:
 
 - `run`: a run of the rollout begins; `run` counts from 0.
 - `begin`: a request is about to be sent upstream: `exchange` (number), `key`, `fingerprint`, `run`,
@@ -50,7 +50,7 @@ class Exchange(Part):
     received: str
     request: str
     changes: tuple[str, ...]
-    """What `request` has otherwise than `received`."""
+    """Fields that `request` has otherwise than `received`."""
     status: int
     response: Json | None
     error: ExchangeError | None
@@ -70,7 +70,7 @@ class Exchange(Part):
 
 @dataclass
 class LogContent:
-    """What a log holds."""
+    """Records that a log holds."""
 
     ends: dict[int, Json] = field(default_factory=dict)
     """Exchange -> its `end` line."""
@@ -107,7 +107,9 @@ class LogContent:
 
 
 def read_log(lines: Iterable[bytes], dropped: frozenset[str] = frozenset()) -> LogContent:
-    """Return what a log holds. A last line without its end is left out: it was being written when the machine stopped.
+    """Return the records that a log holds.
+
+    A last line without its end is left out: it was being written when the machine stopped.
 
     Args:
         lines: lines with their ends.

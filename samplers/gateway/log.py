@@ -1,4 +1,4 @@
-"""Append-only log of a rollout. What is appended has left the process, so a killed gateway loses none of it."""
+"""Append-only log of a rollout. A line that is appended has left the process, so a killed gateway loses none of it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ExchangeLog:
             raise make_write_error(f"cannot write the log {path}", error) from error
 
     def _recover(self) -> LogContent:
-        """Return what the log holds, after the torn last line was cut."""
+        """Return the records that the log holds, after the torn last line was cut."""
         whole = 0
 
         def read_lines() -> Iterator[bytes]:

@@ -37,7 +37,7 @@ class Flight:
         return self.status != 0
 
     def begin(self, status: int, content_type: bytes) -> None:
-        """Set what comes before the content."""
+        """Set the part that comes before the content."""
         self.status = status
         self.content_type = content_type
 

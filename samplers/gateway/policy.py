@@ -44,7 +44,9 @@ def build_upstream_request(
     wants_token_ids: bool,
     beta: str = "",
 ) -> UpstreamRequest:
-    """Return what is sent upstream. Where nothing changes it is what was received, byte for byte.
+    """Return the request that is sent upstream.
+
+    Where nothing changes it is the request that was received, byte for byte.
 
     Args:
         received: the client's body.

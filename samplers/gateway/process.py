@@ -1,4 +1,4 @@
-"""A gateway as a child process: what the driver of rollouts uses. Thread-safe."""
+"""A gateway as a child process: the interface that the driver of rollouts uses. Thread-safe."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class GatewayProcess:
         return port
 
     def _call(self, method: str, name: str, body: object = None, *, wait: bool = False) -> Any:
-        """Return what the control API answers."""
+        """Return the response that the control API answers."""
         seconds = None if wait else CALL_SECONDS
         connection = UnixConnection(self._control, seconds)
         headers = {"Authorization": f"Bearer {self._token}"}

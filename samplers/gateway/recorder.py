@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 NO_USAGE = TokenUsage()
 OTHER_SHAPE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""What reading an event of another shape raises: each is read once, and checked as a whole at its end."""
+"""Error that reading an event of another shape raises: each is read once, and checked as a whole at its end."""
 
 
 def make_assembler(dialect: Dialect) -> AnswerAssembler:
-    """Return what collects a stream of a dialect."""
+    """Return the object that collects a stream of a dialect."""
     return MessagesAssembler() if dialect is Dialect.MESSAGES else ChatAssembler()
 
 
@@ -151,7 +151,7 @@ class ExchangeRecorder:
         return answer
 
     def _render_ending(self, stream: ClientStream | None, response: Json) -> bytes:
-        """Return what the client gets once the answer is recorded."""
+        """Return the response that the client gets once the answer is recorded."""
         if stream:
             return stream.finish()
         shown = hide_keys(response, self.request.hidden) if self.request.hidden else response

@@ -1,4 +1,4 @@
-"""What the current run of a rollout has used, and whether its budget allows another request.
+"""Amounts that the current run of a rollout has used, and whether its budget allows another request.
 
 A turn is an answered request that offers tools; where a rollout never offers any, each answered request is a turn. So
 titles and summaries, which programs request without tools, are not turns, and the requests of sub-agents are.
@@ -27,7 +27,7 @@ class RolloutMeter:
         self._counts["turns"] += offers_tools
 
     def count_answer(self, usage: TokenUsage, cost: float) -> None:
-        """Count what an answer was paid with."""
+        """Count the amounts that an answer was paid with."""
         self._counts["prompt_tokens"] += usage.prompt_tokens
         self._counts["completion_tokens"] += usage.completion_tokens
         self._counts["cached_tokens"] += usage.cached_tokens
@@ -81,5 +81,5 @@ class RolloutMeter:
         return 0 if counts["turns"] else counts["requests"] - counts["failed"]
 
     def get_usage(self, n_in_flight: int) -> GatewayUsage:
-        """Return what the run has used."""
+        """Return the amounts that the run has used."""
         return GatewayUsage(**self._counts | {"in_flight": n_in_flight})

@@ -77,7 +77,7 @@ class RolloutState:
             self.append({"event": "run", "run": self.run, "at": format_now()})
 
     def _recall(self, content: LogContent, *, is_new_run: bool) -> None:
-        """Read from the log what need not be paid again."""
+        """Read from the log the answers that need not be paid again."""
         own = set() if is_new_run else set(content.runs.get(self.run, ()))
         answers = {number: _recall_answer(content, number) for number in sorted(content.ends)}
         for number, answer in answers.items():
@@ -224,7 +224,7 @@ class RolloutState:
         self._meter.count_replay()
 
     def get_usage(self) -> GatewayUsage:
-        """Return what the current run has used."""
+        """Return the amounts that the current run has used."""
         return self._meter.get_usage(len(self.tasks))
 
     async def close(self) -> GatewayUsage:

@@ -173,7 +173,7 @@ def bind_agent_sockets(config: GatewayConfig) -> tuple[list[socket.socket], int 
 
 
 def bind_unix_socket(path: Path, mode: int) -> socket.socket:
-    """Return a listener at a path; what an earlier gateway left there is replaced.
+    """Return a listener at a path; a file that an earlier gateway left there is replaced.
 
     Raises:
         InputError: the path is too long or not writable.

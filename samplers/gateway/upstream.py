@@ -185,7 +185,7 @@ class UpstreamClient:
         return text.replace(self.upstream.key, "[key]") if self.upstream.key else text
 
     async def get_json(self, method: str, path: str, body: bytes | None = None) -> Json:
-        """Return what another route of the upstream answers.
+        """Return the response that another route of the upstream answers.
 
         Raises:
             GatewayFailure: there is no answer.

@@ -16,12 +16,12 @@ ROLES = frozenset(("system", "user", "assistant", "tool"))
 
 
 class ForeignFormatError(Exception):
-    """A file or row is not what its format requires; the text is the reason."""
+    """A file or row is not the document that its format requires; the text is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerFacts:
-    """What is known of an answer besides its message."""
+    """Facts that are known of an answer besides its message."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -33,7 +33,7 @@ class AnswerFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ForeignConversation:
-    """Messages in OpenAI's form. `facts`: place of an answer among the messages -> what is known of it.
+    """Messages in OpenAI's form. `facts`: place of an answer among the messages -> the facts that are known of it.
 
     Answers at the places in `copied` are context alone.
     """
@@ -60,7 +60,7 @@ class ForeignRollout:
     """Line of its file, 0 for the whole file."""
 
     def compute_origin(self, format_name: str) -> str:
-        """Return what distinguishes it from every other rollout: the format and a hash of the content."""
+        """Return the fields that distinguish it from every other rollout: the format and a hash of the content."""
         parts = [self.scaffold, self.model, [list(one.messages) for one in self.conversations], list(self.instances)]
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
         digest.update(self.submission or b"")

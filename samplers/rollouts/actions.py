@@ -1,4 +1,6 @@
-"""What a tool call does, in the form of shell commands: the programs it runs and the paths and addresses it opens.
+"""Commands that a tool call does, in the form of shell commands.
+
+The programs it runs and the paths and addresses it opens.
 
 Content that is written to a file, and words that are searched for, are not actions: a project about networks has its
 `urlopen` and its addresses in them.

@@ -42,15 +42,18 @@ _REVIEW_STEPS = (
 
 
 class LostContainerError(Exception):
-    """The container was ended by a limit: what it held is gone."""
+    """The container was ended by a limit: the state that it held is gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutContainer:
-    """A started container, and what is read from it."""
+    """A started container, and the data that is read from it."""
 
     shell: ContainerSession
-    """As this process uses it; what the agent is given may be another container (`SimulatedEnvironment.attach`)."""
+    """As this process uses it.
+
+    The container that the agent is given may be another container (`SimulatedEnvironment.attach`).
+    """
     instruction: Instruction
     start_seconds: float
 

@@ -1,4 +1,4 @@
-"""What the container of a task without environment is opened with, handed in by the application.
+"""Options that the container of a task without environment is opened with, handed in by the application.
 
 Samplers import no simulators, as they import no verifiers.
 """
@@ -20,7 +20,7 @@ SIMULATED = "simulated"
 
 
 class SimulatorFailedError(Transient):
-    """The simulator's endpoint failed, so that what the agent read is worth nothing."""
+    """The simulator's endpoint failed, so that the text that the agent read is worth nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from samplers.scaffolds.base import GatewayEndpoint
 from samplers.scaffolds.gateway_client import request_completion
 
 UNKNOWN_CONTEXT = 1_000_000
-"""Tokens: the upstream refuses what is too long."""
+"""Tokens: the upstream refuses a request that is too long."""
 
 
 class GatewayModel:
@@ -25,9 +25,9 @@ class GatewayModel:
 
     For a single conversation, whose turns are only added.
 
-    Earlier answers are sent again as they came, so that what is recorded stays a single conversation. Two things would
-    be rejected and are not: arguments of a call that are not a JSON object, in whose place an empty object is sent; and
-    results of calls that an answer has as text, which become messages of the user.
+    Earlier answers are sent again as they came, so that the record that is recorded stays a single conversation. Two
+    things would be rejected and are not: arguments of a call that are not a JSON object, in whose place an empty object
+    is sent; and results of calls that an answer has as text, which become messages of the user.
 
     Args:
         name: name of the model.

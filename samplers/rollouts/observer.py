@@ -20,7 +20,7 @@ class StateObserver:
 
     Args:
         container: container whose tree is hashed.
-        read_usage: function that returns what the rollout has used.
+        read_usage: function that returns the amounts that the rollout has used.
         states: function that receives the states.
     """
 

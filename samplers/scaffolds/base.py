@@ -1,4 +1,4 @@
-"""What a scaffold is: four hooks around an agent, and what they may use.
+"""Interface that a scaffold is: four hooks around an agent, and the services that they may use.
 
 The driver calls `agent_preprocess`, `agent_run`, `agent_postprocess` and `calculate_reward` in this order. Whatever can
 be pointed at a base URL is a scaffold: requests are recorded by the gateway, not by the agent. `CommandScaffold` is the
@@ -55,7 +55,7 @@ class AgentEnd:
     reason: str | None = None
     detail: str = ""
     output: str = ""
-    """What its program printed."""
+    """Text that its program printed."""
 
 
 @dataclass(kw_only=True)

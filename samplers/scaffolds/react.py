@@ -101,7 +101,7 @@ class _ReactLoop:
         return has_submitted
 
     def _execute(self, function: Mapping[str, Any], deadline: float) -> str:
-        """Return what the model reads as the result of a call."""
+        """Return the text that the model reads as the result of a call."""
         if function.get("name") != "bash":
             return f"error: there is no tool {function.get('name')}; the tools are bash and submit"
         try:

@@ -22,7 +22,7 @@ SCAFFOLDS: Mapping[str, str] = {
 }
 """Name of `--scaffold` -> class, as MODULE:CLASS. Imported when chosen."""
 FACTS = ("name", "version")
-"""What every class has besides its hooks."""
+"""Options that every class has besides its hooks."""
 
 
 def load_scaffold(word: str) -> Scaffold:

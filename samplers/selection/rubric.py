@@ -108,7 +108,7 @@ def read_rubric(text: str) -> list[str]:
 
 
 def _find_problem(answer: RubricAnswer, number: int, shown: str) -> str:
-    """Return what is wrong with an answer; empty for nothing."""
+    """Return the problem with an answer; empty for nothing."""
     if [one.item for one in answer.items] != list(range(1, number + 1)):
         return f"it needs the items 1 to {number}, each once and in order"
     words = _squeeze(shown)

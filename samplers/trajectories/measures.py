@@ -23,7 +23,7 @@ FORMAT_COMPLAINTS = re.compile(
     r"|(?:your|the) (?:last )?(?:answer|output|response) (?:was not|could not be) (?:formatted|parsed))",
     re.IGNORECASE,
 )
-"""Beginnings of what scaffolds answer to a text in which they find no action."""
+"""Beginnings of the texts that scaffolds answer to a text in which they find no action."""
 
 
 def measure_failed_share(evidence: TrajectoryEvidence) -> float:
@@ -89,7 +89,7 @@ def measure_test_only(evidence: TrajectoryEvidence) -> float:
 
 
 def count_leaks(evidence: TrajectoryEvidence) -> float:
-    """Return the number of attempts to get at what the task hides."""
+    """Return the number of attempts to get at the secrets that the task hides."""
     return float(len(evidence.rollout.leaks))
 
 
@@ -106,7 +106,7 @@ MEASURES: Mapping[str, Callable[[TrajectoryEvidence], float]] = {
     "loops": measure_loops,
     "repetition": measure_repetition,
 }
-"""Key in `Trajectory.metrics` -> what computes it."""
+"""Key in `Trajectory.metrics` -> the function that computes it."""
 
 
 def measure_all(evidence: TrajectoryEvidence) -> dict[str, float]:

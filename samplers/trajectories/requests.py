@@ -59,7 +59,9 @@ def get_text(message: Json, name: str = "content") -> str:
 
 
 def normalise_message(message: Json) -> dict[str, Any]:
-    """Return a message without marks for caches and without fields that are empty: what the model is given of it.
+    """Return a message without marks for caches and without fields that are empty.
+
+    The form that the model is given of it.
 
     A content that is a single part of text is that text.
     """

@@ -24,7 +24,7 @@ STATEMENT_PART = 200
 
 @dataclass(frozen=True, kw_only=True)
 class TreeShape:
-    """What decides the role of a tree."""
+    """Facts that decide the role of a tree."""
 
     system: str
     """Text of the system messages its first request begins with."""
