@@ -56,7 +56,7 @@ class SeedOpinion(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedVerdict:
-    """What the pre-filter decided. `reason` is None for a seed that is used."""
+    """Verdict that the pre-filter decided. `reason` is None for a seed that is used."""
 
     seed: Seed
     reason: SeedReason | None = None
@@ -130,7 +130,7 @@ def _render_prompt(seed: Seed, pack: DomainPack) -> tuple[Message, ...]:
 
 
 def _check_quotes(opinion: SeedOpinion, seed: Seed) -> str:
-    """Return what is wrong with the quotes of an opinion, empty where they stand in the seed."""
+    """Return the problem with the quotes of an opinion, empty where they stand in the seed."""
     for name, head in (("completeness", opinion.completeness), ("logic", opinion.logic)):
         if not is_quoted_from(head.quote, seed.text):
             return f"the quote of {name} does not stand in the conversation"
@@ -157,7 +157,7 @@ def find_empty_turn(seed: Seed) -> str:
 
 
 def find_wrong_turn(seed: Seed) -> str:
-    """Return what is wrong with the order of roles, empty where nothing is.
+    """Return the problem with the order of roles, empty where nothing is.
 
     Results of parallel calls, and text of the agent before its call, may be turns of their own here.
     """
@@ -185,4 +185,4 @@ def _merge_neighbours(turns: tuple[DialogueTurn, ...]) -> list[DialogueTurn]:
 
 
 FORMAT_RULES: tuple[Callable[[Seed], str], ...] = (find_empty_turn, find_unread_call, find_wrong_turn)
-"""Each returns what is wrong with a seed, empty where nothing is; the first that finds something decides."""
+"""Each returns the problem with a seed, empty where nothing is; the first that finds something decides."""

@@ -1,4 +1,4 @@
-"""What a conversation is to be about in relation to its seed, and which call is to fail in it."""
+"""Subject that a conversation is to be about in relation to its seed, and which call is to fail in it."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class EntryRole(StrEnum):
 
 
 class Answerer(StrEnum):
-    """What answered a step."""
+    """Source that answered a step."""
 
     SIMULATOR = "simulator"
     RULE = "rule"
@@ -45,7 +45,7 @@ class Answerer(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryEntry:
-    """A turn. `calls`: of the agent, `{name, arguments}`. `by`: what wrote an answer of the environment."""
+    """A turn. `calls`: of the agent, `{name, arguments}`. `by`: the source that wrote an answer of the environment."""
 
     role: EntryRole
     text: str
@@ -87,7 +87,7 @@ class SimulatedEpisode:
     sample: str
     """Id of the sample."""
     name: str
-    """What its source calls the sample."""
+    """Name that its source calls the sample."""
     license: str
     domain: str
     system_prompt: str
@@ -129,7 +129,7 @@ class SimulatedEpisode:
         self.history.append(entry)
 
     def find_answer(self, turn: int) -> tuple[HistoryEntry, HistoryEntry | None]:
-        """Return the agent's turn of a number, from 0, and what the environment answered to it."""
+        """Return the agent's turn of a number, from 0, and the results that the environment answered to it."""
         places = [at for at, entry in enumerate(self.history) if entry.role is EntryRole.AGENT]
         at = places[turn]
         after = self.history[at + 1] if at + 1 < len(self.history) else None

@@ -1,7 +1,7 @@
-"""Options of episodes: what each profile sets, and what settings of the user change.
+"""Options of episodes: the settings that each profile sets, and the settings that the user changes.
 
-Profile `simia` has the settings of the released code (microsoft/Simia-Agent-Training); `default` is what this project
-does. `PROFILES` is the whole difference.
+Profile `simia` has the settings of the released code (microsoft/Simia-Agent-Training); `default` is the behaviour that
+this project does. `PROFILES` is the whole difference.
 """
 
 from __future__ import annotations

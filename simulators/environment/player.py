@@ -1,4 +1,4 @@
-"""What plays episodes: the seam between the server of episodes and a kind of them.
+"""Object that plays episodes: the seam between the server of episodes and a kind of them.
 
 `EpisodePlayer` is all that `simulators.environment.service` needs. `ConversationPlayer` plays the packs of
 conversations; a pack whose tools are more than texts brings a player of its own.
@@ -47,7 +47,7 @@ _FACT_ENDS = ".,;:!?()\"'"
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeSample:
-    """What an episode can be about."""
+    """Subjects that an episode can be about."""
 
     id: str
     name: str
@@ -56,7 +56,7 @@ class EpisodeSample:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeOpening:
-    """Beginning of an episode. `reference`: what the simulator is given of the sample, for the record."""
+    """Beginning of an episode. `reference`: the text that the simulator is given of the sample, for the record."""
 
     message: str
     system_prompt: str
@@ -90,7 +90,7 @@ class JudgedEpisode:
 
 
 class EpisodePlayer(Protocol):
-    """What plays episodes of a kind. Threads may share it; it keeps nothing of an episode but in the episode."""
+    """Object that plays episodes of a kind. Threads may share it; it keeps nothing of an episode but in the episode."""
 
     domain: str
     samples: Sequence[EpisodeSample]
@@ -331,7 +331,7 @@ class ConversationPlayer:
 
 
 def find_lost_fact(original: str, rewritten: str) -> str:
-    """Return what a rewrite lacks or adds of numbers, addresses and ids, empty where it has them all."""
+    """Return the items that a rewrite lacks or adds of numbers, addresses and ids, empty where it has them all."""
     if not rewritten:
         return "it is empty"
     before, after = ({word.strip(_FACT_ENDS) for word in _FACT.findall(text)} for text in (original, rewritten))

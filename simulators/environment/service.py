@@ -121,7 +121,7 @@ class EpisodeService:
 
         Args:
             episode_id: episode id of `reset`.
-            turn: what the agent wrote.
+            turn: the text that the agent wrote.
             number: number of the turn, from 0; a turn that was answered before gets the same answer again.
             context_tokens: tokens of the agent's context with this turn, where its trainer counted them.
 
@@ -160,7 +160,7 @@ class EpisodeService:
             return episode.to_json()
 
     def describe(self) -> dict[str, Any]:
-        """Return what this server plays."""
+        """Return the kinds that this server plays."""
         return {
             "ok": True,
             "environment": ENVIRONMENT,
@@ -227,7 +227,7 @@ class EpisodeService:
         answer: EnvironmentAnswer | None,
         reason: TerminationReason | None,
     ) -> dict[str, Any]:
-        """Add a turn and what was answered to it, end the episode where there is a reason, and keep it."""
+        """Add a turn and the results that were answered to it, end the episode where there is a reason, and keep it."""
         episode.infrastructure_error = None
         episode.add(entry)
         episode.num_steps += 1
@@ -299,7 +299,7 @@ class EpisodeService:
 
     @contextmanager
     def _hold(self, episode_id: str) -> Iterator[SimulatedEpisode]:
-        """Yield an episode while no other thread changes it; what a failed step changed is read again."""
+        """Yield an episode while no other thread changes it; the state that a failed step changed is read again."""
         with self._guard:
             lock = self._locks.setdefault(episode_id, threading.Lock())
         with lock:

@@ -1,7 +1,7 @@
 """Steps 1 to 3: a single call a turn, arguments as objects, calls as records.
 
-In profile `simia` the text of a call turn stays what the released code makes of it: `<think>..</think>` and a line end
-before the call, which `think.release_thoughts` turns into visible text.
+In profile `simia` the text of a call turn stays the text that the released code makes of it: `<think>..</think>` and a
+line end before the call, which `think.release_thoughts` turns into visible text.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def repair_arguments(draft: Draft, context: StepContext) -> Draft:
     """Step 2: make the arguments of each call an object.
 
     Profile `simia` repairs as the released code does: quotes, else an empty object. Otherwise brackets and quotes are
-    repaired by json-repair, and what would have to be invented drops the conversation.
+    repaired by json-repair, and an argument that would have to be invented drops the conversation.
     """
     raws: dict[int, str] = {}
     turns = list(draft.turns)

@@ -1,4 +1,4 @@
-"""What the steps of a run share: the domain, the options, and what was seen so far."""
+"""State that the steps of a run share: the domain, the options, and the conversations that were seen so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SKETCH_KIND = "conversation"
 
 @dataclass
 class SeenConversations:
-    """Conversations that passed, by what duplicates are found. Not thread-safe."""
+    """Conversations that passed, by the texts that duplicates are found. Not thread-safe."""
 
     digests: set[str] = field(default_factory=set)
     names: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ class SeenConversations:
 
 @dataclass(kw_only=True)
 class StepContext:
-    """What the steps of a run share."""
+    """State that the steps of a run share."""
 
     pack: DomainPack
     options: SimulationOptions

@@ -40,7 +40,7 @@ def check_turn_order(draft: Draft, context: StepContext) -> Draft:
 
 
 def find_order_problem(turns: Iterable[DialogueTurn]) -> str:
-    """Return what is wrong with the order of turns, empty where nothing is."""
+    """Return the problem with the order of turns, empty where nothing is."""
     before: TurnRole | None = None
     number = 0
     for number, turn in enumerate(turns, 1):

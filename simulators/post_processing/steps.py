@@ -1,4 +1,7 @@
-"""All steps in order, and a count of what each does. The numbered steps are those of the paper's released code."""
+"""All steps in order, and a count of the changes that each does.
+
+The numbered steps are those of the paper's released code.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ STEPS: tuple[PostStep, ...] = (
 
 @dataclass
 class StepCount:
-    """What a step did: conversations that came to it, turns that it repaired, and what it dropped."""
+    """What a step did: conversations that came to it, turns that it repaired, and its dropped conversations."""
 
     name: str
     before: int = 0
@@ -95,7 +98,7 @@ class PostProcessing:
         self.counts = [StepCount(step.name) for step in self.steps]
 
     def process(self, drafts: Iterable[Draft]) -> Iterator[Draft | DroppedConversation]:
-        """Yield for each draft what the steps make of it."""
+        """Yield for each draft the drafts that the steps make of it."""
         for draft in drafts:
             yield self._process_one(draft)
 

@@ -1,4 +1,4 @@
-"""Step 6: what becomes of reasoning in `<think>` tags."""
+"""Step 6: the treatment becomes of reasoning in `<think>` tags."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class SeedFormatError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedDocument:
-    """A conversation of a document. `is_solved`: what its source recorded, None where it did not."""
+    """A conversation of a document. `is_solved`: the outcome that its source recorded, None where it did not."""
 
     conversation: Dialogue
     name: str = ""

@@ -1,4 +1,4 @@
-"""Seeds of files and folders. What cannot be read is reported with its place; all else is read first."""
+"""Seeds of files and folders. A document that cannot be read is reported with its place; all else is read first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEW_PROBLEMS = 5
 
 @dataclass
 class SeedCollection:
-    """Seeds in the order of their files, each conversation once, and what could not be read."""
+    """Seeds in the order of their files, each conversation once, and the documents that could not be read."""
 
     seeds: list[Seed] = field(default_factory=list)
     problems: list[InputError] = field(default_factory=list)

@@ -23,9 +23,9 @@ class Seed:
     line: int
     format: str
     name: str = ""
-    """What its source calls it."""
+    """Name that its source calls it."""
     license: str = UNKNOWN_LICENSE
-    """SPDX id of what it may be used under."""
+    """SPDX id of the licence that it may be used under."""
     is_solved: bool | None = None
     """Whether its source recorded that the task was solved; None where it recorded nothing."""
 

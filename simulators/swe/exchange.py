@@ -1,7 +1,7 @@
 """Exchange with the simulated programs of a container: a folder with two pipes, which is mounted there read-only.
 
-What a container writes into a pipe is foreign: a request is a line, and a line that is not a request is left out. The
-folder's files are this process's own, so no link leads a read or write anywhere else.
+The bytes that a container writes into a pipe is foreign: a request is a line, and a line that is not a request is left
+out. The folder's files are this process's own, so no link leads a read or write anywhere else.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class ProgramCall:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramAnswer:
-    """What a simulated program prints and leaves behind. `files`: absolute path -> content, None for a removed file."""
+    """Output that a simulated program prints and leaves behind.
+
+    `files`: absolute path -> content, None for a removed file.
+    """
 
     stdout: str = ""
     stderr: str = ""
@@ -117,7 +120,10 @@ class ProgramExchange:
             return ProgramAnswer(stderr=f"{call.argv[0]}: not available\n", exit_code=1)
 
     def _send(self, data: bytes) -> None:
-        """Write an answer. What is left of an answer whose program was killed is skipped by the next program."""
+        """Write an answer.
+
+        The part that is left of an answer whose program was killed is skipped by the next program.
+        """
         deadline = time.monotonic() + ANSWER_SECONDS
         while data and time.monotonic() < deadline and not self._stop.is_set():
             if select.select([], [self._answers], [], POLL_SECONDS)[1]:

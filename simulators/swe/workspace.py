@@ -1,4 +1,4 @@
-"""The tree of an episode: a container session with the base tree in it, and what is read from it.
+"""The tree of an episode: a container session with the base tree in it, and the data that is read from it.
 
 The repository is copied aside when the session starts: whatever the agent does to its own, differences are of the copy.
 Paths of tools are resolved in the container and must lie in the repository, links included.
@@ -75,7 +75,7 @@ class LostWorkspaceError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkspaceHost:
-    """What all workspaces are opened with.
+    """Options that all workspaces are opened with.
 
     Attributes:
         sandbox: sandbox that runs the commands.
