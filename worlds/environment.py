@@ -98,7 +98,7 @@ class WorldEnvironment(Closable):
         """Take an action and return (observation, reward, terminated, truncated, info).
 
         Args:
-            action: `{"tool": NAME, "arguments": {...}}`, `{"stop": true}`, or what a model wrote: see
+            action: `{"tool": NAME, "arguments": {...}}`, `{"stop": true}`, or the text that a model wrote: see
                 `worlds.actions.read_action`. Another action is answered by an error, as a call with wrong arguments is.
 
         Returns:

@@ -32,7 +32,7 @@ _FENCE = re.compile(r"^[ \t]*```[ \t]*\w*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | r
 
 
 class ModelRole(StrEnum):
-    """What a model does here. Each role may have a model of its own."""
+    """Work that a model does here. Each role may have a model of its own."""
 
     WRITER = "writer"
     """Themes, programs, states, tasks, checks."""
@@ -53,9 +53,10 @@ class RefusedAnswerError(UnusableAnswerError):
 class Question(Generic[T]):
     """A question to a model.
 
-    `purpose` and `version` (folder of the prompt) name it, `subject` is the id of what it is about, `sample` the number
-    of the answer among several to the same question, from 1. `read` turns the text of an answer into a value, or raises
-    UnusableAnswerError. `answer_type` is that of structured answers, for endpoints that enforce schemas.
+    `purpose` and `version` (folder of the prompt) name it, `subject` is the id of the subject that it is about,
+    `sample` the number of the answer among several to the same question, from 1. `read` turns the text of an answer
+    into a value, or raises UnusableAnswerError. `answer_type` is that of structured answers, for endpoints that enforce
+    schemas.
     """
 
     role: ModelRole
@@ -189,7 +190,7 @@ def make_reader(answer_type: type[M], check: Callable[[M], str] = lambda _: "") 
 
     Args:
         answer_type: type of the answer.
-        check: function that returns what is wrong with an answer of that type, or an empty text.
+        check: function that returns the problem with an answer of that type, or an empty text.
     """
 
     def read(text: str) -> M:

@@ -96,7 +96,7 @@ class Reason(StrEnum):
     LICENSE = "license"
     """The licence of its repository is not among those to accept."""
     NO_DOMAIN = "no-domain"
-    """What the software of a repository is for cannot be inferred."""
+    """Purpose that the software of a repository is for cannot be inferred."""
     NO_ENVIRONMENT = "no-environment"
     """It does not live in a persistent environment of a domain."""
     LOW_USEFULNESS = "low-usefulness"

@@ -52,7 +52,7 @@ def compute_reward(results: Sequence[CheckResult], kept: Collection[int], mode: 
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeScore:
-    """Reward of an episode, 0..1, and what each check gave, in the order of the scenario's checks."""
+    """Reward of an episode, 0..1, and the result that each check gave, in the order of the scenario's checks."""
 
     reward: float
     checks: tuple[CheckResult, ...]

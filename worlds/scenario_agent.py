@@ -1,9 +1,9 @@
-"""A model at work on a scenario: it is sent the conversation, and what it answers becomes actions.
+"""A model at work on a scenario: it is sent the conversation, and the answers that it answers becomes actions.
 
-This loop is the only. The search for solutions and the sampling of rollouts differ in the model they hand in: a model
-with a ledger of answers, a model behind the recording gateway. Section 3.3 of EnvScaler (arXiv 2601.05808); tools are
-the API's own, and a turn may have several calls, each of which is an action. In a conversation a text without a call is
-for the user, so the tool for that is not offered.
+There is no other such loop. The search for solutions and the sampling of rollouts differ in the model they hand in: a
+model with a ledger of answers, a model behind the recording gateway. Section 3.3 of EnvScaler (arXiv 2601.05808); tools
+are the API's own, and a turn may have several calls, each of which is an action. In a conversation a text without a
+call is for the user, so the tool for that is not offered.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class EpisodeEnd(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class MadeCall:
-    """A call, what it returned, and whether it changed the state."""
+    """A call, the value that it returned, and whether it changed the state."""
 
     call: Call
     result: Mapping[str, Any]
@@ -110,7 +110,7 @@ class ScenarioAgent:
 
         Raises:
             Transient, InputError, CancelledRunError: as `LanguageModel.complete`, or the container has ended, or the
-                user's model does not answer. What was done until then is in this object.
+                user's model does not answer. The work that was done until then is in this object.
         """
         while self.end is None:
             if deadline is not None and time.monotonic() >= deadline:
@@ -162,7 +162,7 @@ class ScenarioAgent:
         self.messages.append(Message(role="user", text=f"No tool call was found. Call a tool{end}."))
 
     def _make_call(self, call: ToolCall) -> str:
-        """Make a call and return what the model reads about it."""
+        """Make a call and return the text that the model reads about it."""
         before = self.run.digest
         if call.arguments is None:  # the API's form of a call whose arguments cannot be read
             outcome = self.run.step({"tool_calls": [{"function": {"name": call.name, "arguments": ""}}]})

@@ -36,7 +36,10 @@ class InteractionMode(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StepOutcome:
-    """What an action led to: the observation, the reward (0 before the end), how it ended, and what trainers log."""
+    """Result that an action led to.
+
+    The observation, the reward (0 before the end), how it ended, and the metrics that trainers log.
+    """
 
     observation: Observation
     reward: float = 0.0
@@ -105,7 +108,7 @@ class ScenarioRun(Closable):
             "documentation": world.definition.documentation,
             "tools": self.tools,
         }
-        """What the agent is given at the start: `task` or the `user`'s greeting, documentation and tools."""
+        """Text that the agent is given at the start: `task` or the `user`'s greeting, documentation and tools."""
         self.digest = self._episode.digest
 
     @property
@@ -173,7 +176,7 @@ class ScenarioRun(Closable):
                 episode.close()
 
     def _act(self, episode: Episode, action: Action) -> tuple[Observation, bool]:
-        """Return what the agent gets for an action, and whether the user ended the conversation."""
+        """Return the result that the agent gets for an action, and whether the user ended the conversation."""
         if isinstance(action, ToolAction):
             return dict(episode.call(action.tool, action.arguments).value), False
         if isinstance(action, ChatAction) and self._user is not None:

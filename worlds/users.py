@@ -38,7 +38,7 @@ class SimulatedUser(Protocol):
         ...
 
     def answer(self, text: str) -> str:
-        """Return what the user answers to the agent; it contains `STOP_MARK` where the conversation is over.
+        """Return the reply that the user answers to the agent; it contains `STOP_MARK` where the conversation is over.
 
         Raises:
             Transient: the model does not answer; the agent's words are not part of the conversation then.
@@ -76,7 +76,7 @@ class ModelUser:
 
     Args:
         model: model that plays the user.
-        task: what the user wants, which the agent is not given.
+        task: the request that the user wants, which the agent is not given.
         version: folder of the prompt.
     """
 

@@ -110,7 +110,7 @@ class WorldAssessment:
 
     @property
     def pass_rate(self) -> float:
-        """Share of the judged rounds that passed, 0..1 (what the paper reports)."""
+        """Share of the judged rounds that passed, 0..1 (the share that the paper reports)."""
         return self.count(CallVerdict.PASS) / self.n_judged if self.n_judged else 0.0
 
     def decide(self, min_score: float) -> tuple[Reason | None, str]:

@@ -180,7 +180,7 @@ def _read_solution(value: object) -> tuple[Call, ...] | None:
 
 
 def _parse(value: object) -> Any:
-    """Return a value, of a text of JSON what it holds."""
+    """Return a value, of a text of JSON the value that it holds."""
     if not isinstance(value, str):
         return value
     try:
@@ -197,7 +197,7 @@ def _require_object(entry: object) -> Mapping[str, Any]:
 
 
 def _require_json(value: object, name: str) -> None:
-    """Raise _MalformedError for what Python's reader accepts and JSON does not have, such as NaN."""
+    """Raise _MalformedError for a value that Python's reader accepts and JSON does not have, such as NaN."""
     try:
         check_json(value)
     except NotJsonError as error:

@@ -29,7 +29,7 @@ _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 @dataclass
 class BundleCounts:
-    """What a bundle holds, and what its format could not hold: reason -> scenarios."""
+    """Worlds that a bundle holds, and the scenarios that its format could not hold: reason -> scenarios."""
 
     rows: int = 0
     scenarios: int = 0

@@ -1,4 +1,4 @@
-"""Seed tasks: texts of what somebody wants done, from a file."""
+"""Seed tasks: texts of the tasks that somebody wants done, from a file."""
 
 from __future__ import annotations
 

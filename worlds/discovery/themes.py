@@ -24,13 +24,13 @@ class ThemeDraft:
 
     @property
     def id(self) -> str:
-        """Hash of what a world is made from. Answers in the ledger are found by it."""
+        """Hash of the text that a world is made from. Answers in the ledger are found by it."""
         content = json.dumps([self.label, self.description, self.seed.text])
         return hashlib.sha256(content.encode(errors="replace")).hexdigest()
 
     @property
     def text(self) -> str:
-        """What is embedded: label and description."""
+        """Text that is embedded: label and description."""
         return f"{self.label}: {self.description}"
 
 

@@ -29,7 +29,10 @@ def draw_arguments(tools: Sequence[WorldTool], calls: int, seed: int) -> dict[st
 
 
 class StateValues:
-    """Values of a state by the name of their field: what a person would put into a parameter of that name."""
+    """Values of a state by the name of their field.
+
+    The values that a person would put into a parameter of that name.
+    """
 
     def __init__(self, state: State) -> None:
         self._named: dict[str, list[Any]] = {}

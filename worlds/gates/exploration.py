@@ -14,7 +14,7 @@ from worlds.program.foreign_keys import find_dangling_key
 from worlds.server.service import Fault, ServedWorld
 
 CALLS_PER_EPISODE = 60
-"""Calls after which an episode ends, so that no tool depends on what hundreds of made-up calls left behind."""
+"""Calls after which an episode ends, so that no tool depends on the data that hundreds of made-up calls left behind."""
 N_REPLAYS = 5
 """Episodes that are replayed."""
 
@@ -94,7 +94,7 @@ def explore_world(world: ServedWorld, replay_world: ServedWorld, *, calls: int, 
 
 
 def list_outcomes(calls: tuple[CallRecord, ...]) -> tuple[Any, ...]:
-    """Return what a replay of calls must give."""
+    """Return the results that a replay of calls must give."""
     return tuple((call.result, call.digest) for call in calls)
 
 

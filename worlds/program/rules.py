@@ -1,7 +1,7 @@
-"""Rules on the text of a program: what it may import and name. RULES is the complete list.
+"""Rules on the text of a program: the names that it may import and name. RULES is the complete list.
 
 They are the first wall and give a program's author a reason; the container is the second, and holds without them. A
-module is used as `module.name` only and never as a value, so that what its attributes are is known here.
+module is used as `module.name` only and never as a value, so that the types that its attributes are is known here.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ _PROBLEMS = {
 
 
 def check_items(checklist: Checklist) -> str:
-    """Return what is wrong with the items of a checklist, empty where nothing is."""
+    """Return the problem with the items of a checklist, empty where nothing is."""
     wrong = [item for item in checklist.items if not item.lstrip().startswith("Has ")]
     if wrong:
         return f'each item begins with "Has"; this one does not: {wrong[0][:80]}'

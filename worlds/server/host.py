@@ -16,7 +16,7 @@ from worlds.server.service import ServedWorld, WorldServer
 
 @dataclass
 class _RunningServer:
-    """A started server, the worlds it has loaded, and what ends it."""
+    """A started server, the worlds it has loaded, and the event that ends it."""
 
     server: WorldServer
     opened: contextlib.ExitStack

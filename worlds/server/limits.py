@@ -28,7 +28,7 @@ class ServerLimits:
     check_seconds: float = 5.0
     """Wall time of a check."""
     output_bytes: int = MB
-    """What a process may print."""
+    """Text that a process may print."""
     message_bytes: int = 8 * MB
     """Size of a result and a state together."""
     worlds: int = 50

@@ -40,7 +40,7 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class CallResult:
-    """Result of a call: what the tool returned and the digest of the state after it, or a fault."""
+    """Result of a call: the value that the tool returned and the digest of the state after it, or a fault."""
 
     value: Mapping[str, Any]
     """Empty where there is a fault."""
@@ -55,7 +55,7 @@ class CallResult:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """What a check function gave. `detail` is the type of an exception or of another value."""
+    """Result that a check function gave. `detail` is the type of an exception or of another value."""
 
     function: str
     outcome: CheckOutcome

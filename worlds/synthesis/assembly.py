@@ -1,7 +1,7 @@
 """Assembly of a program: a class without operations, then methods after its own, imports at the top and each once.
 
-Every answer is checked when it comes, so that another can be requested: what a method breaks shows in the class with
-this method alone.
+Every answer is checked when it comes, so that another can be requested: the fault that a method breaks shows in the
+class with this method alone.
 """
 
 from __future__ import annotations
