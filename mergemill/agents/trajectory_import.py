@@ -45,7 +45,7 @@ def import_rollouts(
     task: str | None = None,
     grades: bool = False,
 ) -> Iterator[ImportedRollout]:
-    """Import files individually; what cannot be imported is yielded with its problem.
+    """Import files individually; a rollout that cannot be imported is yielded with its problem.
 
     Args:
         store: the database.

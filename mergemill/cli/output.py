@@ -91,7 +91,7 @@ def clear_terminal() -> None:
 
 
 def flush() -> None:
-    """Write what is buffered, for readers that wait for it."""
+    """Write the text that is buffered, for readers that wait for it."""
     sys.stdout.flush()
 
 

@@ -35,7 +35,7 @@ def open_cluster(
 
     Args:
         settings: settings of the run.
-        engine: whether what is run needs a Docker engine.
+        engine: whether the stage that is run needs a Docker engine.
         notify: function that shows a message.
         stop: function that is called in the driver with the exception by which a map is left early.
         is_draining: function that returns whether changes are to end after the step that runs.

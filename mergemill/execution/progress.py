@@ -29,7 +29,7 @@ class Progress(AbstractContextManager["Progress"], Protocol):
     """Receiver of results and messages. Called from the driver's thread only, but for `work`."""
 
     work: WorkState
-    """What is running, and how much is left."""
+    """Work that is running, and how much is left."""
 
     def report_result(self, result: StageResult) -> None:
         """Show a new result of a stage."""
@@ -56,7 +56,7 @@ class RunningStep:
 
 @dataclass
 class WorkState:
-    """What is running, what is finished and how much is left. Thread-safe."""
+    """Work that is running, the work that is finished and how much is left. Thread-safe."""
 
     clock: Callable[[], float] = time.monotonic
     earlier: Mapping[Stage, int] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class WorkState:
             self._running.pop(key, None)
 
     def list_running(self) -> list[RunningStep]:
-        """Return what is running, longest first."""
+        """Return the changes that are running, longest first."""
         with self._lock:
             return sorted(self._running.values(), key=lambda step: step.started)
 
@@ -166,7 +166,7 @@ def format_event(result: StageResult) -> dict[str, object]:
 
 @dataclass
 class MessageProgress:
-    """Progress that shows messages only, and what was done when the run is interrupted."""
+    """Progress that shows messages only, and the work that was done when the run is interrupted."""
 
     err: IO[str] = field(default_factory=lambda: sys.stderr)
     work: WorkState = field(default_factory=WorkState)
@@ -195,7 +195,7 @@ class MessageProgress:
         self.err.flush()
 
     def format_interruption(self) -> str:
-        """Return what an interrupted run did and what it leaves."""
+        """Return the work that an interrupted run did and the work that it leaves."""
         work = self.work
         n_results = sum(count for (stage, _), count in self.results.items() if stage is not Stage.MINE)
         n_left = max(0, work.n_total - work.n_finished)
@@ -228,7 +228,10 @@ class JsonLinesProgress(MessageProgress):
 
 
 class LiveTableProgress(MessageProgress):
-    """Progress as a live table: counts per stage, what is running for how long, the last results, the time left."""
+    """Progress as a live table.
+
+    Counts per stage, the changes that are running for how long, the last results, the time left.
+    """
 
     def __init__(self, console: Console, rows: int = 6) -> None:
         super().__init__(console.file)
@@ -297,12 +300,12 @@ class LiveTableProgress(MessageProgress):
 
 
 class CountProgress:
-    """Context manager that counts what a long command has finished of a known number, and shows nothing."""
+    """Context manager that counts the items that a long command has finished of a known number, and shows nothing."""
 
     def __init__(self, noun: str, total: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.noun, self.total, self.n_finished = noun, total, 0
         self.note = ""
-        """What kinds of them there are."""
+        """Kinds kinds of them there are."""
         self.clock, self.started = clock, clock()
 
     def __enter__(self) -> Self:

@@ -57,7 +57,7 @@ class RunStatusFile:
     failures: dict[str, Counter[str]] = field(default_factory=dict)
     """Stage -> kind of exception, or `bug` -> number of failures of this run."""
     work: WorkState = field(init=False)
-    """What is running, and how much is left: that of `shown`."""
+    """Work that is running, and how much is left: that of `shown`."""
 
     def __post_init__(self) -> None:
         self.work = self.shown.work

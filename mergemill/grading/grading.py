@@ -47,7 +47,7 @@ RETRY_POLICY = Retrying(
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """What an agent hands in for a task. An empty content is the no-op."""
+    """Submission that an agent hands in for a task. An empty content is the no-op."""
 
     task: Task
     content: bytes

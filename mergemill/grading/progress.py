@@ -14,7 +14,7 @@ from mergemill.grading.predictions import MODEL, PredictionScore
 
 
 class ScoreProgress:
-    """Context manager that counts scores by what they are; `line` shows how many there are."""
+    """Context manager that counts scores by kind; `line` shows how many there are."""
 
     def __init__(self, line: CountProgress) -> None:
         self.line = line

@@ -37,7 +37,7 @@ class QueueFullError(Exception):
 
 
 class SubmissionGrader(Protocol):
-    """What grades the submissions of a queue; called from several threads."""
+    """Function that grades the submissions of a queue; called from several threads."""
 
     def find_score(self, submission: Submission) -> Score | None:
         """Return the score of an equal submission that was graded before, or None."""

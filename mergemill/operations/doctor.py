@@ -28,7 +28,7 @@ FREE_MB = 5 * 1024
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 OLDEST_GIT = (2, 30)
 NO_DATABASE = "not there yet"
-"""What is found of a database that the first command makes."""
+"""Facts that are found of a database that the first command makes."""
 MODELS_NAMED = 10
 """Models of an endpoint that are named where the requested model is missing."""
 

@@ -1,7 +1,8 @@
-"""What killed processes of mergemill left behind: containers, folders for temporary files, half-written files.
+"""Things that killed processes of mergemill left behind: containers, folders for temporary files, half-written files.
 
 Containers and folders are named after their process, so those of living processes are kept. The store may be shared
-with other machines, whose processes cannot be seen: there only what was not written for GRACE_SECONDS is a leftover.
+with other machines, whose processes cannot be seen: there only the files that were not written for GRACE_SECONDS is a
+    leftover.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Leftover:
 
 
 def find_leftovers(settings: Settings, now: Callable[[], float] = time.time) -> Iterator[Leftover]:
-    """Yield what killed processes left on this machine, in the store and on the engine.
+    """Yield the things that killed processes left on this machine, in the store and on the engine.
 
     Raises:
         MachineError: no engine answers, where `settings.sandbox` is `docker`; all others are yielded before.
@@ -68,7 +69,7 @@ def _find_containers() -> Iterator[Leftover]:
 
 
 def _search_store(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield kind and path of what was not finished below a folder of the store."""
+    """Yield kind and path of the files that were not finished below a folder of the store."""
     for place, folders, files in os.walk(folder):
         here = Path(place)
         in_git = any(part.endswith(".git") for part in here.relative_to(folder).parts)

@@ -1,4 +1,4 @@
-"""This machine as its checks see it, and what a check returns."""
+"""This machine as its checks see it, and the result that a check returns."""
 
 from __future__ import annotations
 

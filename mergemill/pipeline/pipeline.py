@@ -2,7 +2,7 @@
 
 A row of `list_steps()` names a stage, the record it makes and the function that makes it. The miner fills the queue in
 the driver; a change then goes through all its stages in a single worker, and the driver, the only writer, stores each
-result as it arrives. No stage waits for another stage to finish all changes. What is
+result as it arrives. No stage waits for another stage to finish all changes. The work that is
 resumed: docs/guide/operate/pipeline.md.
 """
 
@@ -105,7 +105,7 @@ def list_steps() -> tuple[PipelineStep, ...]:
 
 @dataclass(frozen=True)
 class ChangeName:
-    """What messages have of a change, whose records the driver has itself. `id` is that of the candidate."""
+    """Fields that messages have of a change, whose records the driver has itself. `id` is that of the candidate."""
 
     id: str
     name: str
@@ -281,7 +281,7 @@ MakeFunction = Callable[[Sequence[PipelineStep]], ProcessChange]
 
 @dataclass(frozen=True)
 class ChangeKeeper(RecordKeeper[Lineage, ChangeEvent]):
-    """What the driver knows of the changes on their way. `reload` returns a change as it is stored."""
+    """Facts that the driver knows of the changes on their way. `reload` returns a change as it is stored."""
 
     work: WorkState
     reload: Callable[[Lineage], Lineage | None]
@@ -370,8 +370,8 @@ class PipelineRun:
         Args:
             steps: the steps.
             lineages: the changes, read when a worker needs a change.
-            reload: function that returns a change with what was stored since it was read, None where nothing is left to
-                do.
+            reload: function that returns a change with the records that were stored since it was read, None where
+                nothing is left to do.
 
         Raises:
             MachineError: the machine lacks a requirement of a stage.

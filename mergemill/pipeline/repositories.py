@@ -1,4 +1,4 @@
-"""Ranking of repositories: what GitHub, dumps and clones report of them."""
+"""Ranking of repositories: the facts that GitHub, dumps and clones report of them."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def wants_traces(variables: Mapping[str, str]) -> bool:
 
 
 def _count_earlier_work(run: PipelineRun, scope: Scope) -> None:
-    """Set what earlier runs have done of the scope."""
+    """Set the work that earlier runs have done of the scope."""
     work, summary = run.progress.work, compute_summary(run.store, scope.sources)
     counts = {Stage(row["stage"]): row["out"] for row in compute_funnel(run.store, scope.sources)}
     counts |= {Stage.DERIVE: sum(summary["tasks"].values()), Stage.CERTIFY: summary["certified"]}
@@ -235,7 +235,7 @@ def _mine(run: PipelineRun, scope: Scope) -> Iterator[Lineage]:
 
 
 def _stop_services(services: Services | None, on_stop: Callable[[], None] | None, error: BaseException) -> None:
-    """End what the users of services wait for; `on_stop` is called first, if Ctrl-C is the reason."""
+    """End the work that the users of services wait for; `on_stop` is called first, if Ctrl-C is the reason."""
     # After Ctrl-C in the driver's own code, the cluster is left by GeneratorExit.
     if on_stop and (isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)):
         on_stop()

@@ -1,7 +1,7 @@
 """A server of simulated environments: `mergemill simulate env`. Everything that it keeps lies in its output folder.
 
 =====================  ==============================================================================
-`run.json`             what the server was given: domain, options, models, hashes of the seeds
+`run.json`             the options that the server was given: domain, options, models, hashes of the seeds
 `calls.jsonl`          ledger of answers; `prompts/` their prompts (`backends.llm.ledger`)
 `episodes/ID.json`     the record of each episode; `index.jsonl` a line for each reset
 =====================  ==============================================================================
@@ -62,7 +62,7 @@ _STATUS = {UsageError: 400, ConflictError: 409, InputError: 404, CancelledRunErr
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentRequest:
-    """What a server is given, besides settings."""
+    """Options that a server is given, besides settings."""
 
     seeds: Path
     domain: str
@@ -297,7 +297,10 @@ async def _guard_request(rules: AccessRules, request: Request, call_next: Callab
 
 
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:
-    """Return an error as JSON: a line and what to do. 503 is for what may succeed when it is sent again."""
+    """Return an error as JSON.
+
+    A line and the next step. 503 is for a request that may succeed when it is sent again.
+    """
     advice = ""
     if isinstance(error, HTTPException):
         status, message = error.status_code, str(error.detail)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureRequest:
-    """What is measured. `per_kind`: omitted hunks, bugs and rollouts of each task, at most."""
+    """Selection that is measured. `per_kind`: omitted hunks, bugs and rollouts of each task, at most."""
 
     filters: TaskFilters
     kinds: tuple[SubmissionKind, ...] = tuple(SubmissionKind)
@@ -244,7 +244,7 @@ def collect_bugs(task: Task, services: Services, store: Store, limit: int) -> It
 
 
 def collect_rollouts(task: Task, services: Services, store: Store, limit: int) -> Iterator[MeasuredSubmission]:
-    """Yield what agents handed in, with the scores that it got."""
+    """Yield the submissions that agents handed in, with the scores that it got."""
     for rollout in load_valued_rollouts(store, task.id, limit):
         yield MeasuredSubmission(
             kind=SubmissionKind.ROLLOUT,
@@ -262,7 +262,7 @@ COLLECTORS: Mapping[SubmissionKind, Collector] = {
     SubmissionKind.BUG: collect_bugs,
     SubmissionKind.ROLLOUT: collect_rollouts,
 }
-"""Kind -> what yields the submissions of a task, at most so many of it."""
+"""Kind -> the function that yields the submissions of a task, at most so many of it."""
 
 
 def _read_files(task: Task, services: Services) -> list[FixedFile]:

@@ -1,7 +1,7 @@
 """A run of `mergemill simulate sft`: seeds, pre-filter, jobs, calls, steps, rows; everything lies in the output folder.
 
 =====================  ==============================================================================
-`run.json`             what the run was given: domain, profile, options, model, hashes of the seeds
+`run.json`             the options that the run was given: domain, profile, options, model, hashes of the seeds
 `calls.jsonl`          ledger of answers; `prompts/` their prompts (`backends.llm.ledger`)
 `seeds.jsonl`          the pre-filter's verdict on each seed
 `trajectories.jsonl`   the conversations that passed, of which all rows are made; `pack.json` their domain
@@ -64,7 +64,7 @@ ALL_FORMATS = tuple(one.name for one in FORMATS)
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationRequest:
-    """What a run is given, besides settings."""
+    """Options that a run is given, besides settings."""
 
     seeds: Path
     domain: str
@@ -309,7 +309,7 @@ class SimulationRun:
         return write_exports(read_trajectories(out), out, self.formats, pack=pack, options=options, facts=facts)
 
     def _record(self) -> int:
-        """Add what the folder holds to the task database; return how many records are new."""
+        """Add the records that the folder holds to the task database; return how many records are new."""
         out = self.request.out
         recorder = SimulationRecorder(
             store=self.store,

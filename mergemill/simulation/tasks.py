@@ -75,7 +75,7 @@ class SimulatedTasks:
 
     @contextlib.contextmanager
     def open_environment(self, task: Task) -> Iterator[SimulatedEnvironment]:
-        """Open what the container of an agent needs for a task.
+        """Open the services that the container of an agent needs for a task.
 
         Raises:
             InputError: its base tree cannot be read.
@@ -114,7 +114,7 @@ class SimulatedTasks:
         return SweEpisode(prepared.task, task.problem_statement, host, prepared.open_tree, self.simulator)
 
     def prepare(self, task: Task) -> PreparedTask:
-        """Return what the simulator is given of a task, and its tree; made once.
+        """Return the facts that the simulator is given of a task, and its tree; made once.
 
         Raises:
             InputError: the base tree cannot be read.
@@ -213,7 +213,7 @@ def open_simulated_tasks(
     *,
     slot: str = "",
 ) -> Iterator[SimulatedTasks]:
-    """Open what opens simulated tasks; one process at a time for each store.
+    """Open the object that opens simulated tasks; one process at a time for each store.
 
     Args:
         services: services with the model that simulates.

@@ -1,4 +1,4 @@
-"""The web application: pages, API, static files, and what becomes of errors."""
+"""The web application: pages, API, static files, and the handling becomes of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pages and the API share: database, artifacts, templates and access rules."""
+"""Objects that all pages and the API share: database, artifacts, templates and access rules."""
 
 from __future__ import annotations
 

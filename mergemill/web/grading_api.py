@@ -93,7 +93,7 @@ FULL: dict[int | str, dict[str, Any]] = {429: {"description": "The queue is full
 
 
 def make_grading_router(context: WebContext) -> APIRouter:
-    """Return the routes of grading. What waits for a score holds no thread."""
+    """Return the routes of grading. A request that waits for a score holds no thread."""
     router = APIRouter(default_response_class=DataResponse, responses=ERRORS)
 
     @router.post("/grade", response_model=Score, summary="Grade a submission", responses=FULL)

@@ -1,4 +1,4 @@
-"""The pages. Each reads what it needs by index and renders a template; none writes."""
+"""The pages. Each reads the rows that it needs by index and renders a template; none writes."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ STAGE_OUTPUTS = {
     Stage.DERIVE: "with tasks",
     Stage.CERTIFY: "certified",
 }
-"""Stage -> what passed it, for people."""
+"""Stage -> the records that passed it, for people."""
 
 
 def make_routes(context: WebContext, answer_error: AnswerError) -> list[Route]:
     """Return the routes of all pages, which run in threads.
 
     Args:
-        context: what they read.
+        context: the objects that they read.
         answer_error: function that returns the page that shows an error.
     """
     pages: Mapping[str, tuple[Page, EarlyStart | None]] = {

@@ -35,7 +35,7 @@ SECURITY_HEADERS = {
 
 @dataclass(frozen=True)
 class AccessRules:
-    """Who may do what.
+    """Who may do the actions.
 
     Attributes:
         hosts: names by which the server may be addressed; IP addresses and localhost always may.

@@ -76,7 +76,7 @@ def run_application(application: ASGIApp, listener: socket.socket, *, has_lifesp
 
 
 def _load_deferred() -> None:
-    """Make now what is otherwise made at its first use, when somebody would wait for it."""
+    """Make now the objects that are otherwise made at its first use, when somebody would wait for it."""
     load_lexers(languages_by_suffix())
     for kind in RECORD_TABLES:
         kind.model_rebuild()

@@ -32,7 +32,7 @@ class TaskListing:
     Attributes:
         rows: the tasks.
         next: name of the last where another page follows, else None.
-        filters: what was selected.
+        filters: the selection that was selected.
         every: all selected tasks where they are known, else None.
     """
 
@@ -90,7 +90,7 @@ def read_filters(context: WebContext, parameters: Mapping[str, str]) -> TaskFilt
 
     Raises:
         UsageError: a parameter is unknown or has a wrong value.
-        InputError: a parameter names what is not there.
+        InputError: a parameter names something that is not there.
     """
     given = {name: value for name, value in parameters.items() if name not in _PAGING and value}
     if "decontaminated" in given:  # it names files of this machine

@@ -41,7 +41,7 @@ class ConversationTurn:
 
 @dataclass(frozen=True)
 class RolloutConversation:
-    """A trajectory. `facts`: what its file has besides the messages (model, scaffold, task, reward)."""
+    """A trajectory. `facts`: the facts that its file has besides the messages (model, scaffold, task, reward)."""
 
     id: str
     turns: tuple[ConversationTurn, ...]

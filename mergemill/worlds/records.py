@@ -1,4 +1,4 @@
-"""Records of the task database from what the stage `worlds` made, and back. Texts go to the artifacts."""
+"""Records of the task database from the objects that the stage `worlds` made, and back. Texts go to the artifacts."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def make_scenario_certificate(
 
 
 def list_findings(report: GateReport) -> tuple[GateFinding, ...]:
-    """Return what the gates measured, in their order."""
+    """Return the values that the gates measured, in their order."""
     return tuple(_make_finding(result) for result in report.results)
 
 

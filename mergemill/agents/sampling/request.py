@@ -1,4 +1,4 @@
-"""What is sampled, and which rollouts of it are pending. The database is the queue.
+"""Subjects that are sampled, and which rollouts of it are pending. The database is the queue.
 
 A plan is pending until a rollout of it is stored that ended by the agent's doing.
 """
@@ -25,7 +25,7 @@ MAX_STAGED_ATTEMPTS = STAGES[-1]
 
 
 class SampledScaffold(Protocol):
-    """What a plan has of a scaffold."""
+    """Fields that a plan has of a scaffold."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class SampledScaffold(Protocol):
 
 
 class SampledSubject(Protocol):
-    """What a plan has of a task or scenario."""
+    """Fields that a plan has of a task or scenario."""
 
     @property
     def id(self) -> str:
@@ -59,7 +59,7 @@ class SampledSubject(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRequest:
-    """What is attempted at each task or scenario."""
+    """Attempts that are attempted at each task or scenario."""
 
     model: str
     attempts: int | None
@@ -67,14 +67,14 @@ class AttemptRequest:
     checkpoint: str = ""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     uncertified: bool = False
-    """Whether what is not certified may be sampled."""
+    """Whether a subject that is not certified may be sampled."""
     credit: Credit = share_reward
     """Divides a rollout's reward among its trajectories."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleRequest(AttemptRequest):
-    """What is sampled: tasks by scaffolds by attempts."""
+    """Rollouts that are sampled: tasks by scaffolds by attempts."""
 
     filters: TaskFilters
     scaffolds: tuple[Scaffold, ...]
@@ -82,7 +82,7 @@ class SampleRequest(AttemptRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class WorldSampleRequest(AttemptRequest):
-    """What is sampled: scenarios by scaffolds by attempts."""
+    """Rollouts that are sampled: scenarios by scaffolds by attempts."""
 
     scaffolds: tuple[WorldScaffold, ...]
     worlds: tuple[str, ...] = ()

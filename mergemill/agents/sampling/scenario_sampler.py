@@ -1,4 +1,7 @@
-"""Rollouts of scenarios on this machine, and what they need: worlds, and gateways where a model is needed."""
+"""Rollouts of scenarios on this machine, and the services that they need.
+
+Worlds, and gateways where a model is needed.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +52,10 @@ def open_scenario_sampler(
     open_server: OpenServer | None = None,
     slot: str = "",
 ) -> Iterator[ScenarioSampler]:
-    """Open what rollouts of scenarios need on this machine: worlds, and gateways where a model is needed.
+    """Open the services that rollouts of scenarios need on this machine: worlds, and gateways where a model is needed.
 
     Args:
-        request: what is sampled.
+        request: the selection that is sampled.
         settings: settings of this machine.
         progress: function that receives messages and the usage of the agents' gateway.
         find_subject: function that returns a scenario with its world by its id.
@@ -144,7 +147,7 @@ def _open_shared(
     *,
     slot: str,
 ) -> Iterator[WorldServices]:
-    """Open what all rollouts share: the gateways that are needed, and the host of worlds."""
+    """Open the services that all rollouts share: the gateways that are needed, and the host of worlds."""
     with contextlib.ExitStack() as opened:
         gateway: GatewayProcess | None = None
         user_gateway: GatewayProcess | None = None

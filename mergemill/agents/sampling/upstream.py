@@ -51,7 +51,7 @@ def open_gateway(
     Args:
         settings: limits and store.
         progress: progress that shows the usage of the agents' gateway.
-        upstream: what plays users; None for that of the agents, which the settings name.
+        upstream: the model that plays users; None for that of the agents, which the settings name.
         slot: slot of a worker process of a cluster, whose logs are in a folder of its own.
 
     Raises:

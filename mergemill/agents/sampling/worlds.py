@@ -49,7 +49,7 @@ def sample_scenarios(
     """Run the pending rollouts of a request and store them; return the exit code.
 
     Args:
-        request: what is sampled.
+        request: the selection that is sampled.
         settings: database, store, engine, upstream and limits.
         progress: function that receives the events.
         open_server: function that starts the server of worlds on this machine; None for a container.

@@ -1,4 +1,4 @@
-"""`mergemill trajectories`: what agents did, rejection sampling, and training data."""
+"""`mergemill trajectories`: the work that agents did, rejection sampling, and training data."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ ATTEMPT_COLUMNS = ("number", "proposed_by", "edits", "reason", "seconds", "token
 
 
 def print_change_report(report: dict[str, Any], *, has_log: bool, has_conversation: bool = False) -> None:
-    """Print what `taskdb.queries.tasks.explain_change` returned.
+    """Print the rows that `taskdb.queries.tasks.explain_change` returned.
 
     Args:
         report: the change with its events.
@@ -147,7 +147,7 @@ def _format_event(event: dict[str, Any]) -> str:
 
 
 def format_strength(strength: Mapping[str, Any]) -> str:
-    """Return a line: tests with controls and, where an audit measured it, what the tests detect and miss."""
+    """Return a line: tests with controls and, where an audit measured it, the faults that the tests detect and miss."""
     guarded = f"{strength['controls']} of {strength['fail_to_pass']} FAIL_TO_PASS tests have a sabotaged test"
     if not strength.get("edits"):
         return guarded

@@ -80,7 +80,7 @@ class LogStream:
         _MESSAGES.error(line)
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the text that is buffered."""
         self.stream.flush()
 
 

@@ -120,7 +120,7 @@ class MachineGauges:
 
 
 def read_work(work: WorkState) -> Iterator[Gauge]:
-    """Yield what a run is doing and how much is left."""
+    """Yield the work that a run is doing and how much is left."""
     running = work.list_running()
     steps = collections.Counter({stage.value: 0 for stage in Stage})
     steps.update(step.stage.value for step in running)

@@ -59,7 +59,7 @@ class ScenarioStep:
     open_server: OpenServer
 
     def run(self) -> MakingCount:
-        """Store scenarios, certificates and rejections; what is counted are places for scenarios."""
+        """Store scenarios, certificates and rejections; the units that are counted are places for scenarios."""
         bench, count = self.bench, MakingCount(step=WorldStep.SCENARIOS)
         certified = find_certified_worlds(bench.store)
         worlds = [world for world in certified if bench.request.includes(world.name, world.id)]

@@ -1,4 +1,4 @@
-"""What the steps share: request, reporter, counts, and work on threads whose results are stored as they come."""
+"""Parts that the steps share: request, reporter, counts, and work on threads whose results are stored as they come."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, kw_only=True)
 class MakingRequest:
-    """What a run is given, besides settings. `tasks`: file of seed tasks, or `swe`; empty without discovery.
+    """Options that a run is given, besides settings. `tasks`: file of seed tasks, or `swe`; empty without discovery.
 
-    `only`: names or beginnings of ids of what is processed, empty for all; `retry`: reasons of rejections that do not
-    count.
+    `only`: names or beginnings of ids of the items that are processed, empty for all; `retry`: reasons of rejections
+    that do not count.
     """
 
     steps: tuple[WorldStep, ...]
@@ -49,7 +49,7 @@ class MakingRequest:
 
 @dataclass
 class MakingCount:
-    """What a step did: `found` = `kept` + all of `rejected` + `left`."""
+    """Results that a step did: `found` = `kept` + all of `rejected` + `left`."""
 
     step: WorldStep
     found: int = 0
@@ -59,7 +59,7 @@ class MakingCount:
 
     @property
     def left(self) -> int:
-        """What failed or was not begun, and is pending."""
+        """Items that failed or was not begun, and is pending."""
         return self.found - self.kept - self.rejected.total()
 
     def to_json(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class _Timed(Generic[V]):
 
 @dataclass(kw_only=True)
 class WorkBench:
-    """Tools of a run and what it counts. Used by the driver; `process` runs work on threads."""
+    """Tools of a run and the counts that it counts. Used by the driver; `process` runs work on threads."""
 
     request: MakingRequest
     options: MakingOptions
@@ -122,7 +122,7 @@ class WorkBench:
         work: Callable[[T, UsageMeter], V | Rejected],
         keep: Callable[[T, V | Rejected], bool],
     ) -> list[V | Rejected | None]:
-        """Return what came of each item, in their order; None for those that failed or were left by an outage.
+        """Return the outcome of each item, in their order; None for those that failed or were left by an outage.
 
         Args:
             step: step for events.

@@ -1,4 +1,4 @@
-"""HTTP application of a service of worlds. Answers are JSON; what is wrong with a request is a line in `error`."""
+"""HTTP application of a service of worlds. Answers are JSON; the problem with a request is a line in `error`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RequestBody(BaseModel):
 
 
 class ResetBody(RequestBody):
-    """What `POST /reset` takes."""
+    """Fields that `POST /reset` takes."""
 
     world: str
     scenario: str | None = None
@@ -60,7 +60,7 @@ class ResetBody(RequestBody):
 
 
 class StepBody(RequestBody):
-    """What `POST /step` takes: `tool` and `arguments`, or `action`."""
+    """Fields that `POST /step` takes: `tool` and `arguments`, or `action`."""
 
     episode: str
     tool: str | None = None
@@ -70,7 +70,7 @@ class StepBody(RequestBody):
 
 
 class EpisodeBody(RequestBody):
-    """What the requests about an episode take."""
+    """Fields that the requests about an episode take."""
 
     episode: str
 
@@ -99,7 +99,7 @@ class WorldApplication:
         )
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Return what blocking work gives, done in a thread of the service."""
+        """Return the value that blocking work gives, done in a thread of the service."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     @contextlib.asynccontextmanager

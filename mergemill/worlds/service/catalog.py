@@ -41,7 +41,7 @@ class OfferedWorld:
         return self.definition.name
 
     def summarise(self) -> dict[str, Any]:
-        """Return what the list of worlds has of it."""
+        """Return the fields that the list of worlds has of it."""
         return {
             "name": self.name,
             "environment": ENVIRONMENT,
@@ -50,7 +50,7 @@ class OfferedWorld:
         }
 
     def describe(self) -> dict[str, Any]:
-        """Return what an agent may learn of it; neither states nor checks nor solutions."""
+        """Return the facts that an agent may learn of it; neither states nor checks nor solutions."""
         return {
             **self.summarise(),
             "documentation": self.definition.documentation,

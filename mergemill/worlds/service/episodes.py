@@ -41,7 +41,7 @@ class RefusedRequestError(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeRequest:
-    """What an episode is opened with. See `POST /reset` in docs/guide/worlds/worlds.md."""
+    """Options that an episode is opened with. See `POST /reset` in docs/guide/worlds/worlds.md."""
 
     world: str
     scenario: str | None = None
@@ -139,7 +139,7 @@ class EpisodeTable(Closable):
         return self.catalog[name]
 
     def reset(self, request: EpisodeRequest) -> ResetResponse:
-        """Open an episode and return what its agent is given.
+        """Open an episode and return the text that its agent is given.
 
         Raises:
             RefusedRequestError: there is no such world or scenario, there are too many episodes, or no users.
@@ -204,7 +204,7 @@ class EpisodeTable(Closable):
 
         Args:
             name: name of the episode.
-            action: what is wrong with it is part of the outcome.
+            action: the problem with it is part of the outcome.
             number: number of the action in the episode, from 1; the last sent again is answered as before.
 
         Raises:

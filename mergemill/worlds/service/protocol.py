@@ -1,7 +1,7 @@
 """MCP (Model Context Protocol) over streamable HTTP: the tools of an episode at `/mcp/EPISODE`.
 
 The address binds a client to its episode, so that it needs neither a session nor a header of ours. Rewards and states
-are not part of it: it is what an agent is given.
+are not part of it: it is the view that an agent is given.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from worlds.actions import CHAT_TOOL
 Context = Any
 PATH = "/mcp"
 TASK_PROMPT = "task"
-"""Prompt that holds what the agent was given."""
+"""Prompt that holds the text that the agent was given."""
 
 
 class EpisodeProtocol:

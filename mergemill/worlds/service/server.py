@@ -23,7 +23,7 @@ from worlds.users import ModelUser, UserFactory, make_scripted_user
 
 @dataclass(frozen=True, kw_only=True)
 class WorldServiceOptions:
-    """What `mergemill worlds serve` is given, besides settings."""
+    """Options that `mergemill worlds serve` is given, besides settings."""
 
     worlds: Sequence[str]
     host: str
@@ -76,7 +76,9 @@ def make_rules(host: str, token: str | None) -> AccessRules:
 
 @contextmanager
 def open_users(user: str, settings: Settings) -> Iterator[UserFactory | None]:
-    """Yield what makes the users of conversations, None where none are offered; at the end their model is stopped.
+    """Yield the function that makes the users of conversations, None where none are offered.
+
+    At the end their model is stopped.
 
     Raises:
         UsageError: the user is to be a model, and none is set.
