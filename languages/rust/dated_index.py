@@ -55,7 +55,7 @@ class CrateIndexHandler(BaseHTTPRequestHandler):
     """Serves the filtered lines."""
 
     def do_GET(self) -> None:
-        """Serve a file of the index."""
+        """Serve one file of the index."""
         try:
             name = self.path.lstrip("/")
             if name == "config.json":
