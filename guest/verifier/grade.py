@@ -55,6 +55,7 @@ MAX_REASONS = 20  # against grading in a container that the output names
 
 TreeEntry = Tuple[Optional[Tuple[int, int]], Optional[Set[str]]]
 """Inode and time of the last change of a file or folder, and the names in a folder; None, None for nothing."""
+# A submission can write a configuration of git, whose hooks and filters would run as root.
 CLEAN_GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
 
 
@@ -93,6 +94,7 @@ class OutputBuffer:
 
 def kill_tests() -> None:
     """Kill all processes of the tests' user, at once where a process can be started for that."""
+    # Killing by `kill(-1)` is the only way that cannot miss a process that forks faster than /proc is read.
     for _ in range(50):
         kill_listed_tests()
         try:
@@ -153,6 +155,7 @@ def run_script(
     `test_files` (path -> content) those of the patch.
     """
     os.mkdir(report)
+    # The container's own variables of this name would reach the tests.
     env = {k: v for k, v in os.environ.items() if not k.startswith("MERGEMILL_")}
     env["MERGEMILL_REPORT_DIR"] = report
     env["MERGEMILL_SEED"] = str(seed)
@@ -183,6 +186,7 @@ def run_script(
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     kill_tests()
+    # A process that escaped the group may still hold the pipe.
     reader.join(timeout=10)
     delete_leftovers(report)
     has_begun = os.path.exists(os.path.join(report, "known"))  # what the script writes before it looks at the tree
@@ -236,6 +240,7 @@ class WritableState:
             input=os.fsencode("".join(path[1:] + "\0" for path in missing)),
             check=True,
         )
+        # From the inside outwards: restoring a folder's times must come after its content.
         for path in sorted(
             folders.intersection(self.saved), reverse=True
         ):  # what is copied into a folder changes its times
@@ -251,6 +256,7 @@ class WritableState:
 def find_writable(folders: List[str]) -> List[str]:
     """Return `folders` and, outside of them, the outermost files and folders that the tests' user can write or own."""
     user = str(UID)
+    # One `find` for the whole file system; what the tests' user cannot reach is pruned first.
     command = ["find", "/", "-mindepth", "1", "-xdev", "("]
     for path in list(SHARED) + folders:
         command += ["-path", path, "-o"]
@@ -343,6 +349,7 @@ def apply_patch(patch: str, tree: str, record: Optional[str] = None) -> bool:
 
     `record`: a new folder for the repairs that it needed and the paths that it touches.
     """
+    # Parsing takes several times the size in memory, which the container may not have.
     if os.path.getsize(patch) > MAX_PATCH:
         return False
     command = [sys.executable, "-I", "-S", "-B", os.path.join(HERE, "apply_patch.py")]
@@ -391,6 +398,7 @@ def grade_submission(task: Mapping[str, Any], work: str) -> Tuple[Dict[str, bool
         judgement.add(evaluation, found)
         if has_forged_canary(report, {test: status for test, (status, _) in found.items()}):
             return {test: test not in judgement.wrong for test in listed}, ["canaries"]
+        # The value is decided; further evaluations would only show a forger more of the controls.
         if not judgement.is_right and (number + 1 >= blind.FIRST_EVALUATIONS or not found):
             break
     passed = {test: test not in judgement.wrong for test in listed}
@@ -448,6 +456,7 @@ def prepare(task: Mapping[str, Any]) -> str:
     Raises:
         InfrastructureFailure: a submission cannot be graded here.
     """
+    # Controls and hidden tests lie here, and the tests' user must not read them.
     os.chmod(HERE, 0o700)
     script = os.path.join(HERE, "eval.sh")
     if os.path.exists(script) and subprocess.call(["/bin/bash", "-n", script]) != 0:
@@ -531,6 +540,7 @@ def main(words: Sequence[str]) -> int:
         passed, tampering = grade_submission(task, work) if applied else (failed, [])
         resolved = write_result(passed, tampering, applied)
     except InfrastructureFailure as error:
+        # No score, which is not a score of 0.
         os.remove(options.lines or options.reward)
         print(f"MERGEMILL_INFRASTRUCTURE_ERROR: {error}")
         return INFRASTRUCTURE_EXIT
