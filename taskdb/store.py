@@ -153,6 +153,7 @@ class Store(Closable):
         from taskdb import writing  # noqa: PLC0415 - as in `add`
 
         with self.write_transaction() as connection:
+            # Nothing is returned for a record that was there, and its parts belong to the process that stored it.
             if writing.add_records(connection, [record], self.clock):
                 writing.add_records(connection, parts, self.clock)
                 return record
@@ -199,6 +200,7 @@ class Store(Closable):
         if not keys:
             return []
         with self.read_transaction() as connection:
+            # A change that is mined again is compared only with those before it, as when it was mined first.
             asked = {"keys": list(keys), "most": most, **build_change_key(pull)}
             found = [row.candidate for row in connection.execute(_SIMILAR, asked)]
             loaded = self._load_records(connection, Candidate, found)
@@ -276,6 +278,7 @@ class Store(Closable):
         with self.read_transaction() as connection:
             states = find_open_states(connection, scope, is_open, paired=True)
             changes = select_open_changes(connection, scope, states, CAN_PAIR)
+        # A transaction each: deriving the tasks of a pair takes minutes, and an open transaction keeps old rows alive.
         for change in changes:
             with self.read_transaction() as connection:
                 row = connection.execute(_ONE_CHAIN, {"key": change}).one()
@@ -290,6 +293,7 @@ class Store(Closable):
         self, changes: Sequence[int], scope: Scope, is_open: Callable[[PendingWork], bool], *, paired: bool = False
     ) -> Iterator[Lineage]:
         """Yield the changes (`seq`) whose pending work, as it is when they are read, meets a condition, in order."""
+        # Read in batches and not all at once: between two batches another driver may have finished some of them.
         for keys in split_batches(changes, _LINEAGES_AT_ONCE):
             with self.read_transaction() as connection:
                 rows = {row.change: row for row in connection.execute(_CHAINS, {"keys": keys})}
@@ -300,6 +304,7 @@ class Store(Closable):
                 for change in (rows[key] for key in keys if key in rows):
                     state = ChangeState.from_rows(change._mapping, derived.get(change.change, ()))
                     todo = find_pending_work(state, scope, paired=paired)
+                    # Checked again, as the states were read in an earlier transaction.
                     if change.candidate is not None and is_open(todo):
                         pending.append((change, todo))
                 lineages = self._load_lineages(connection, pending)

@@ -87,6 +87,7 @@ def decompress_bodies(packed: Sequence[bytes]) -> list[bytes]:
 
     They are decompressed in a single call, during which other threads run.
     """
+    # Bodies of different dictionaries cannot be decompressed by the same call.
     numbers = {one[:1] for one in packed}
     if len(numbers) != 1 or (number := int.from_bytes(numbers.pop(), "big")) not in DICTIONARIES:
         return [decompress_body(one) for one in packed]
@@ -110,6 +111,7 @@ def unpack_bodies(connection: Connection, packed: Iterable[bytes]) -> list[Json]
         raw = decompress_body(one)
         data = parse_json(raw)
         found.append(data)
+        # Searching bytes is far cheaper than walking the data of a body without lists.
         if _MARK in raw:
             references += _find_references(data)
     _insert_lists(connection, references)
@@ -174,6 +176,7 @@ def store_lists(connection: Connection, batch: ListBatch, bases: dict[str, ListB
         bases: repository -> a list of it, for several calls in a single transaction.
     """
     bases = {} if bases is None else bases
+    # Equal lists are stored once, and runs of a task mostly have equal lists.
     known = {key for part in split_batches(sorted(batch.lists), _PART) for (key,) in _KNOWN.fetch(connection, part)}
     for key, (group, content) in sorted(batch.lists.items()):
         if key in known:
@@ -196,6 +199,7 @@ def _pack_list(content: bytes, base: ListBase | None) -> tuple[int | None, bytes
     if base is not None:
         seq, compressor = base
         difference = compressor.compress(content)
+        # A difference costs the base's decompression on each reading, so it has to save at least half.
         if len(difference) * 2 < len(whole):
             return seq, difference
     return None, whole
