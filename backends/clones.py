@@ -97,6 +97,7 @@ class CloneStore:
         scheme, _, location = source.partition(":")
         if scheme == "pypi":
             return open_checked(self.find_package(location), has_head=False)
+        # The user's own clone is used as it is: it is never fetched.
         if local := self._find_local(source, repo):
             return open_checked(local)
         if scheme == "github" and self.find_existing(source) is None:
@@ -132,6 +133,7 @@ class CloneStore:
             if kept is None:
                 raise
             return kept
+        # Tasks made by this project have commits of their own, which no clone of the source has.
         return history if kept is None or history.has_commit(commit) else kept
 
     def keep_tree(self, source: str, repo: str, commit: str) -> None:
@@ -193,6 +195,7 @@ class CloneStore:
         """
         try:
             path.mkdir(parents=True, exist_ok=True)
+            # Two fetches into the same folder would each fail on the other's locks of refs.
             with (path.parent / "fetching.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 self._retry(url, lambda: self._fetch_forge(path, url, head, _build_token_environment(url, token)))
@@ -244,6 +247,7 @@ class CloneStore:
         from git import Repo  # noqa: PLC0415 - as above
 
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Renamed when it is complete: a killed process leaves nothing that looks like a clone.
         partial = path.parent / f".half-{uuid.uuid4().hex}"
         try:
             # A mirror includes refs/pull/*/head, by which rebase merges are recognised.
@@ -272,6 +276,7 @@ def _fetch_into(repo: Repo, url: str, *refs: str) -> None:
     try:
         repo.git.execute([*fetch, url, *refs])
     except GitCommandError as error:
+        # A branch `a` that is gone keeps a new branch `a/b` out; only then are deleted branches pruned.
         if "cannot lock ref" not in str(error.stderr):
             raise
         repo.git.execute([*fetch, "--prune", url, "+refs/heads/*:refs/heads/*"])

@@ -94,6 +94,7 @@ class ChatModel:
         self._client = openai.OpenAI(
             base_url=self._url,
             api_key=self._secret or PLACEHOLDER_KEY,
+            # Retries are made here, where the deadline and a stop are known.
             max_retries=0,
             timeout=self._timeout,
             http_client=openai.DefaultHttpxClient(verify=_create_ssl_context(settings)),
@@ -119,6 +120,7 @@ class ChatModel:
             sleep=lambda seconds: self._sleep(seconds, until),
             reraise=True,
         )
+        # A repeated request with the same key is answered from the server's cache, where it has one, and paid once.
         more: dict[str, Any] = {}
         if response_schema is not None:
             more["response_format"] = build_response_format(response_schema)
@@ -148,6 +150,7 @@ class ChatModel:
         try:
             return sorted(str(model.id) for model in self._client.models.list(timeout=LIST_MODELS_TIMEOUT).data or ())
         except openai.APIStatusError as error:
+            # Servers without this route still answer completions.
             if error.status_code in {404, 405, 501}:
                 return []
             raise self._translate_error(_parse_error_response(error), frozenset()) from error
@@ -161,6 +164,7 @@ class ChatModel:
     def get_model(self, name: str) -> ChatModel:
         """See `backends.llm.base.LanguageModel`."""
         if name not in self._models:
+            # The copy shares connections and limits; features are rejected by model, so they are learnt again.
             model = copy.copy(self)
             model.name, model._unsupported = name, frozenset()
             self._models.setdefault(name, model)
@@ -186,6 +190,7 @@ class ChatModel:
         while True:
             try:
                 return self._send_request(messages, tools, more, meter, until)
+            # Remembered for the model: finding out again would cost a request each time.
             except UnsupportedFeatureError as error:
                 self._unsupported |= {error.feature}
 
