@@ -197,6 +197,7 @@ class ChangeProcessor:
     def _run_change_step(self, step: PipelineStep) -> Iterator[ChangeEvent]:
         """Make one more record of the change itself, unless it exists already or the change was rejected."""
         lineage = self.lineage
+        # A stage can be pending although its record exists: `--retry` repeats it.
         is_done = getattr(lineage, step.output) is not None and lineage.next_stage is not step.stage
         if lineage.rejected_by is not None or is_done:
             return
@@ -215,9 +216,12 @@ class ChangeProcessor:
 
         lineage, derived_kinds = self.lineage, set[Kind]()
         for kind, prerequisites in get_prerequisites(lineage.kinds).items():
+            # The prerequisites are those of the queue, so that a change is not loaded for kinds that would not be
+            # derived.
             judged, paired = lineage.verdict is not None, bool(lineage.neighbours)
             if not prerequisites.are_met(judged=judged, paired=paired, rejected_by=lineage.rejected_by):
                 continue
+            # A variant of a task that was derived just now would be the same task once more.
             if prerequisites.replaced_by in derived_kinds:
                 continue
             for event in self._run_step(step, replace(lineage, kinds=(kind,)), kind):
@@ -237,11 +241,13 @@ class ChangeProcessor:
         started = time.perf_counter()
         results: Sequence[Record | Exception]
         try:
+            # The policy holds the state of its attempts, and several threads share this object.
             with log_fields(change=lineage.candidate.name, stage=step.stage.value):
                 output = self.retry_policy.copy()(step.function, lineage, self.services)
             results = [output] if isinstance(output, Record) else list(output)
         except Exception as error:  # noqa: BLE001 - the driver distinguishes the kinds of failure
             results = [as_disk_error(error) or error]
+        # The results of a step are made together; equal shares keep the sum of all seconds true.
         seconds = (time.perf_counter() - started) / max(1, len(results))
         change = ChangeName.from_candidate(lineage.candidate)
         yield from (StageOutcome(step.stage, change, result, seconds, kind) for result in results)
@@ -381,9 +387,12 @@ class PipelineRun:
         make_function = self.make_function or self._make_shared_function
         work.all_read = False
         keeper = ChangeKeeper(work, reload)
+        # Closing the generator is what ends the workers, also when this loop is left by an exception.
         with closing(self.cluster.map_batches(make_function(steps), self._count_lineages(lineages), keeper)) as batches:
             for events in batches:
                 self._store_events(events)
+                # Each worker may have one failure on its way when the network goes; only more of them show that it
+                # stays away.
                 if self.consecutive_failures >= self.workers + MAX_CONSECUTIVE_FAILURES:
                     self.progress.print_message("stopped: engine or network is gone; run the same command again later")
                     return
@@ -398,6 +407,7 @@ class PipelineRun:
         for lineage in lineages:
             if self.has_enough_tasks or work.is_draining:
                 break
+            # Left out here and not in the query: certificates of this run count against the quota, too.
             if not self.quotas.admit(lineage):
                 continue
             work.n_read += 1
@@ -412,6 +422,7 @@ class PipelineRun:
     def _store_events(self, events: Iterable[ChangeEvent]) -> None:
         """Store the results of some events, in a single transaction where none of the events is a failure."""
         stored = [event for event in events if not isinstance(event, StepStarted | ChangeDrained)]
+        # Neighbouring results share a transaction, but a failure between them is reported at its place in the order.
         for is_result, group in groupby(stored, key=_is_result):
             if is_result:
                 self._store_results([event for event in group if isinstance(event, StageOutcome)])
@@ -439,6 +450,7 @@ class PipelineRun:
         self._report_results(self.store.add_stage_results(*results))
         for outcome in outcomes:
             self.quotas.certified[outcome.change.repo] += isinstance(outcome.result, Certificate)
+            # Builds add images; the other stages leave nothing on the disk of the engine.
             if outcome.stage is Stage.BUILD:
                 self.make_room()
 
@@ -450,11 +462,13 @@ class PipelineRun:
 
     def _record_failure(self, stage: Stage, name: str, error: Exception) -> None:
         """Count and report a failure, which is not a verdict: the run continues with the next change."""
+        # Every further change would fail in the same way.
         if isinstance(error, MachineError):
             raise error
         code = error.exit_code if isinstance(error, MergemillError) else 1
         self.failures[code] = self.failures.get(code, 0) + 1
         self.consecutive_failures = self.consecutive_failures + 1 if isinstance(error, Transient) else 0
+        # Images that no pending change needs can be made again, so they go before the next attempt.
         if "disk is full" in str(error):
             self.make_room()
         if isinstance(error, MergemillError):
@@ -473,6 +487,7 @@ class PipelineRun:
         for source in scope.sources:
             if self.progress.work.is_draining:
                 return
+            # Candidates of a miner that failed half way must not be yielded again with those of earlier runs.
             yielded: set[str] = set()
             self.is_interrupted = False
             for candidates in self._store_batches(self._read_miner(miner, source)):
@@ -508,6 +523,7 @@ class PipelineRun:
         for outcome in outcomes:
             now = time.perf_counter()
             self.batch.append((outcome, now - outcome_started))
+            # A slow source stores what it has after BATCH_SECONDS, so that workers do not wait for a full batch.
             if len(self.batch) == BATCH_SIZE or now - batch_started > BATCH_SECONDS:
                 self._flush()
                 yield self._pop_new_candidates()
