@@ -67,6 +67,7 @@ class ForeignProcess:
         self._server = server
         self._on_end = on_end
         self.key = f"p{next(server.numbers)}"
+        # A user for each process, so that none can send signals to another or count its processes.
         self.uids = server.take_uids(server.limits["checks_per_request"] if role == CHECKS_ROLE else 1)
         self._frames = FrameReader(server.limits["message_bytes"])
         self._sending = bytearray()
@@ -77,6 +78,7 @@ class ForeignProcess:
         self._waits_to_send = False
         self._channel, theirs = socket.socketpair()
         self._channel.setblocking(False)
+        # Apart from the channel: what a program prints is counted and never parsed.
         self._output, printed = os.pipe()
         os.set_blocking(self._output, False)
         server.selector.register(self._channel, selectors.EVENT_READ, self._serve_channel)
@@ -104,6 +106,7 @@ class ForeignProcess:
 
     def kill(self, reason: FaultReason, detail: str) -> None:
         """Kill the process, for the first reason that is given."""
+        # The first reason is the true one: a killed process also closes its channel.
         if self._reason is None:
             self._reason = (reason, detail)
             self._server.deadlines.pop(self, None)
@@ -154,6 +157,7 @@ class ForeignProcess:
     def _take_frame(self, frame: bytes) -> None:
         take, self._take_answer = self._take_answer, None
         self._server.deadlines.pop(self, None)
+        # Frames that nobody waits for would otherwise fill the memory of the server.
         if take is None:
             self.kill(FaultReason.CRASHED, "the process sent what was not requested")
         else:
@@ -167,6 +171,7 @@ class ForeignProcess:
         except OSError:  # an ended process is reported by the starter
             sent = len(self._sending)
         del self._sending[:sent]
+        # A socket that can be written is ready all the time, so it is watched only while data waits.
         if bool(self._sending) is not self._waits_to_send:
             self._waits_to_send = bool(self._sending)
             events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._waits_to_send else 0)
@@ -214,6 +219,7 @@ class ServedEpisode:
         if self.fault is not None or self._process is None:
             self._server.answer(request["id"], self.fault or {"error": "the episode is closed"})
             return
+        # Calls of an episode are in sequence, as each starts from the state that the last one left.
         if self._process.is_busy or self._reply_to is not None:
             raise RequestError("the episode is busy")
         self._reply_to = request["id"]
@@ -304,6 +310,7 @@ class CheckRun:
             "output_bytes": limits["output_bytes"],
         }
         self._message = b'{"initial":%b,"final":%b,%b' % (initial, final, json.dumps(about).encode()[1:])
+        # The process itself ends each check; this is the limit for a process that does not.
         self._seconds = limits["load_seconds"] + self._n_checks * (limits["check_seconds"] + SPARE_SECONDS)
         server.queue_checks(self._start)
 
@@ -360,6 +367,7 @@ class ContainerServer:
         self.selector.register(self._starter, selectors.EVENT_READ, self._take_ends)
         self._is_open = True
         while self._is_open:
+            # At most a minute, so that an unlimited wait needs no special case.
             pause = max(0.0, min(self.deadlines.values(), default=float("inf")) - time.monotonic())
             for key, mask in self.selector.select(min(pause, 60.0)):
                 key.data(mask)
@@ -417,12 +425,14 @@ class ContainerServer:
             raise SystemExit("the process starter has ended")
         message = json.loads(data)
         process = self._processes.pop(message["ended"])
+        # At the end of the queue: a user is used again as late as possible.
         self._free_uids.extend(process.uids)
         process.finish(message["signal"])
 
     def _read_requests(self, _: int) -> None:
         data = os.read(0, CHUNK)
         self._is_open = bool(data)
+        # A request may come in several reads, and several requests in a single read.
         *lines, self._input[:] = (bytes(self._input) + data).split(b"\n")
         for line in lines:
             self._serve(json.loads(line))
