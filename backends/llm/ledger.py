@@ -86,6 +86,7 @@ class CallLedger:
     def _open(self) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            # A file of its own is locked: a lock ends with its process, so a killed process leaves none behind.
             self._guard = (self._folder / LOCK_NAME).open("w")
             fcntl.flock(self._guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._file = self._path.open("a+b")
@@ -151,12 +152,14 @@ class CallLedger:
     def _append(self, line: Mapping[str, Any]) -> None:
         key, content = line["key"], json.dumps(line).encode() + b"\n"
         with self._lock:
+            # Two threads may have requested the same; the first answer is kept, since it may have been used already.
             if self._file is None or key in self._places:
                 return
             try:
                 place = self._file.seek(0, os.SEEK_END)
                 self._file.write(content)
                 self._file.flush()
+                # The answer was paid for: it must survive the machine, and not only the process.
                 os.fsync(self._file.fileno())
             except OSError as error:
                 raise make_write_error(f"cannot write to {self._folder}", error, advice="free some space") from error
@@ -174,6 +177,7 @@ class CallLedger:
             if key := _read_key(line):
                 self._places.setdefault(key, end)
             end += len(line)
+        # A kill leaves at most the last line incomplete.
         self._file.truncate(end)
 
 
@@ -203,6 +207,7 @@ class Pacer:
         if self._seconds > 0:
             with self._lock:
                 now = time.monotonic()
+                # The turn is reserved under the lock, and the wait is outside of it.
                 at = max(self._next, now)
                 self._next = at + self._seconds
             self._stopping.wait(at - now)
@@ -284,6 +289,7 @@ class RecordedEmbeddings:
         for start in range(0, len(missing), EMBEDDING_BATCH):
             batch = missing[start : start + EMBEDDING_BATCH]
             self._pacer.wait()
+            # Of the whole batch: a repeated request has the same texts in the same order.
             request_key = hashlib.sha256("".join(keys[text] for text in batch).encode()).hexdigest()
             vectors = self._model.embed(batch, meter=meter, request_key=request_key)
             for text, vector in zip(batch, vectors, strict=True):
@@ -313,6 +319,7 @@ def compute_call_key(
     """
     schema = dict(response_schema.schema) if response_schema else None
     content: list[Any] = [model, asdict(identity), _list_content(messages), schema]
+    # Only where there are any, so that keys of earlier versions stay valid.
     if tools:
         content.append([asdict(tool) for tool in tools])
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode(errors="replace")).hexdigest()
@@ -357,5 +364,5 @@ def _list_content(messages: Sequence[Message]) -> list[list[Any]]:
 
 
 def _list_call(call: ToolCall) -> dict[str, Any]:
-    """Return the parts of a call decides about the next answer; how its arguments were written is not part of it."""
+    """Return the parts of a call that decide the next answer; how its arguments were written is not part of it."""
     return {"id": call.id, "name": call.name, "arguments": call.arguments, "problem": call.problem}

@@ -68,6 +68,7 @@ class ClusterApi:
         own_namespace = _load_configuration(self._configuration, context)
         self.namespace = namespace or own_namespace
         self._configuration.connection_pool_maxsize = CONNECTIONS
+        # The callers know which requests may be repeated; creating a pod twice would leave a pod behind.
         self._configuration.retries = False
         self._client = client.ApiClient(self._configuration)
         # Closed with this object or at exit, whichever comes first, so that callers need not close it.
@@ -101,6 +102,7 @@ class ClusterApi:
             MachineError: a right is missing.
         """
         api: Any = client.AuthorizationV1Api(self._client)
+        # Found out before the work begins, as a missing right would show only in the first container.
         for verb, subresource in RIGHTS:
             attributes = {"namespace": self.namespace, "verb": verb, "resource": "pods", "subresource": subresource}
             with self._translate("asking for rights"):
@@ -197,6 +199,7 @@ class ClusterApi:
         if status == 401:
             message = f"the cluster at {self.url} rejects the user of the kubeconfig"
             return MachineError(message, advice="log in again, or choose --kubernetes-context")
+        # The server has no codes for these, so parts of its messages are compared.
         for part, error_class, advice in _REFUSALS:
             if part in text and status in (400, 403, 404, 422):
                 return error_class(message, advice=advice)
@@ -257,6 +260,7 @@ class ExecStream:
         while view:
             if not self._room.poll(STALL_SECONDS * 1000):
                 raise TimeoutError("the command does not read its input")
+            # In parts, so that a long write does not keep the reader from the lock.
             part, view = view[:CHUNK], view[CHUNK:]
             self._send(bytes((STDIN,)) + part)
 
@@ -330,6 +334,7 @@ def _load_configuration(configuration: client.Configuration, context: str | None
     is_pod = bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and ACCOUNT_FOLDER.is_dir()
     paths = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     has_file = any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path)
+    # As kubectl does: a kubeconfig comes before the service account of the pod.
     if not has_file and is_pod and context is None:
         loader.load_incluster_config(client_configuration=configuration)
         return (ACCOUNT_FOLDER / "namespace").read_text().strip()
