@@ -133,6 +133,7 @@ class ControlBuilder:
                     (likely if any(name in test for test in ids) else other).append(
                         _Candidate(file=file, block=block, edits=edits)
                     )
+        # A sample of the others is controlled, too, so that a submission cannot rely on which tests are.
         self.random.shuffle(other)
         return [*likely[: MAX_BLOCKS - MAX_OTHER_BLOCKS], *other[:MAX_OTHER_BLOCKS]]
 
@@ -148,6 +149,7 @@ class ControlBuilder:
             if not active or number >= 2 * FORMS or (number and self._spent > CONFIRMATION_SECONDS):
                 return
             trials = [(one, one.edits.pop(0)) for one in active]
+            # Forms that hide each other are tried apart, a few at most: each costs a run of its own.
             for trial in self._confirm_round(trials):
                 if singles < MAX_SINGLE_RUNS and len(trials) > 1:
                     singles += 1
@@ -175,9 +177,11 @@ class ControlBuilder:
             own = {test: kinds for test, kinds in failed.items() if kinds.keys() == word}
             mixed = [test for test, kinds in failed.items() if word <= kinds.keys() and test not in own]
             kinds_found = {test: set(kinds.values()) for test, kinds in own.items()}
+            # A test that fails in different ways could not be compared with its expected failure.
             is_clear = all(len(kinds) == 1 and "missing" not in kinds for kinds in kinds_found.values())
             if own and not mixed and is_clear:
                 fails = {test: kinds.pop() for test, kinds in sorted(kinds_found.items())}
+                # With another input the failure depends on the solution, so any failure is accepted.
                 candidate.forms.append((edit, dict.fromkeys(fails, blind.ANY_FAILURE) if edit.is_input else fails))
             elif mixed and len(trials) > 1:
                 unknown.append((candidate, edit))
@@ -212,6 +216,7 @@ class ControlBuilder:
         """Return the document with the fewest evaluations that reaches the bound and that the gold patch passes."""
         blocks = [self._describe_block(candidate) for candidate in found]
         document, broken = self._try_plan(blocks, can_copy=True)
+        # Tests that compare their own file, or count tests, fail because of copies alone.
         if document is not None and broken is not None and document["copies"]:
             document, broken = self._try_plan(blocks, can_copy=False)
         if document is not None and broken is not None:
@@ -236,6 +241,7 @@ class ControlBuilder:
         line = file.source.rfind(b"\n", 0, block.start) + 1
         begins_line = not file.source[line : block.start].strip()
         forms = candidate.forms
+        # A form whose text the agent's tree contains could be recognised by it.
         if blind_forms := [form for form in forms if not form[0].is_known]:
             forms = blind_forms
         if strict_forms := [form for form in forms if not form[0].is_inverted]:
@@ -252,6 +258,7 @@ class ControlBuilder:
     def _grade_gold(self, document: dict[str, Any]) -> set[TestId] | None:
         """Grade the gold patch; return the tests whose outcomes were not as expected, None if there are none."""
         judgement = blind.Judgement(self.required | self.others)
+        # Drawn as in a real grading: a document that gold fails by chance would fail honest solutions, too.
         for evaluation in blind.draw_evaluations(document, secrets.SystemRandom()):
             judgement.add(evaluation, self._run(evaluation.files).report.list_results())
         return None if judgement.is_right else set(judgement.wrong)
