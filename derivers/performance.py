@@ -193,9 +193,11 @@ class PerformanceMeasurement:
             )
             most = MAX_SCREENED_PROGRAM_TESTS
         rejection = KindRejection(Reason.NO_WORKLOAD, "no test passes before and after the change")
+        # Processor time first: it is disturbed less by other processes. Wall time is for changes that shorten waiting.
         attempts: tuple[tuple[tuple[TestId, ...], Clock], ...] = ((near, "cpu"), (passing, "cpu"), (near, "wall"))
         for tests, clock in dict.fromkeys(attempts):
             if tests:
+                # Evenly spaced and not the first: neighbouring tests are about the same part of the program.
                 found = self._build_workload(tests[:: -(-len(tests) // most)], clock)
                 if isinstance(found, TimedWorkload):
                     return found
@@ -258,10 +260,12 @@ class PerformanceMeasurement:
         if not runs:
             return {}
         script = self._render_script(runs, rounds, clock)
+        # In this order, a machine that gets slower or faster over time affects both trees alike.
         patches = (b"", self.gold_patch, self.gold_patch, b"")
         timings = [self._measure_seconds(script, patch) for patch in patches]
         base, gold, gold_again, base_again = timings
         return {
+            # The shorter duration of two: whatever disturbs a measurement lengthens it.
             test: TimingPair(before=min(base[test], base_again[test]), after=min(gold[test], gold_again[test]))
             for test in runs
             if all(test in timing for timing in timings)
@@ -312,6 +316,7 @@ class PerformanceMeasurement:
     def _measure_speedup(self, workload: TimedWorkload) -> MeasuredSpeedup | KindRejection:
         """Return the gold patch's speedup by processor time, else by wall time."""
         workdir = self.lineage.require_environment().plan.workdir
+        # The base tree twice: its two samples must not differ, or the difference of the trees shows nothing.
         patches = (b"", self.gold_patch, b"")
         samples = measure_interleaved(
             self.pool, workload.script, workload.tests, patches, workdir=workdir, runs=RUNS_PER_TREE
@@ -325,6 +330,7 @@ class PerformanceMeasurement:
 
     def _build_task(self, workload: TimedWorkload, speedup: MeasuredSpeedup) -> Task:
         lineage, put = self.lineage, self.services.artifacts.put
+        # From the lower bound: half of all equally good solutions would miss a threshold at the measured ratio.
         saving = REQUIRED_SAVING_SHARE * (1 - 1 / speedup.lower_bound)
         # FAIL_TO_PASS tests may require new behaviour, which the statement of this task forbids.
         task = build_task(lineage, Kind.PERFORMANCE, FAIL_TO_PASS=())
