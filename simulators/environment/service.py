@@ -98,6 +98,7 @@ class EpisodeService:
             calls=list(opening.calls),
             state=opening.state,
         )
+        # Written before it is answered: after a restart, the episode continues from the folder.
         self.folder.add(episode)
         self._keep(episode)
         return {
@@ -130,6 +131,7 @@ class EpisodeService:
             ConflictError: another turn of this number was answered, or a turn before it was not.
         """
         with self._hold(episode_id) as episode:
+            # A client that lost the answer sends the turn again, and must not be played another one.
             if number is not None and number != episode.num_steps:
                 return self._repeat(episode, turn, number)
             if episode.has_ended:
@@ -145,6 +147,7 @@ class EpisodeService:
         with self._hold(episode_id) as episode:
             if not episode.has_ended:
                 self._end(episode, TerminationReason.FORCED_EVALUATION)
+            # The judge failed before, which costs no reward; it may answer now.
             elif episode.reward is None:
                 self._judge(episode)
             self.folder.save(episode)
@@ -198,6 +201,7 @@ class EpisodeService:
             calls=tuple({"name": call.name, "arguments": dict(call.arguments)} for call in turn.calls),
         )
         tokens = context_tokens if context_tokens is not None else episode.tokens + _count_tokens(entry.text)
+        # Checked before the simulator is called, whose answer the agent could not use.
         if tokens > self.options.context_limit:
             return self._finish(episode, turn, entry, None, TerminationReason.TOKEN_LIMIT)
         is_last = (
@@ -205,6 +209,7 @@ class EpisodeService:
             or episode.actions + turn.n_actions >= self.options.actions
             or episode.simulated + 1 >= self.options.steps
         )
+        # The simulator is not called for a turn after which nothing follows.
         if is_last:
             return self._finish(episode, turn, entry, None, TerminationReason.MAX_STEPS)
         try:
@@ -256,6 +261,7 @@ class EpisodeService:
         if number > episode.num_steps or number < 0:
             raise ConflictError(f"turn {number} was sent, and turn {episode.num_steps} is next")
         entry, said = episode.find_answer(number)
+        # The number was used for another text: an answer would belong to a conversation that never was.
         if entry.text != turn.raw:
             raise ConflictError(f"turn {number} was answered with another text", advice="reset begins a new episode")
         if number + 1 == episode.num_steps and episode.has_ended:
@@ -306,10 +312,12 @@ class EpisodeService:
             episode = self._open.get(episode_id) or self.folder.load(episode_id)
             if episode is None:
                 with self._guard:
+                    # Unknown names would otherwise fill the memory with locks.
                     self._locks.pop(episode_id, None)
                 raise InputError(f"there is no episode {episode_id}", advice="POST /reset begins one")
             try:
                 yield episode
+            # Nothing was changed, so the episode in memory is still true.
             except ConflictError:
                 raise
             except BaseException:
@@ -324,6 +332,7 @@ class EpisodeService:
             self._open.pop(episode.id, None)
             if not episode.has_ended:
                 self._open[episode.id] = episode
+                # The oldest is dropped from memory alone; it is read from the folder when it is needed.
                 while len(self._open) > MAX_OPEN:
                     self._open.pop(next(iter(self._open)))
 
