@@ -156,8 +156,10 @@ class EpisodeTable(Closable):
                 raise RefusedRequestError("this server has no users", status=400, advice="start it with --user")
             user = self._make_user(scenario)
         name = request.episode or secrets.token_hex(NAME_BYTES)
+        # Before a place is reserved, so that an episode can be restarted while the table is full.
         self.close_episode(name, missing_ok=True)
         with self._reserve():
+            # Outside of the lock: starting a container takes seconds.
             server, world = self._host.find(offered.definition)
             run = ScenarioRun(
                 server,
@@ -265,6 +267,7 @@ class EpisodeTable(Closable):
             ended = sorted((one.touched, one.name) for one in self._episodes.values() if not one.is_open)
             dropped = {name for _, name in ended[: max(0, len(ended) - self.limit)]}
             idle = [one for one in self._episodes.values() if one.touched < latest or one.name in dropped]
+            # A request is at work on it, which touches it.
             idle = [one for one in idle if not one.lock.locked()]
             for one in idle:
                 del self._episodes[one.name]
