@@ -58,7 +58,7 @@ class TouchedFile:
 
 @dataclass(frozen=True)
 class TestPathRules:
-    """Patterns that decide the kind that a file is, as regular expressions.
+    """Patterns that decide the kind of a file, as regular expressions.
 
     `tests`: tests, fixtures and snapshots; `config`: configuration of test runners; `shadowing`: modules that would
     shadow a runner; `test_files`: files from which the task's framework collects tests. `suffixes`: of program files.

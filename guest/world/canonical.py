@@ -24,7 +24,7 @@ def encode_json(value: object) -> bytes:
 
     Raises:
         NotJsonError: it contains other types than dict with str keys, list, str, int, finite float, bool and None.
-            Subclasses are refused, too: the actions that they do when compared or written is their own affair.
+            Subclasses are refused, too: their actions when compared or written are their own affair.
     """
     return _encode(value, sort_keys=True)
 

@@ -85,7 +85,7 @@ class CheckRunner:
             self._poll.register(descriptor, select.POLLIN)
 
     def _wait(self) -> list[RunningCheck]:
-        """Read the messages that there is, and return the processes that have answered, ended or exceeded a limit."""
+        """Read the messages that are there, and return the processes that have answered, ended or exceeded a limit."""
         running = set(self._running.values())
         left = min(one.deadline for one in running) - read_real_clock()
         for descriptor, _ in self._poll.poll(max(0.0, 1000 * left)):

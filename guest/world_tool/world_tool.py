@@ -1,7 +1,7 @@
 """A world in an agent's container: commands `call TOOL [ARGUMENTS]`, `tools`, and `mcp`, an MCP server on stdio.
 
 Each call runs in a process of its own that goes on from the saved state; its tool and arguments are added to a log. The
-verifier plays that log against the world again, so it does not matter the things that else an agent does to these
+verifier plays that log against the world again, so it does not matter how else an agent changes these
 files.
 """
 
