@@ -1,4 +1,4 @@
-"""Artifacts in a store that several machines share, through fsspec: S3, and any store else it has a file system for.
+"""Artifacts in a store that several machines share, through fsspec: S3, and any other store that it supports.
 
 Names and contents are those of `taskdb.artifacts.folder`. A PUT of S3 is atomic; on other file systems an artifact is
 written under a temporary name and then moved. Credentials come from where the tools of the store look for them: for S3
