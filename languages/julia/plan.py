@@ -117,7 +117,7 @@ def _read_requirements(tree: SourceTree, package: ProjectFile, *, with_tests: bo
 
 
 def _list_requirements(tree: SourceTree, packages: Sequence[ProjectFile]) -> Iterator[RequiredPackage]:
-    """Yield the packages that the packages require and the tree does not have, each once."""
+    """Yield the requirements of the packages that the tree does not have, each once."""
     seen = {package.uuid for package in packages}
     for package in packages:
         for one in _read_requirements(tree, package, with_tests=package is packages[0]):

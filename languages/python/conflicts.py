@@ -1,4 +1,4 @@
-"""Packages that the message of a failed install blames, and the part that of it the project can do without."""
+"""Packages that the message of a failed install blames, and which of it the project can do without."""
 
 from __future__ import annotations
 
