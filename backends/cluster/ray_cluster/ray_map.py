@@ -80,7 +80,7 @@ class RayMap(Generic[Record, Result]):
             yield from self._handle_messages(wait=True)
 
     def close(self) -> None:
-        """End the thread of the map; the messages that its workers send is dropped from now on."""
+        """End the thread of the map; the messages that its workers send are dropped from now on."""
         self._closing.set()
         if self._receiver.ident is not None:
             self._receiver.join(TAKE_SECONDS + CONNECT_SECONDS)
