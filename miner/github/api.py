@@ -138,7 +138,7 @@ class GitHubApi:
 
         Raises:
             PageTooLargeError: GitHub could not answer in time; request a smaller page.
-            GitHubNotFoundError: nothing of the things that are requested exists or is visible.
+            GitHubNotFoundError: none of the requested objects exists or is visible.
             InputError: GitHub accepts no token any more, the address is not GitHub's, or the query is invalid.
             MachineError: no token is set, or the server's certificate is unknown.
             Transient: a limit lasts longer than `github_patience`, or the network failed.

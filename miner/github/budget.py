@@ -152,7 +152,7 @@ class TokenSlot:
     usage: CredentialUsage = field(default_factory=CredentialUsage)
 
     def ready_at(self, resource: Resource, now: float) -> tuple[float, str]:
-        """Return the time from which the next request may be sent, and the limit that delays it.
+        """Return the time from which the next request may be sent, and its cause of delay.
 
         "limit", "pace" or "".
         """
