@@ -2,7 +2,7 @@
 
 The definitions that the gold patch moves, renames or extracts is found in syntax trees
 (`derivers.structure.definitions`); a submission is checked without the project (`guest.harness.structure`). The oracle
-contains only the definitions that that check finds in either of the base tree and the gold tree and not in the other.
+contains only the definitions that the check finds in either of the base tree and the gold tree and not in the other.
 """
 
 from __future__ import annotations
