@@ -166,7 +166,7 @@ Hand in one JSON object with your findings: end your answer with one fenced bloc
 
 
 def build_prompt(row: Mapping[str, Any]) -> str:
-    """Return the prompt of a row of `build_task_row`: the form that to hand in, then the instruction.
+    """Return the prompt of a row of `build_task_row`: how to hand in, then the instruction.
 
     The instruction ends with text of the repository, so nothing stands behind it.
     """
