@@ -117,7 +117,7 @@ class ProgramStore:
         self._ready.add(volume)
 
     def _install(self, base: ProgramBase, mounts: Sequence[Mount], steps: str, check: str) -> None:
-        """Install unless the volume is ready; the files that an interrupted installation left is removed first."""
+        """Install unless the volume is ready; the files that an interrupted installation left are removed first."""
         target, limits = mounts[0].target, self._limits()
         env = {**base.env, "PYTHON": base.python, "INSTALL_PYTHON": SCRIPT}
         with self._services.sandbox.open_session(

@@ -1,4 +1,4 @@
-"""Commands that a tool call does, in the form of shell commands.
+"""Actions of a tool call, in the form of shell commands.
 
 The programs it runs and the paths and addresses it opens.
 

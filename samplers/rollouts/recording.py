@@ -1,4 +1,4 @@
-"""Work that every rollout does besides its work.
+"""Duties of every rollout besides its work.
 
 Access to the gateway, and the records of the requests that went through it.
 """

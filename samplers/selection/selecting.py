@@ -41,7 +41,7 @@ class SelectionCandidate:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionLimits:
-    """Limits of a set, and the limits that are a rule only where it is given."""
+    """Limits of a set, and the limits that are rules only where they are given."""
 
     per_task: int | None = None
     mix: Mapping[str, float] = field(default_factory=dict)
