@@ -1,6 +1,6 @@
 """Steps 1 to 3: a single call a turn, arguments as objects, calls as records.
 
-In profile `simia` the text of a call turn stays the text that the released code makes of it: `<think>..</think>` and a
+In profile `simia` the text of a call turn stays as the released code leaves it: `<think>..</think>` and a
 line end before the call, which `think.release_thoughts` turns into visible text.
 """
 

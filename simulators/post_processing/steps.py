@@ -1,4 +1,4 @@
-"""All steps in order, and a count of the changes that each does.
+"""All steps in order, and a count of the changes of each.
 
 The numbered steps are those of the paper's released code.
 """

@@ -1,6 +1,6 @@
 """Exchange with the simulated programs of a container: a folder with two pipes, which is mounted there read-only.
 
-The bytes that a container writes into a pipe is foreign: a request is a line, and a line that is not a request is left
+The bytes that a container writes into a pipe are foreign: a request is a line, and a line that is not a request is left
 out. The folder's files are this process's own, so no link leads a read or write anywhere else.
 """
 
