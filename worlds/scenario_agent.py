@@ -110,7 +110,7 @@ class ScenarioAgent:
 
         Raises:
             Transient, InputError, CancelledRunError: as `LanguageModel.complete`, or the container has ended, or the
-                user's model does not answer. The work that was done until then is in this object.
+                user's model does not answer. The work until then is in this object.
         """
         while self.end is None:
             if deadline is not None and time.monotonic() >= deadline:

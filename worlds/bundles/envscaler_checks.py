@@ -32,7 +32,7 @@ def build_function(check: Check, kept: Sequence[Check]) -> str:
 
 
 def restore_checks(given: object, items: Sequence[Item]) -> tuple[Check, ...] | None:
-    """Return the checks that an export kept along with the items, if the items are still the items that these give.
+    """Return the checks that an export kept along with the items, if the items are still as these give them.
 
     Args:
         given: `[{"item", "function", "source"}]`; anything else gives None.
