@@ -1,6 +1,6 @@
 """Run the pending rollouts of tasks.
 
-Rollouts that a killed driver left behind begin again; the answers that their models had answered is read from the
+Rollouts that a killed driver left behind begin again; the answers of their models are read from the
 gateway's log instead of being paid again.
 """
 

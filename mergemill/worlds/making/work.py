@@ -59,7 +59,7 @@ class MakingCount:
 
     @property
     def left(self) -> int:
-        """Items that failed or was not begun, and is pending."""
+        """Items that failed or were not begun, and are pending."""
         return self.found - self.kept - self.rejected.total()
 
     def to_json(self) -> dict[str, Any]:
