@@ -65,6 +65,7 @@ class Walk:
         while waiting:
             folder = waiting.pop()
             lines = [describe(folder)]
+            # Files of these folders come and go, so each is compared by itself and not as part of its folder.
             is_loose = folder in OPEN_FOLDERS or os.path.basename(folder) in LOOSE_FOLDERS
             for name in sorted(os.listdir(folder)):
                 path = os.path.join(folder, name)
@@ -141,6 +142,7 @@ def read_head(workdir: str) -> str:
     if not head.startswith("ref: "):
         return head
     found = read_text(os.path.join(git, head[len("ref: ") :]))
+    # Read without git, which would follow the configuration of a repository that an agent may have changed.
     for line in [] if found else read_text(os.path.join(git, "packed-refs")).splitlines():
         commit, _, name = line.partition(" ")
         found = commit if name == head[len("ref: ") :] else found
@@ -201,6 +203,7 @@ def list_problems(state: Mapping[str, Any]) -> List[str]:
     problems = list_processes() + list_variables(state) + list_changes(state)
     if hash_shell_files() != state["shell"]:
         problems.append("a start file of root's shell is not as the image has it")
+    # In this order: a process that is still running could undo what is restored, so processes are listed again.
     restore_home(state)
     problems += restore_head(state)
     return problems + list_processes()
@@ -293,6 +296,7 @@ def has_sound_objects(git: str) -> bool:
 
     Git reads them through a repository without configuration.
     """
+    # The repository's own configuration could name programs for git to run.
     with tempfile.TemporaryDirectory() as clean:
         for folder in ("refs", "objects/info"):
             os.makedirs(os.path.join(clean, folder))
@@ -311,6 +315,7 @@ def has_sound_objects(git: str) -> bool:
 def list_variables(state: Mapping[str, Any]) -> List[str]:
     """Return variables with which programs load foreign code, and give this process the variables of the image."""
     found = [name for name in os.environ if LOADER_VARIABLES.match(name) and name not in state["env"]]
+    # What this process starts from now on has the environment of the image.
     os.environ.clear()
     os.environ.update(state["env"], HOME="/root")
     return [f"the variable {name} is set" for name in sorted(found)]
@@ -331,6 +336,7 @@ class Process(NamedTuple):
 def list_processes() -> List[str]:
     """Return the processes that were left behind: all but the container's own, and those that wait or copy output."""
     processes = {pid: found for pid, found in ((pid, read_process(pid)) for pid in list_pids()) if found}
+    # This process and those that started it.
     own, pid = {1}, os.getpid()
     while pid in processes and pid not in own:
         own.add(pid)
