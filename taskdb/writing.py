@@ -50,6 +50,7 @@ def add_stage_results(connection: Connection, finished: Sequence[StageResult], c
     """Add results of stages and their events; return those that are new."""
     added = _insert_records(connection, [f.result for f in finished], clock)
     new = {record.id for record in added}
+    # A record that was there has its event already; a second one would count its seconds twice.
     fresh = [f for f in finished if f.result.id in new]
     _refresh_listings(connection, added, _insert_events(connection, fresh, clock))
     return fresh
@@ -146,10 +147,12 @@ def _update_changes(
     names = sorted({name for _, name, _ in wanted})
     found = select(table).where(table.c.name.in_(bindparam("keys", expanding=True))).order_by(table.c.seq)
     there = {(row.source, row.name, row.merge_commit) for row in execute_in_batches(connection, found, names)}
+    # Most changes of a second run are there, and an insert that conflicts still takes a number of the sequence.
     missing = [row for row in rows if tuple(row[column] for column in key_columns) not in there]
     inserted = insert_new(connection, table, missing, *key_columns) if missing else set()
     touched = {wanted[key][1] for key in inserted}
     changed = set(touched)
+    # Locked in the order of their numbers, see `Store.write_transaction`.
     for row in execute_in_batches(connection, found.with_for_update(key_share=True), names):
         key = (row.source, row.name, row.merge_commit)
         if key in inserted or key not in wanted:
@@ -210,7 +213,7 @@ def insert_new(
 ) -> set[tuple[Any, ...]]:
     """Insert the rows whose key is not in a table yet; return the keys of those.
 
-    Of equal rows of two writers the second is left out: it waits for the end of the first transaction's transaction.
+    Of equal rows of two writers the second is left out: it waits for the end of the first writer's transaction.
     Rows are sorted by key, so that two writers never wait for each other.
     """
     make: Any = sqlite.insert
