@@ -105,6 +105,7 @@ class LicenseFinder:
     def find_license(self, commit: str) -> str:
         """Return the SPDX expression of a commit's tree, `NOASSERTION` when no licence is recognised."""
         blobs = self._list_blobs(commit)
+        # Licences change rarely, so most commits of a repository share this key.
         key = tuple(f"{name} {oid}" for name, oid in blobs)
         if key not in self._known:
             contents = self.repository.read_blobs(oid for _, oid in blobs)
@@ -133,6 +134,7 @@ class LicenseFinder:
             mode, kind, oid = head.decode().split()
             name = path.decode(errors="replace")
             wanted = name in _MANIFESTS or _FILE.match(name) or name.startswith("LICENSES/")
+            # The blob of a link holds the name of its target.
             if kind == "blob" and mode != "120000" and wanted:
                 found.append((name, oid))
         return found
@@ -147,6 +149,7 @@ def parse_license_files(files: dict[str, str]) -> str:
     if any(spdx.startswith("LGPL-3.0") for spdx in known):
         known -= {"GPL-3.0-only", "GPL-3.0-or-later"}  # the LGPL is a supplement to the GPL's text
     text = _find_by_classifier(files)
+    # The GPL's text is the same for both grants; only the classifier shows that later versions are permitted.
     if known:
         later = {spdx.replace("-only", "-or-later") for spdx in known} & set(text.split(" AND "))
         known = {spdx if (more := spdx.replace("-only", "-or-later")) not in later else more for spdx in known}
@@ -253,6 +256,7 @@ def _list_pyproject_tables(files: dict[str, str]) -> list[dict[str, Any]]:
 
 def _read_setup_cfg(files: dict[str, str], *names: str) -> str:
     """Return the first non-empty field of setup.cfg's metadata among these names."""
+    # Without interpolation, as `%` is common in descriptions; duplicate keys are no reason to read nothing.
     parser = ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(files.get("setup.cfg", ""))

@@ -134,17 +134,20 @@ class TokenPool:
 
         def most_left(slot: TokenSlot) -> tuple[float, int]:
             left = slot.hourly_budgets[resource].estimate_left(now)
+            # A token that was not used yet has an unknown budget, which is mostly the whole one.
             return (float("inf") if left is None else left, -slot.active_requests)
 
         return max(ready, key=most_left, default=None)
 
     def _wait(self, resource: Resource, now: float, deadline: float) -> None:
+        # The first token that becomes free ends the wait of all.
         until, why = min(slot.ready_at(resource, now) for slot in self._require_accepted_token())
         if until > deadline:
             raise Transient(
                 f"GitHub's limits allow the next request at {_format_time(until)}, after the longest allowed wait",
                 advice="run the same command again then, add a token, or raise --github-patience",
             )
+        # Threads wait for the same reset; one message is enough.
         if until > now and until > self._told_until + 1 and until - now >= MIN_REPORTED_WAIT:
             self._told_until = until
             level = logging.WARNING if why == "limit" else logging.INFO
