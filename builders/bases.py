@@ -75,6 +75,7 @@ class BaseRecipe:
             self.release.toolchain,
             self.release.probe,
         ]
+        # Whatever changes the image's content is part of its name, so an image is never replaced under its name.
         key = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:12]
         word = self.language.replace("+", "p").replace("#", "sharp")  # a tag has neither
         return f"{REPOSITORY}:{word}{self.version}-{self.method}-{key}"
@@ -227,6 +228,7 @@ def ensure_base(language: str, version: str, services: Services) -> ImageInfo:
     release = catalog.get_release(language, version)
     if existing := find_existing_base(language, release, services):
         return existing
+    # Looked up again under the lock: another process may have made it in the meantime.
     with services.images.lock(f"base-{language}{version}"):
         if existing := find_existing_base(language, release, services):
             return existing
@@ -341,6 +343,7 @@ def _require_image(recipe: BaseRecipe, services: Services) -> ImageInfo:
 
 
 def _set_root_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    # The owner on this machine would be an unknown user in the image.
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
     entry.mode = 0o755
