@@ -171,5 +171,5 @@ def _check_member(module_name: str, name: str, line: int) -> Iterator[Violation]
 
 
 def _is_own(node: ast.Attribute) -> bool:
-    """Return whether an attribute is among the world's object, such as `self.today`."""
+    """Return whether an attribute belongs to the world's object, such as `self.today`."""
     return isinstance(node.value, ast.Name) and node.value.id == "self"
