@@ -98,6 +98,7 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
         raise UsageError("a simulator is needed", advice="set --llm URL and --model NAME")
     check_folder(request.out)
     plan_jobs((), options, per_seed=request.per_seed, total=request.total)  # an error before anything is paid
+    # Before any call: results that cannot be stored would have to be paid again.
     require_writable_store(settings)
     with Store.open(settings.db, writes=True) as store, CallLedger(request.out) as ledger:
         simulator = Simulator(
@@ -235,6 +236,7 @@ class SimulationRun:
                 totals.add(outcome[1])
                 verdicts.append(outcome[0])
                 self.reporter.event({"event": "seed", **outcome[0].to_json()})
+        # All verdicts are needed, since the number of jobs for each seed depends on how many seeds are used.
         if failures:
             for line in describe_failures(failures):
                 self.reporter.message(line)
@@ -424,5 +426,6 @@ def describe_dropped(one: DroppedConversation) -> dict[str, Any]:
 
 def describe_failures(failures: Sequence[MergemillError]) -> list[str]:
     """Return a line for each kind of failure, with how often it came."""
+    # An endpoint that is down fails thousands of calls in the same way.
     counts = Counter(error.format_line() for error in failures)
     return [f"{number} calls failed: {line}; the same command continues" for line, number in counts.most_common(3)]
