@@ -2,7 +2,7 @@
 
 ::
 
-    <store>/trees/OWNER__NAME-HASH.git    one bare, shallow repository for each repository that tasks come from
+    <store>/trees/OWNER__NAME-HASH.git    a bare, shallow repository for each repository that tasks come from
     <store>/trees/OWNER__NAME-HASH.lock   held while a commit is added
 
 A base commit is stored without its history: the commit, its tree and the objects that no other kept tree has. The
@@ -32,7 +32,7 @@ MAX_UNPACK_SECONDS = 1800
 MAX_MEMORY_KB = 16 << 20
 """Address space of git while it reads such a file, in KiB."""
 MAX_PACKS = 16
-"""Packs of one repository after which they are combined."""
+"""Packs of a repository after which they are combined."""
 _REF = "refs/trees/"
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _OID_LENGTH_SHA256 = 64
@@ -43,7 +43,7 @@ class BaseTreeStore:
     """Folder of base trees. Threads and processes may add trees concurrently.
 
     Args:
-        folder: of the repositories; created when the first tree is kept.
+        folder: folder of the repositories; created when the first tree is kept.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,10 +64,10 @@ class BaseTreeStore:
         Args:
             repo: `owner/name`.
             commit: its full object id.
-            history: contains the commit.
+            history: history that contains the commit.
 
         Raises:
-            InputError: `commit` is no object id, objects are missing, or writing is not permitted.
+            InputError: `commit` is not an object id, objects are missing, or writing is not permitted.
             Transient: the disk is full.
         """
         if not _COMMIT.fullmatch(commit):
@@ -83,7 +83,7 @@ class BaseTreeStore:
             raise make_write_error(f"cannot write {path}", error, advice="free some space") from error
 
     def write_pack(self, repo: str, commits: Sequence[str], target: Path) -> None:
-        """Write kept commits with their trees to a pack file; equal commits give equal bytes with one version of git.
+        """Write kept commits with their trees to a pack file; equal commits give equal bytes with a version of git.
 
         Raises:
             InputError: a commit is not kept.

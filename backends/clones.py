@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 GITHUB = "https://github.com/{repo}.git"
 
 FORGE_REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", "+refs/pull/*/head:refs/pull/*/head")
-"""Refs that are fetched from a forge: branches, tags and heads of pull requests, also of closed ones."""
+"""Refs that are fetched from a forge: branches, tags and heads of pull requests, also of closed requests."""
 
 _SCP_PATTERN = re.compile(r"^[\w.-]+@[\w.-]+:(?!/{2})")
 _OWNER_NAME_PATTERN = re.compile(r"([^/:]+)/([^/:]+?)(?:\.git)?/?$")
@@ -66,7 +66,7 @@ def build_forge_link(store: Path, repo: str) -> Path:
 
 
 class CloneStore:
-    """Clones of one run. Safe for several processes: a clone appears complete, by one rename.
+    """Clones of a run. Safe for several processes: a clone appears complete, by a single rename.
 
     Args:
         store: folder for the clones made here (`settings.storage.store_dir / "clones"`); base trees lie beside it.
@@ -97,6 +97,7 @@ class CloneStore:
         scheme, _, location = source.partition(":")
         if scheme == "pypi":
             return open_checked(self.find_package(location), has_head=False)
+        # The user's own clone is used as it is: it is never fetched.
         if local := self._find_local(source, repo):
             return open_checked(local)
         if scheme == "github" and self.find_existing(source) is None:
@@ -132,6 +133,7 @@ class CloneStore:
             if kept is None:
                 raise
             return kept
+        # Tasks made by this project have commits of their own, which no clone of the source has.
         return history if kept is None or history.has_commit(commit) else kept
 
     def keep_tree(self, source: str, repo: str, commit: str) -> None:
@@ -182,10 +184,10 @@ class CloneStore:
         """Create or update the bare clone of a forge's repository. Commits fetched before are kept.
 
         Args:
-            path: of the clone; waits for another process that updates it.
+            path: path of the clone; waits for another process that updates it.
             url: clone URL of the forge.
             head: default branch, or None.
-            token: for a private repository; it is not stored.
+            token: token for a private repository; it is not stored.
 
         Raises:
             InputError: it cannot be cloned.
@@ -193,6 +195,7 @@ class CloneStore:
         """
         try:
             path.mkdir(parents=True, exist_ok=True)
+            # Two fetches into the same folder would each fail on the other's locks of refs.
             with (path.parent / "fetching.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 self._retry(url, lambda: self._fetch_forge(path, url, head, _build_token_environment(url, token)))
@@ -244,6 +247,7 @@ class CloneStore:
         from git import Repo  # noqa: PLC0415 - as above
 
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Renamed when it is complete: a killed process leaves nothing that looks like a clone.
         partial = path.parent / f".half-{uuid.uuid4().hex}"
         try:
             # A mirror includes refs/pull/*/head, by which rebase merges are recognised.
@@ -264,7 +268,7 @@ class CloneStore:
 
 
 def _fetch_into(repo: Repo, url: str, *refs: str) -> None:
-    """Fetch refs; deleted branches are kept, unless one is in the way of a branch `NAME/...`."""
+    """Fetch refs; deleted branches are kept, unless some branch is in the way of a branch `NAME/...`."""
     from git import GitCommandError  # noqa: PLC0415 - as above
 
     # A repack in the background would outlive this process and drop commits that no ref reaches.
@@ -272,6 +276,7 @@ def _fetch_into(repo: Repo, url: str, *refs: str) -> None:
     try:
         repo.git.execute([*fetch, url, *refs])
     except GitCommandError as error:
+        # A branch `a` that is gone keeps a new branch `a/b` out; only then are deleted branches pruned.
         if "cannot lock ref" not in str(error.stderr):
             raise
         repo.git.execute([*fetch, "--prune", url, "+refs/heads/*:refs/heads/*"])
@@ -286,7 +291,7 @@ def open_checked(path: Path, *, has_head: bool = True) -> GitRepository:
         has_head: whether HEAD must name a commit; a repository of releases has only tags.
 
     Raises:
-        InputError: it is no repository, or shallow, partial or empty; the advice names the remedy.
+        InputError: it is not a repository, or shallow, partial or empty; the advice names the remedy.
     """
     if not path.is_dir():
         raise InputError(f"{path} is not a git repository", advice="there is no such folder")

@@ -184,7 +184,7 @@ class GitRepository:
     def _stream_blocks(
         self, commands: Sequence[Sequence[str]], data: Iterable[bytes] | None, nice: int
     ) -> Iterator[bytes]:
-        """Yield an empty block once the commands run as a pipeline, then the output of the last one."""
+        """Yield an empty block once the commands run as a pipeline, then the output of the last."""
         processes: list[subprocess.Popen[bytes]] = []
         with tempfile.TemporaryFile() as spooled, tempfile.TemporaryFile() as stderr:
             for block in data or ():
@@ -250,7 +250,7 @@ class GitRepository:
         return entries
 
     def read_blobs(self, oids: Iterable[str]) -> Iterator[bytes]:
-        """Yield the contents of blobs, in the given order, through one `cat-file --batch`.
+        """Yield the contents of blobs, in the given order, through a single `cat-file --batch`.
 
         Raises:
             GitError: an object is missing.

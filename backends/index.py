@@ -12,7 +12,7 @@ class ScratchIndex:
     """Tree of a commit with patches and edits applied to it; new objects are kept in a temporary folder.
 
     A context manager. Its methods raise `GitError` when git fails. `repository` reads the original objects and the new
-    ones, until the index is closed.
+    objects, until the index is closed.
     """
 
     def __init__(self, source: GitRepository, base: str) -> None:
@@ -37,8 +37,8 @@ class ScratchIndex:
         """Apply a patch to the current tree.
 
         Args:
-            patch: in the format of `git diff --binary`; an empty one changes nothing.
-            options: of `git apply`, such as `--3way`.
+            patch: patch in the format of `git diff --binary`; an empty patch changes nothing.
+            options: options of `git apply`, such as `--3way`.
         """
         if patch.strip():
             self.run_git("apply", "--cached", "--whitespace=nowarn", *options, data=patch)

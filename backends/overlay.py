@@ -18,7 +18,7 @@ _COMMITTER = "mergemill"
 
 @contextmanager
 def open_patched_commit(history: GitRepository, commit: str, *patches: bytes) -> Iterator[tuple[GitRepository, str]]:
-    """Commit the patches, applied one after the other, on top of `commit`; yield the repository and the new commit.
+    """Commit the patches, applied in sequence, on top of `commit`; yield the repository and the new commit.
 
     The repository reads the objects of `history` too. The same commit and patches give the same new commit.
 

@@ -56,7 +56,7 @@ class ScratchRepository:
         return path
 
     def diff(self, base: str, merge: str, *options: str, paths: tuple[str, ...] = (), binary: bool = False) -> bytes:
-        """Return the patch from one commit or tree to another, with whole binary files and full object names.
+        """Return the patch from a commit or tree to another, with whole binary files and full object names.
 
         Args:
             base: commit or tree before.
@@ -82,7 +82,7 @@ class ScratchRepository:
         return found
 
     def apply_patches(self, entries: TreeEntries, *patches: str) -> TreeEntries | None:
-        """Apply `patches` to these files, one after the other; None when one does not apply.
+        """Apply `patches` to these files, in sequence; None when a patch does not apply.
 
         The patches are applied in a second git directory that holds copies of the files and has no alternates: git
         updates the modification time of every object that it finds in an alternate, which would write to the clone.

@@ -1,4 +1,4 @@
-"""Services of a stage: all that it may use besides its input record. Tests pass real ones with small settings."""
+"""Services of a stage: all that it may use besides its input record. Tests pass real services with small settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Services:
         return self.sandbox.images
 
     def test_limits(self, language: str = "", *, cpu_share: float = 1.0) -> ResourceLimits:
-        """Return the limits of one test run.
+        """Return the limits of a test run.
 
         Args:
             language: language of the tests, which may have a timeout of its own; empty for containers that run other

@@ -1,4 +1,4 @@
-"""Read-only view of a repository at one commit, read from git objects without a checkout."""
+"""Read-only view of a repository at a commit, read from git objects without a checkout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_FILE_BYTES = 2 * 1024 * 1024
 
 
 class CommitTree:
-    """Files of one commit. They are listed by one `ls-tree` on first use; each content is read once."""
+    """Files of a commit. They are listed by a single `ls-tree` on first use; each content is read once."""
 
     def __init__(self, repository: GitRepository, commit: str) -> None:
         self.repository = repository
@@ -52,7 +52,7 @@ class CommitTree:
         return sorted(path for path in self.entries if regex.match(path))
 
     def submodules(self) -> list[str]:
-        """Return paths of submodules; a clone of one repository does not contain their files."""
+        """Return paths of submodules; a clone of a repository does not contain their files."""
         return sorted(path for path, entry in self.entries.items() if entry.mode == "160000")
 
     def read(self, path: str) -> str:
@@ -60,7 +60,7 @@ class CommitTree:
         return self.read_many([path])[path]
 
     def read_many(self, paths: list[str]) -> dict[str, str]:
-        """Return path -> text of several files, through one pipe; see `read`."""
+        """Return path -> text of several files, through a single pipe; see `read`."""
         new = [p for p in paths if p not in self._texts and self.is_file(p) and self.entries[p].size <= _MAX_FILE_BYTES]
         contents = self.repository.read_blobs(self.entries[path].oid for path in new)
         self._texts.update({path: blob.decode(errors="replace") for path, blob in zip(new, contents, strict=True)})

@@ -1,8 +1,8 @@
 """Acceptance of an image: two runs of the tests at the base commit, without the test patch.
 
 An image is accepted when at least 90 % of the expected test files are collected, nearly all statuses are the same in
-both runs, and at least half of the tests that ran pass. Two canaries with random names run beside the tests, one that
-must pass and one that must fail; a report with other outcomes is forged.
+both runs, and at least half of the tests that ran pass. Two canaries with random names run beside the tests, a canary
+that must pass and another that must fail; a report with other outcomes is forged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MIN_COLLECTED = 0.9
 MIN_STABLE = 0.98
 """Share of the tests whose status must be the same in both runs."""
 MIN_PASSING = 0.5
-"""Share of the tests that ran (skipped ones aside) that must pass."""
+"""Share of the tests that ran (skipped tests aside) that must pass."""
 NEIGHBOUR_FILES = 8
 """Test files of the same folders that run beside the change's own when the whole test suite is too slow."""
 
@@ -57,7 +57,7 @@ class Reason(StrEnum):
     GOLD_TESTS_FAIL = "gold-tests-fail"
     """The image is accepted, but the change's own tests fail with the gold patch; see `builders.gold_check`."""
     NEEDS_NETWORK = "needs-network"
-    """This reason and the next ones name the cause for which tests fail, in place of the last attempt's reason; see
+    """This reason and the next reasons name the cause for which tests fail, in place of the last attempt's reason; see
     `builders.causes`."""
     NEEDS_ROOT = "needs-root"
     NEEDS_TERMINAL = "needs-terminal"
@@ -86,13 +86,13 @@ class BuildAcceptance:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildRejection:
-    """Reason why a build is rejected, with one line of detail and the log."""
+    """Reason why a build is rejected, with a line of detail and the log."""
 
     reason: Reason
     detail: str
     log: str
     report: EvaluationReport | None = None
-    """Report of the rejected run, if it wrote one."""
+    """Report of the rejected run, if it wrote a report."""
     expected_files: Sequence[str] = ()
     """Test files that should have been collected."""
 
@@ -162,7 +162,7 @@ def _run_plan_tests(
 
 
 def find_own_test_files(tree: CommitTree, candidate: Candidate, *, neighbours: int = 0) -> list[str]:
-    """Return the change's test files that exist at base or, if the change only adds files, the ones beside them.
+    """Return the change's test files that exist at base or, if the change only adds files, the files beside them.
 
     `neighbours`: limit of further files from the same folders.
     """
@@ -174,7 +174,7 @@ def find_own_test_files(tree: CommitTree, candidate: Candidate, *, neighbours: i
 
 
 def check_run(result: EvaluationResult, expected: Sequence[str]) -> BuildRejection | None:
-    """Return a rejection if one run is not good enough, else None. `expected`: files that must be collected."""
+    """Return a rejection if a run is not good enough, else None. `expected`: files that must be collected."""
     log = result.log
     report = result.report
 
@@ -235,7 +235,7 @@ def compare_runs(
 
 
 def find_renamed_tests(one: EvaluationReport, other: EvaluationReport) -> set[str]:
-    """Return tests that occur in only one report, of files for which the other report has equally many such tests.
+    """Return tests that occur in only a single report, of files for which the other report has equally many such tests.
 
     Names of generated tests may contain random words. Such tests are in no list, but they do not make a build unstable.
     """

@@ -1,4 +1,4 @@
-"""One attempt: build a plan's layers and run its tests."""
+"""An attempt: build a plan's layers and run its tests."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ PULL_SECONDS = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class BaseRecipe:
-    """One method to make a base: official, debian or host. `source` is the image, the suite or the interpreter."""
+    """A method to make a base: official, debian or host. `source` is the image, the suite or the interpreter."""
 
     language: str
     version: str
@@ -59,7 +59,7 @@ class BaseRecipe:
     source: str
     release: Release
     python: str = ""
-    """Path of the interpreter in the container, for languages that have one."""
+    """Path of the interpreter in the container, for languages that have an interpreter."""
 
     @property
     def name(self) -> str:
@@ -75,6 +75,7 @@ class BaseRecipe:
             self.release.toolchain,
             self.release.probe,
         ]
+        # Whatever changes the image's content is part of its name, so an image is never replaced under its name.
         key = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:12]
         word = self.language.replace("+", "p").replace("#", "sharp")  # a tag has neither
         return f"{REPOSITORY}:{word}{self.version}-{self.method}-{key}"
@@ -110,7 +111,7 @@ def list_recipes(language: str, release: Release, base_source: str) -> tuple[Bas
 def list_known_recipes(language: str, release: Release, base_source: str) -> tuple[BaseRecipe, ...]:
     """Return the recipes of the bases that may exist on the engine, whichever machine made them, best first.
 
-    Debian's own interpreter comes before one of this machine where the base for that has to be made anyway.
+    Debian's own interpreter comes before that of this machine where the base for that has to be made anyway.
     """
     interpreter = _get_interpreter(language, release)
     official = BaseRecipe(
@@ -132,7 +133,7 @@ def list_known_recipes(language: str, release: Release, base_source: str) -> tup
 
 
 def _get_interpreter(language: str, release: Release) -> str:
-    """Return the name of the interpreter's file; empty for languages without one."""
+    """Return the name of the interpreter's file; empty for languages without an interpreter."""
     return known_language(language).interpreter.format(version=release.version)
 
 
@@ -217,7 +218,7 @@ def ensure_bases(language: str, versions: tuple[str, ...] | None, services: Serv
 
 
 def ensure_base(language: str, version: str, services: Services) -> ImageInfo:
-    """Return the base image; it is made unless it exists, by one process of the engine while the others wait.
+    """Return the base image; it is made unless it exists, by a single process of the engine while the others wait.
 
     Raises:
         InputError: the catalog has no such language or version.
@@ -227,6 +228,7 @@ def ensure_base(language: str, version: str, services: Services) -> ImageInfo:
     release = catalog.get_release(language, version)
     if existing := find_existing_base(language, release, services):
         return existing
+    # Looked up again under the lock: another process may have made it in the meantime.
     with services.images.lock(f"base-{language}{version}"):
         if existing := find_existing_base(language, release, services):
             return existing
@@ -259,7 +261,7 @@ def _make_official_base(recipe: BaseRecipe, services: Services) -> ImageInfo | N
 
 
 def _make_debian_base(recipe: BaseRecipe, services: Services) -> ImageInfo:
-    """Make the suite, finish it and import it as one layer, under a lock so that it is made once.
+    """Make the suite, finish it and import it as a layer, under a lock so that it is made once.
 
     A toolchain from a package registry is installed on a plain base of the suite.
     """
@@ -341,6 +343,7 @@ def _require_image(recipe: BaseRecipe, services: Services) -> ImageInfo:
 
 
 def _set_root_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    # The owner on this machine would be an unknown user in the image.
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
     entry.mode = 0o755
@@ -348,6 +351,6 @@ def _set_root_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def prefer_stable_versions(draft: PlanDraft, rolling: Collection[str]) -> PlanDraft:
-    """Return the draft with its versions reordered: those of the evidence first, `rolling` ones last among them."""
+    """Return the draft with its versions reordered: those of the evidence first, `rolling` versions last among them."""
     ordered = sorted(draft.versions, key=lambda one: (one.path == "(date)", one.value in rolling))
     return replace(draft, versions=tuple(ordered))

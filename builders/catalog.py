@@ -18,7 +18,7 @@ def list_releases(language: str) -> tuple[Release, ...]:
 
 
 def get_release(language: str, version: str) -> Release:
-    """Return one release.
+    """Return a release.
 
     Raises:
         InputError: the language has no such release.
@@ -37,7 +37,7 @@ def get_default_version(language: str) -> str:
 
 
 def get_official_image(release: Release) -> str:
-    """Return the reference of the official image, by digest where the catalog has one."""
+    """Return the reference of the official image, by digest where the catalog has a digest."""
     return pin_image(release.official)
 
 

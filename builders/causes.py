@@ -1,4 +1,4 @@
-"""Causes for which tests fail that no edit of the plan removed: what they need around them and do not find.
+"""Causes for which tests fail that no edit of the plan removed: the things that they need around them and do not find.
 
 The messages are those of the standard libraries of Python, Node, Go, Ruby and Java, and of common programs.
 """

@@ -1,4 +1,4 @@
-"""Debian root file systems made by debootstrap, finished and slimmed, as one tar stream.
+"""Debian root file systems made by debootstrap, finished and slimmed, as a tar stream.
 
 debootstrap runs in a mount namespace of its own, so that nothing stays mounted when it fails.
 """
@@ -42,7 +42,7 @@ class FinishScript:
 
 
 def find_missing_requirement() -> str | None:
-    """Return what this machine lacks to run debootstrap, or None."""
+    """Return the tools that this machine lacks to run debootstrap, or None."""
     if shutil.which("debootstrap", path=CLEAN_PATH) is None:
         return f"debootstrap is not installed ({INSTALL_COMMAND})"
     return None if os.geteuid() == 0 else "debootstrap needs root"

@@ -1,8 +1,8 @@
 """Check of an accepted image: the tests of the change pass with the gold patch, or some that failed before do.
 
-An image in which the base tree's tests pass may still lack what the change's own tests need: another version of the
-language, a package that the change introduces, a server. Acceptance cannot see that, and verification comes too late to
-repair it.
+An image in which the base tree's tests pass may still lack the things that the change's own tests need: another version
+of the language, a package that the change introduces, a server. Acceptance cannot see that, and verification comes too
+late to repair it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ def check_gold_tests(
     """Run the change's own test files with the gold patch, and without it where some of their tests fail.
 
     Args:
-        plan: of the image.
+        plan: plan of the image.
         candidate: the change.
-        image: an accepted one.
+        image: an accepted image.
         services: sandbox, artifacts and settings.
         base_seconds: time of the base tree's tests; a test of the change that hangs must not cost a whole time limit.
 
     Returns:
         The reason to look for a better plan: tests fail with the gold patch and it fixes none. None where there is
-        nothing to repair: what ended a run early, or patches that do not apply, is for verification to explain.
+        nothing to repair: a failure that ended a run early, or patches that do not apply, is for verification to
+            explain.
 
     Raises:
         Transient: the engine failed.

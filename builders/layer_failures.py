@@ -1,6 +1,6 @@
 """Store of failed dependency layers, so that the next candidate with the same layer is rejected without a build.
 
-One small file for each layer, valid only for the base on which the build failed. Network failures are not stored.
+A small file for each layer, valid only for the base on which the build failed. Network failures are not stored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def load_failure(services: Services, name: str, base: str) -> ExecResult | None:
 
 
 def save_failure(services: Services, name: str, base: str, result: ExecResult) -> None:
-    """Store the failure of a layer, unless a limit ended it, since another machine may have a higher one."""
+    """Store the failure of a layer, unless a limit ended it, since another machine may have a higher limit."""
     if result.killed_by is not None:
         return
     file = _get_failure_file(services, name)

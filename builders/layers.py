@@ -1,7 +1,7 @@
-"""Dependency layers, shared by all commits with the same dependencies, and source layers with the tree of one commit.
+"""Dependency layers, shared by all commits with the same dependencies, and source layers with the tree of a commit.
 
 An image's name is the hash of its inputs, so an existing image is up to date and the order of builds has no effect. A
-lock per name lets one worker build while the others wait, across threads and processes.
+lock per name lets a single worker build while the others wait, across threads and processes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dockerfiles.render import read_resource
 from taskdb.records import BuildPlan
 
 UV_CACHE_DIR = "/run/mergemill/uv"
-"""uv's cache for the installs of one dependency layer; the sandbox removes the folder afterwards."""
+"""uv's cache for the installs of a dependency layer; the sandbox removes the folder afterwards."""
 LAYER_LABEL = "mergemill.layer"
 
 CLEAN_TREE_PATH = "/run/mergemill/clean_tree.sh"
@@ -153,7 +153,7 @@ def compute_source_image_name(plan: BuildPlan, clone: GitRepository, commit: str
 
 
 def build_shell_command(steps: tuple[str, ...]) -> list[str]:
-    """Return the steps as one command that stops at the first failing one (`set -e` ignores failures before `&&`)."""
+    """Return the steps as a command that stops at the first failing command (`set -e` ignores failures before `&&`)."""
     return ["/bin/bash", "-c", "set -o pipefail\numask 022\n" + "".join(f"{{ {s}\n}} || exit 1\n" for s in steps)]
 
 
@@ -166,7 +166,7 @@ def can_install_offline(plan: BuildPlan) -> bool:
 
 
 def _raise_network_failure(result: ExecResult, image: ImageInfo | None) -> None:
-    """Raise Transient if the build failed because of the network, which is no reason to reject the change."""
+    """Raise Transient if the build failed because of the network, which is not a reason to reject the change."""
     if image is None and (match := NETWORK_FAILURE.search(result.output)):
         raise Transient(
             f"the network failed while building: {match['message']}", advice="run the same command again later"

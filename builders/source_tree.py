@@ -1,4 +1,4 @@
-"""The tree at the base commit as a git repository of one commit, and as a tar stream for a container.
+"""The tree at the base commit as a git repository of a single commit, and as a tar stream for a container.
 
 Only objects of exactly that tree leave the clone: no other commit, no tags, no remotes, no reflogs, no hooks.
 """
@@ -152,7 +152,7 @@ def open_manifest_tar(
     """Yield the files (path, blob id) as a tar to be unpacked at `/`, owned by the test user; None without files.
 
     Raises:
-        IncompleteCloneError: the clone lacks one of them.
+        IncompleteCloneError: the clone lacks some of them.
     """
     if not manifests:
         yield None

@@ -1,4 +1,4 @@
-"""Errors other than a stage's verdict, as one tree.
+"""Errors other than a stage's verdict, as a tree.
 
 ::
 
@@ -23,7 +23,7 @@ _NOT_PERMITTED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class MergemillError(Exception):
-    """Base of the tree. `str(error)` is one line for people; `advice` is the next step, or empty."""
+    """Base of the tree. `str(error)` is a line for people; `advice` is the next step, or empty."""
 
     exit_code: ClassVar[int] = 1
 
@@ -32,7 +32,7 @@ class MergemillError(Exception):
         self.advice = advice
 
     def format_line(self) -> str:
-        """Return message and advice on one line."""
+        """Return message and advice on a single line."""
         return f"{self} ({self.advice})" if self.advice else str(self)
 
 

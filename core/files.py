@@ -13,7 +13,7 @@ from core.errors import InputError
 MAX_BYTES = 1 << 30
 """Size of a file that is read at once."""
 _INHERITED = re.compile(r"/dev/(stdin|null|fd/\d+)|/proc/self/fd/\d+")
-"""Files that the caller of the process opened, such as standard input and `<(command)`, and the empty one."""
+"""Files that the caller of the process opened, such as standard input and `<(command)`, and the empty file."""
 
 
 def open_input(path: Path) -> IO[bytes]:

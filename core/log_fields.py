@@ -1,4 +1,4 @@
-"""Fields of log records: what the process, and what the current thread or task, works on."""
+"""Fields of log records: the subjects of the process, and of the current thread or task."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """MinHash with banded keys, which selects the pairs of sets that are worth comparing.
 
 After Broder (1997) and Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, chapter 3. Two sets without a common
-key are not similar; whether two with one are is decided by their exact Jaccard index. The keys are stored in databases,
-so their definition must never change: it is written out here, without a numerical library (the usual one takes three
-CPU seconds and a hundred megabytes to import).
+key are not similar; whether two with a common key are is decided by their exact Jaccard index. The keys are stored in
+databases, so their definition must never change: it is written out here, without a numerical library (the usual library
+takes three CPU seconds and a hundred megabytes to import).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Features = frozenset[int]
 
 
 def compute_jaccard_index(one: Features, other: Features) -> float:
-    """Return the Jaccard index of two sets; 0 when one is empty."""
+    """Return the Jaccard index of two sets; 0 when either is empty."""
     shared = len(one & other)
     return shared / (len(one) + len(other) - shared) if shared else 0.0
 

@@ -10,12 +10,12 @@ from core.errors import UsageError
 
 
 def load_plugin(option: str, word: str, *, advice: str) -> object:
-    """Return what MODULE:NAME names; modules of the working directory are found, too.
+    """Return the object that MODULE:NAME names; modules of the working directory are found, too.
 
     Args:
-        option: where the word was given, for messages.
+        option: option where the word was given, for messages.
         word: module and name.
-        advice: of the error where there is none.
+        advice: advice of the error where there is none.
 
     Raises:
         UsageError: there is none, or its module fails.

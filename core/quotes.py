@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 MIN_QUOTE_LENGTH = 8
-"""Minimum length of a quote in characters, unless it is a whole line: shorter ones occur everywhere."""
+"""Minimum length of a quote in characters, unless it is a whole line: shorter quotes occur everywhere."""
 
 
 def normalize_whitespace(text: str) -> str:
-    """Return the text with each run of whitespace replaced by one space."""
+    """Return the text with each run of whitespace replaced by a single space."""
     return " ".join(text.split())
 
 
 def is_quoted_from(quote: str, *texts: str) -> bool:
-    """Return whether the quote occurs in one of the texts and is long enough, or a whole line."""
+    """Return whether the quote occurs in any of the texts and is long enough, or a whole line."""
     words = normalize_whitespace(quote)
     if not words:
         return False

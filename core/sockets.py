@@ -13,7 +13,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
     Raises:
         MachineError: the port is in use or may not be used.
-        UsageError: the host is no address of this machine.
+        UsageError: the host is not an address of this machine.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -15,10 +15,10 @@ TemplateSource = Path | Callable[[str], str | None]
 def make_environment(source: TemplateSource, *, comment_marks: tuple[str, str] = ("{#", "#}")) -> jinja2.Environment:
     """Return an environment that fails on undefined values and drops the lines of its blocks.
 
-    Nothing is escaped, as no template is HTML. The filter `sh` quotes a value as one word of a shell.
+    Nothing is escaped, as no template is HTML. The filter `sh` quotes a value as a word of a shell.
 
     Args:
-        source: where the templates are.
+        source: source where the templates are.
         comment_marks: start and end of a comment; bash needs others, as `{#` is part of `${#array[@]}`.
     """
     environment = jinja2.Environment(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters by which text of a repository could rewrite what a terminal shows."""
+"""Characters by which text of a repository could rewrite the text that a terminal shows."""
 
 _FOREIGN_SURROGATES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
@@ -39,5 +39,5 @@ def escape_controls(content: str) -> str:
 
 
 def escape_line(content: str) -> str:
-    """Return a text as one line: a name in it can neither move the cursor nor begin a line of its own."""
+    """Return a text as a line: a name in it can neither move the cursor nor begin a line of its own."""
     return escape_controls(content).replace("\n", "\\n")

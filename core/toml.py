@@ -47,7 +47,7 @@ def get_table(data: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _check_keys(text: str) -> None:
-    """Raise ValueError for keys that take too long: the time for one grows with the square of its parts."""
+    """Raise ValueError for keys that take too long: the time for a key grows with the square of its parts."""
     n_steps = 0
     for match in _KEY.finditer(text):
         if "." in (key := match[0]):

@@ -1,1 +1,1 @@
-"""Derivers: tasks made from a change, one module or package for each kind. `mergemill.pipeline.kinds` lists them."""
+"""Derivers: tasks made from a change, a module or package for each kind. `mergemill.pipeline.kinds` lists them."""

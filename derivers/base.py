@@ -1,4 +1,4 @@
-"""What all derivers share: their signature, their rejection, and the fields that a task takes from its change."""
+"""Parts that all derivers share: their signature, their rejection, and the fields that a task takes from its change."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class KindRejection:
 
     reason: StrEnum | str
     detail: str
-    """One line for people."""
+    """A line for people."""
 
 
 Deriver = Callable[[Lineage, Services], list[Task] | KindRejection]
-"""Makes the tasks of one kind from a change that fulfils the kind's prerequisites (`mergemill.pipeline.kinds`)."""
+"""Makes the tasks of the same kind from a change that fulfils the kind's prerequisites (`mergemill.pipeline.kinds`)."""
 
 
 def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields: Any) -> Task:
@@ -32,9 +32,9 @@ def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields
 
     Args:
         lineage: the change. Lists, script and image are empty where it was not verified.
-        kind: of the task.
-        number: appended to the name where a change gives several tasks of one kind.
-        fields: of the task, in place of those that follow from the change.
+        kind: kind of the task.
+        number: appended to the name where a change gives several tasks of the same kind.
+        fields: fields of the task, in place of those that follow from the change.
     """
     candidate = lineage.candidate
     addition = lineage.verdict.addition if lineage.verdict else ""

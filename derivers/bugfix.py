@@ -14,13 +14,13 @@ BEHAVIOURAL_FAILURES = (FailureKind.ASSERTION, FailureKind.ERROR)
 
 
 class Reason(StrEnum):
-    """Why a verified change is no bug fix. Where the judge has excluded the statement, the reason is its finding."""
+    """Why a verified change is not a bug fix. Where the judge has excluded the statement, the reason is its finding."""
 
     NO_BEHAVIOURAL_FAILURE = "no-behavioural-failure"
 
 
 def check_bugfix(verification: Verification) -> str | None:
-    """Return why a verified change is no bug fix: no FAIL_TO_PASS test ran and failed; None if it is one."""
+    """Return why a verified change is not a bug fix: no FAIL_TO_PASS test ran and failed; None if it is one."""
     kinds = {kind for _, kind in verification.FAIL_TO_PASS}
     if kinds & set(BEHAVIOURAL_FAILURES):
         return None

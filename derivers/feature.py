@@ -17,7 +17,7 @@ HEADING = "## Interface\n\nThe tests use these names; they must exist with these
 
 
 class Reason(StrEnum):
-    """Why a verified change is no feature. Where the judge has excluded the statement, the reason is its finding."""
+    """Why a verified change is not a feature. Where the judge has excluded the statement, the reason is its finding."""
 
     BEHAVIOURAL_FAILURE = "behavioural-failure"
     NOTHING_FAILS = "nothing-fails"

@@ -1,4 +1,4 @@
-"""Combination of patches: changes of one repository as one patch to the oldest base commit, with and without each."""
+"""Combination of patches: changes of a repository as a patch to the oldest base commit, with and without each."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from backends.sandbox.container_names import make_folder_prefix
 
 
 def stack_patches(repository: GitRepository, base: str, *patches: bytes) -> bytes:
-    """Return one patch to `base` that applies all patches in order.
+    """Return a patch to `base` that applies all patches in order.
 
     Each is applied by a three-way merge from the file it was made for, where the repository contains that file.
 
     Raises:
-        GitError: a patch does not apply, or conflicts with an earlier one.
+        GitError: a patch does not apply, or conflicts with an earlier.
     """
     with ScratchIndex(repository, base) as index:
         for patch in patches:
@@ -27,13 +27,13 @@ def stack_patches(repository: GitRepository, base: str, *patches: bytes) -> byte
 
 
 def leave_out_patch(repository: GitRepository, base: str, patches: Sequence[bytes], left_out: int) -> bytes | None:
-    """Return one patch to `base` that applies all of some patches in order, except one.
+    """Return a patch to `base` that applies all of some patches in order, except one.
 
     Lines that the one and a later patch change are taken from the later. None where the others depend on the one: they
     change a file that it adds.
 
     Args:
-        repository: contains `base`.
+        repository: repository that contains `base`.
         base: a commit.
         patches: they apply to it in this order.
         left_out: index of the patch to leave out.

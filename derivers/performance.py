@@ -1,4 +1,4 @@
-"""Performance tasks: the same behaviour in less time, compared with what the change itself gained.
+"""Performance tasks: the same behaviour in less time, compared with the gain of the change itself.
 
 The workload is a few of the repository's own tests, repeated many times: those that the gold patch makes faster. Base
 and gold runs alternate and are compared by rank. The threshold for a submission follows from the lower bound of the
@@ -68,7 +68,7 @@ MAX_WORKLOAD_TESTS = 10
 WORKLOAD_SECONDS = 1.5
 """Approximate duration of the workload in the base tree."""
 MIN_KEPT_WORK = 0.95
-"""Share of its work (lines of the test, sizes of what it hands to the program) that a test must keep."""
+"""Share of its work (lines of the test, sizes of the input that it hands to the program) that a test must keep."""
 MAX_ROUNDS = 500
 MIN_SPEEDUP = 1.1
 """Lower bound of the speedup that a performance change must reach."""
@@ -84,7 +84,10 @@ CLOCKS: Mapping[Clock, str] = {"cpu": "processor time", "wall": "time"}
 
 
 class Reason(StrEnum):
-    """Why a verified change is no performance task. Where the judge excluded the statement, the reason is its rule."""
+    """Why a verified change is not a performance task.
+
+    Where the judge excluded the statement, the reason is its rule.
+    """
 
     NOT_A_PERFORMANCE_CHANGE = "not-a-performance-change"
     NO_WORKLOAD = "no-workload"
@@ -124,7 +127,7 @@ class TimedWorkload:
 
 @dataclass(frozen=True, kw_only=True)
 class TimingPair:
-    """Seconds of all runs of one test without and with the gold patch."""
+    """Seconds of all runs of a test without and with the gold patch."""
 
     before: float
     after: float
@@ -146,7 +149,7 @@ class MeasuredSpeedup:
 
 @dataclass(kw_only=True)
 class PerformanceMeasurement:
-    """Selection and timing of one change's workload."""
+    """Selection and timing of a change's workload."""
 
     lineage: Lineage
     services: Services
@@ -190,9 +193,11 @@ class PerformanceMeasurement:
             )
             most = MAX_SCREENED_PROGRAM_TESTS
         rejection = KindRejection(Reason.NO_WORKLOAD, "no test passes before and after the change")
+        # Processor time first: it is disturbed less by other processes. Wall time is for changes that shorten waiting.
         attempts: tuple[tuple[tuple[TestId, ...], Clock], ...] = ((near, "cpu"), (passing, "cpu"), (near, "wall"))
         for tests, clock in dict.fromkeys(attempts):
             if tests:
+                # Evenly spaced and not the first: neighbouring tests are about the same part of the program.
                 found = self._build_workload(tests[:: -(-len(tests) // most)], clock)
                 if isinstance(found, TimedWorkload):
                     return found
@@ -211,7 +216,7 @@ class PerformanceMeasurement:
             return list_program_tests(self.lineage.require_environment().plan, index, passing, files)
 
     def _count_work_in(self, tests: Iterable[TestId]) -> dict[str, bytes]:
-        """Return the tests' files with counters of their work, and what these need."""
+        """Return the tests' files with counters of their work, and the files that these need."""
         with ScratchIndex(self.repository, self.lineage.candidate.base_commit) as index:
             index.apply(self.test_patch)
             paths = sorted({test.partition("::")[0] for test in tests})
@@ -255,10 +260,12 @@ class PerformanceMeasurement:
         if not runs:
             return {}
         script = self._render_script(runs, rounds, clock)
+        # In this order, a machine that gets slower or faster over time affects both trees alike.
         patches = (b"", self.gold_patch, self.gold_patch, b"")
         timings = [self._measure_seconds(script, patch) for patch in patches]
         base, gold, gold_again, base_again = timings
         return {
+            # The shorter duration of two: whatever disturbs a measurement lengthens it.
             test: TimingPair(before=min(base[test], base_again[test]), after=min(gold[test], gold_again[test]))
             for test in runs
             if all(test in timing for timing in timings)
@@ -309,6 +316,7 @@ class PerformanceMeasurement:
     def _measure_speedup(self, workload: TimedWorkload) -> MeasuredSpeedup | KindRejection:
         """Return the gold patch's speedup by processor time, else by wall time."""
         workdir = self.lineage.require_environment().plan.workdir
+        # The base tree twice: its two samples must not differ, or the difference of the trees shows nothing.
         patches = (b"", self.gold_patch, b"")
         samples = measure_interleaved(
             self.pool, workload.script, workload.tests, patches, workdir=workdir, runs=RUNS_PER_TREE
@@ -322,6 +330,7 @@ class PerformanceMeasurement:
 
     def _build_task(self, workload: TimedWorkload, speedup: MeasuredSpeedup) -> Task:
         lineage, put = self.lineage, self.services.artifacts.put
+        # From the lower bound: half of all equally good solutions would miss a threshold at the measured ratio.
         saving = REQUIRED_SAVING_SHARE * (1 - 1 / speedup.lower_bound)
         # FAIL_TO_PASS tests may require new behaviour, which the statement of this task forbids.
         task = build_task(lineage, Kind.PERFORMANCE, FAIL_TO_PASS=())

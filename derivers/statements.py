@@ -16,7 +16,7 @@ def render_template(template: str, **values: Any) -> str:
 
     Args:
         template: its path below this folder.
-        values: of the template's variables.
+        values: values of the template's variables.
 
     Raises:
         jinja2.UndefinedError: a value is missing.

@@ -33,7 +33,7 @@ def read_resource(name: str) -> str:
 
 
 def pin_image(image: str) -> str:
-    """Return the reference of an image, by digest where the catalog has one, else by its tag."""
+    """Return the reference of an image, by digest where the catalog has a digest, else by its tag."""
     digest = _load_catalog()["digests"].get(image)
     return f"{image.partition(':')[0]}@{digest}" if digest else image
 
@@ -44,7 +44,7 @@ def list_base_packages() -> tuple[str, ...]:
 
 
 def find_official_image(plan: BuildPlan) -> str:
-    """Return the official image for the plan's language and version, by digest where the catalog has one."""
+    """Return the official image for the plan's language and version, by digest where the catalog has a digest."""
     return pin_image(_find_release(plan).official)
 
 
@@ -56,8 +56,8 @@ def render_dockerfile(plan: BuildPlan, *, name: str, base: str, tree: str) -> st
     """Return the Dockerfile of a plan.
 
     Args:
-        plan: what to build.
-        name: of the task, for the first line.
+        plan: the plan to build.
+        name: name of the task, for the first line.
         base: image to start from; the build argument BASE replaces it.
         tree: name of the archive (.tar, .tar.gz) of the base tree, beside the Dockerfile.
     """
@@ -77,9 +77,9 @@ def render_review_dockerfile(*, name: str, archive: str, folder: str) -> str:
     """Return the Dockerfile of a review, whose environment is the material alone.
 
     Args:
-        name: of the task, for the first line.
+        name: name of the task, for the first line.
         archive: name of the archive (.tar, .tar.gz) of the material, beside the Dockerfile.
-        folder: where the material is unpacked.
+        folder: folder where the material is unpacked.
     """
     return _load_template("review.Dockerfile.j2").render(
         name=_make_comment(name), base=pin_image(REVIEW_BASE), archive=archive, folder=folder

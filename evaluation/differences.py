@@ -1,7 +1,7 @@
 """Causes of the differences between published lists and ours, from the reports and logs of the verification.
 
-A cause is what the runs show, not a proof: a quotation or an observation comes with each one, and `unknown` stands
-where they show nothing. Published logs are not available, so the other side is never seen.
+A cause is the fact that the runs show, not a proof: a quotation or an observation comes with each cause, and `unknown`
+stands where they show nothing. Published logs are not available, so the other side is never seen.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def compare_with_runs(
     eval_files: Sequence[str],
     artifacts: Artifacts,
 ) -> PublishedVerdict:
-    """Compare our lists with published ones and find the cause of each difference.
+    """Compare our lists with published lists and find the cause of each difference.
 
     Args:
         published: the published lists.
@@ -100,7 +100,7 @@ def compare_with_runs(
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedRun:
-    """Report and log of one run."""
+    """Report and log of a run."""
 
     report: EvaluationReport
     log: str
@@ -108,7 +108,7 @@ class ObservedRun:
 
 
 def load_runs(runs: Iterable[TestRun], variant: RunVariant, artifacts: Artifacts) -> list[ObservedRun]:
-    """Return reports and logs of the runs of one kind."""
+    """Return reports and logs of the runs of the same kind."""
     return [
         ObservedRun(
             report=EvaluationReport.from_bytes(artifacts.get(run.report)),
@@ -122,7 +122,7 @@ def load_runs(runs: Iterable[TestRun], variant: RunVariant, artifacts: Artifacts
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """Observations of one verification, and the causes they show. At least one run of each kind is needed."""
+    """Observations of a verification, and the causes they show. At least one run of each kind is needed."""
 
     published: PublishedLists
     test_only: Sequence[ObservedRun]
@@ -184,7 +184,7 @@ class Diagnosis:
         return next((one for one in findings if one[0] is not DifferenceCause.UNKNOWN), findings[0])
 
     def explain_extra(self, test: TestId, list_name: str) -> Finding:
-        """Return why a test of our list of that name is not in the published one."""
+        """Return why a test of our list of that name is not in the published list."""
         listed = getattr(self.published, list_name)
         letters = {_strip(form) for form in list_readings(test)}
         if similar := next((one for one in listed if _strip(one) in letters), None):

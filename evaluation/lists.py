@@ -1,4 +1,4 @@
-"""From reports to lists: FAIL_TO_PASS, PASS_TO_PASS and the flaky tests of one candidate."""
+"""From reports to lists: FAIL_TO_PASS, PASS_TO_PASS and the flaky tests of a candidate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taskdb.records import FailureKind, FlakyTest, RunVariant, TestId
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeLists:
-    """The lists of one candidate, each sorted."""
+    """The lists of a candidate, each sorted."""
 
     fail_to_pass: tuple[tuple[TestId, FailureKind], ...]
     pass_to_pass: tuple[TestId, ...]

@@ -1,11 +1,11 @@
-"""Comparison of mergemill's test lists with published ones, whose test ids have other forms.
+"""Comparison of mergemill's test lists with published lists, whose test ids have other forms.
 
 mergemill's ids are `file::rest`. SWE-bench's Python lists cut an id at its first space; some have bare function names
 (sympy), those of R2E-Gym `Class.function`. In other datasets an id comes from a runner's log: a name without its file
 (Go, Rust, C++), a title with its suites joined by spaces or ` > ` (JavaScript, PHP), `pkg.Class#method` (Java), or a
 whole file, class or program where the log has no more (Multi-SWE-bench). A published id is compared with the readings
 of mergemill's, the strictest first. The verdict names the readings that were needed and keeps ids apart that stand for
-more than one test.
+several test.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _get_title(test: TestId) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """A way to read our ids, so that they equal published ones."""
+    """A way to read our ids, so that they equal published ids."""
 
     name: str
     read: Callable[[TestId], str]
@@ -67,7 +67,7 @@ class Reading:
     """Whether separators count as spaces, in published ids as well."""
 
     def read_published(self, test: TestId) -> str:
-        """Return a published id as it is compared with what `read` returns."""
+        """Return a published id as it is compared with the id that `read` returns."""
         return flatten(test) if self.is_flat else test
 
 
@@ -79,7 +79,7 @@ _PYTHON_READINGS = (
 )
 """Readings of an id, from the strictest to the loosest."""
 _BARE_NAME = Reading(name="bare name", read=lambda test: test.rpartition("::")[2].partition(" ")[0])
-"""Last reading in Python, for published ids that are no paths."""
+"""Last reading in Python, for published ids that are not paths."""
 _OTHER_READINGS = (
     _AS_WRITTEN,
     Reading(name="without the file", read=_get_rest),
@@ -101,13 +101,13 @@ _FILE_READINGS = (
 )
 """Readings that stand for a whole file, class or program."""
 _PART_MARKS = tuple(":#> .")
-"""What follows the name of a file or class in the id of one of its tests."""
+"""Part that follows the name of a file or class in the id of any of its tests."""
 
 
 def compare_lists(
     published: PublishedLists, fail_to_pass: Iterable[TestId], pass_to_pass: Iterable[TestId]
 ) -> PublishedVerdict:
-    """Compare mergemill's lists with published ones; the verdict compares the FAIL_TO_PASS sets."""
+    """Compare mergemill's lists with published lists; the verdict compares the FAIL_TO_PASS sets."""
     f2p = _match_lists("FAIL_TO_PASS", published.FAIL_TO_PASS, fail_to_pass)
     p2p = _match_lists("PASS_TO_PASS", published.PASS_TO_PASS, pass_to_pass)
     return PublishedVerdict(
@@ -120,7 +120,7 @@ def compare_lists(
 
 
 def list_readings(test: TestId) -> Iterator[str]:
-    """Yield the flat forms (`flatten`) of the ids by which one of our tests may be published; whole files excluded."""
+    """Yield the flat forms (`flatten`) of the ids by which any of our tests may be published; whole files excluded."""
     readings = (*_PYTHON_READINGS, _BARE_NAME) if _get_file(test).endswith(".py") else _OTHER_READINGS
     yield from (flatten(reading.read(test)) for reading in readings)
 
@@ -136,7 +136,7 @@ def index_files(files: Iterable[str]) -> dict[str, str]:
 
 
 def find_file(test: TestId, index: Mapping[str, str]) -> str | None:
-    """Return the file that a published id names, alone or with one of its tests; None where it names none.
+    """Return the file that a published id names, alone or with any of its tests; None where it names none.
 
     Args:
         test: the published id.

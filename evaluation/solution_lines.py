@@ -18,7 +18,10 @@ _ENCODED_LINE = 76
 """Length of a full line of base64 text."""
 _SPACE = b" \t\r\f\v"
 _MARK = re.compile(r"(?m)^(?:[ \t]*(?:[+\-><|#*$%:;]+|E(?=[ \t])|\d+(?=[\s:|.)-])))+")
-"""What tools put before a line: marks of a diff, of pytest and of a prompt, comment signs, and numbers of lines."""
+"""Marks that tools put before a line.
+
+Marks of a diff, of pytest and of a prompt, comment signs, and numbers of lines.
+"""
 _NOT_SPACE = re.compile(r"\s+")
 
 
@@ -41,7 +44,7 @@ def encode_lines(patch: bytes) -> list[bytes]:
 
 @dataclass(frozen=True, kw_only=True)
 class Needles:
-    """What a text for an agent must not hold.
+    """Text that a text for an agent must not hold.
 
     Attributes:
         lines: distinctive lines without their white space, by their first form.
@@ -58,8 +61,8 @@ class Needles:
         before it, as in a diff, a listing with numbers or an excerpt of a test runner.
 
         Args:
-            text: for the agent.
-            known: what the agent wrote itself, which may be the solution by now.
+            text: text for the agent.
+            known: the text that the agent wrote itself, which may be the solution by now.
         """
         forms = [text, _MARK.sub("", text)]
         packed, packed_known = [_pack(form) for form in forms], _pack(known)
@@ -81,9 +84,9 @@ def make_needles(patches: Iterable[bytes], base: Iterable[bytes], names: Iterabl
     """Return the needles of patches.
 
     Args:
-        patches: in the format of `git diff`.
+        patches: patches in the format of `git diff`.
         base: contents of the files that the agent is given.
-        names: of tests that they lack.
+        names: names of tests that they lack.
     """
     lines: dict[str, str] = {}
     for patch in patches:

@@ -53,23 +53,23 @@ def export_items(
     with_parquet: bool = False,
     load_chain: LoadChain | None = None,
 ) -> ExportResult:
-    """Write items into the folder `out`, one after the other: memory does not grow with their number.
+    """Write items into the folder `out`, in sequence: memory does not grow with their number.
 
     Args:
         format: a key of FORMATS.
         items: items in the order of their tasks' names; those that the format cannot carry are skipped.
         out: a folder that is absent, empty, or holds a bundle, which is then replaced. If it holds the same bundle
             already, it is not changed.
-        services: provides artifacts, clones and images. Formats whose harness grades in one container read each image
-            once, in a container of it.
+        services: services that provide artifacts, clones and images. Formats whose harness grades in a single container
+            read each image once, in a container of it.
         with_images: whether the bundle holds the images as well (`exporters.image_layout`).
         with_parquet: whether it holds the tasks packed in parquet as well, where the format has that option.
-        load_chain: returns the records that a task descends from, with which another database can import it; without
-            it the bundle cannot be imported.
+        load_chain: function that returns the records that a task descends from, with which another database can import
+            it; without it the bundle cannot be imported.
 
     Raises:
         UsageError: there is no such format, or it has no such option.
-        InputError: there are no items, `out` holds other files, or an image is not the certified one.
+        InputError: there are no items, `out` holds other files, or an image is not the certified image.
         Transient: the disk is full or not writable.
     """
     writer = _find_writer(format, with_parquet=with_parquet)
@@ -100,7 +100,7 @@ def _find_writer(format_name: str, *, with_parquet: bool) -> BundleWriter:
 
 
 class _ItemFilter:
-    """Items that a format can carry, and what an export has to report about all."""
+    """Items that a format can carry, and the facts that an export has to report about all."""
 
     def __init__(self, format_name: str) -> None:
         self._format = format_name
@@ -142,8 +142,8 @@ def export_tasks(
 ) -> Bundle:
     """Write tasks that are in memory, in any order; see `export_items`.
 
-    `certificates`: task id -> certificate, for the tasks that have one; `facts`: task id -> its row of the view
-    `tasks`, where there is a database.
+    `certificates`: task id -> certificate, for the tasks that have a certificate; `facts`: task id -> its row of the
+    view `tasks`, where there is a database.
     """
     items = (
         ExportItem(task=task, certificate=certificates.get(task.id), facts=(facts or {}).get(task.id, {}))

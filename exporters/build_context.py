@@ -20,7 +20,7 @@ TREE_ARCHIVE = "tree.tar.gz"
 def write_build_context(item: ExportItem, folder: Path, services: Services) -> None:
     """Write `Dockerfile`, `tree.tar.gz`, `finish.sh` and `clean_tree.sh` into `folder`; for a review, its material.
 
-    Tasks of a bundle that start from equal trees share one archive.
+    Tasks of a bundle that start from equal trees share an archive.
 
     Raises:
         InputError: the clone of the task's source is missing.

@@ -43,7 +43,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, kw_only=True)
 class BundledTask:
-    """One task of a bundle.
+    """A task of a bundle.
 
     `artifacts`: its patches and its script; `tree_archive`: archive of its base tree, None where the bundle holds the
     tree as git objects; `registry_image`: reference of its image in a registry, `HOST/PREFIX/env@sha256:...`, or None;
@@ -82,11 +82,11 @@ def read_records(folder: Path, *, need_parents: bool = True) -> Iterator[Record]
     """Yield the records of a bundle, parents first, each with the id that its content gives.
 
     Args:
-        folder: of the bundle.
+        folder: folder of the bundle.
         need_parents: whether every record's parents must be there; a bundle that is only graded has tasks alone.
 
     Raises:
-        InputError: a line is no record, has another id, is there twice, or names a parent that is not before it.
+        InputError: a line is not a record, has another id, is there twice, or names a parent that is not before it.
     """
     seen: set[str] = set()
     with (folder / RECORDS_FILE).open("rb") as file:
@@ -144,7 +144,7 @@ def _check_words(record: Record, seen: set[str]) -> None:
 
 
 def check_content(folder: Path) -> list[str]:
-    """Return the problems of the records of a bundle whose files match its manifest, one line each."""
+    """Return the problems of the records of a bundle whose files match its manifest, a line each."""
     try:
         tasks = {record.id: record for record in read_records(folder) if isinstance(record, Task)}
         trees = _read_tree_list(folder)
@@ -231,7 +231,7 @@ def read_bundle(folder: Path) -> Iterator[BundledTask]:
     """Yield the tasks of a complete bundle (see `exporters.manifest.check_manifest`) in its order.
 
     Raises:
-        InputError: there is no bundle, a task differs from the manifest, or one of its files is missing.
+        InputError: there is no bundle, a task differs from the manifest, or any of its files is missing.
     """
     content = require_bundle(folder)
     if has_records(folder):
@@ -254,7 +254,7 @@ def read_bundle(folder: Path) -> Iterator[BundledTask]:
 
 
 def _read_reference(row: Mapping[str, Any]) -> str | None:
-    """Return the reference of a task's image in a registry, if the manifest has one."""
+    """Return the reference of a task's image in a registry, if the manifest has a reference."""
     reference = row.get("registry")
     return reference if isinstance(reference, str) and _REFERENCE.fullmatch(reference) else None
 

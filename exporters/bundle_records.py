@@ -4,7 +4,7 @@
 
     .mergemill/records.jsonl      the records of every task, parents first: {"id", "record", "body"} a line
     .mergemill/artifacts/AB/CD..  patches, scripts and oracles that the records name, by sha256
-    .mergemill/trees/N.pack       base commits of one repository, without history; trees.json lists them
+    .mergemill/trees/N.pack       base commits of a repository, without history; trees.json lists them
 
 The folder is hidden, so that tools that look at every folder or data file of a bundle do not find it.
 """
@@ -40,7 +40,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 class RecordWriter:
     """Writer of the folder RECORD_FOLDER, beside the writer of a format, which takes its items from `record`.
 
-    What it keeps in memory is 16 bytes for each record of a change, and the commits.
+    The data that it keeps in memory is 16 bytes for each record of a change, and the commits.
     """
 
     def __init__(self, folder: Path, load_chain: LoadChain, services: Services, file: IO[str]) -> None:

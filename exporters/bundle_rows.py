@@ -13,13 +13,13 @@ from exporters.harbor_dataset import ORGANIZATION, compute_digest
 from exporters.item import make_folder_name
 
 MAX_ROW_BYTES = 1 << 30
-"""Size of one row that is read."""
+"""Size of a row that is read."""
 _SWEBENCH_TEXTS = ("instance_id", "repo", "base_commit", "patch", "test_patch", "problem_statement")
 _SWEBENCH_LISTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
 
 
 def check_rows(folder: Path, content: Mapping[str, Any]) -> list[str]:
-    """Return the problems of the rows of a bundle whose files match its manifest, one line each."""
+    """Return the problems of the rows of a bundle whose files match its manifest, a line each."""
     problems: list[str] = []
     for path in sorted(content["files"]):
         parts = PurePosixPath(path)
@@ -122,7 +122,10 @@ def _compare(path: Path, key: str, expected: Mapping[str, str], read: Callable[[
 
 
 def _read_dataset(path: Path) -> Iterator[Any]:
-    """Yield the tasks of dataset.toml. Each is a document of its own: those of a million are too large for one."""
+    """Yield the tasks of dataset.toml.
+
+    Each is a document of its own: those of a million are too large for a single document.
+    """
     for part in path.read_text(encoding="utf-8").split(_TASK_HEAD)[1:]:
         yield parse_toml(part)
 
@@ -153,4 +156,4 @@ _WHOLE_CHECKS: Mapping[str, Callable[[Path, Mapping[str, Any]], Iterator[str]]] 
     "swebench": _check_swebench,
     "harbor": _check_harbor,
 }
-"""Format -> check of its files against one another."""
+"""Format -> check of its files against each other another."""

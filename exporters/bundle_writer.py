@@ -29,7 +29,7 @@ class BundleWriter(Protocol):
     """Function of a format: writes all items into an empty folder.
 
     `items` can be iterated once, in the order of their names, and may be more than memory holds. The function keeps no
-    item when it takes the next one, and has added to its notes by then what the format cannot carry.
+    item when it takes the next, and has added to its notes by then the parts that the format cannot carry.
     """
 
     def __call__(self, items: Iterable[ExportItem], folder: Path, services: Services) -> None:
@@ -49,11 +49,11 @@ def write_bundle(
 ) -> str:
     """Write a bundle to `out` and return the sha256 of its manifest. An equal bundle in `out` is not changed.
 
-    Items are taken one after the other, in the order of their names.
+    Items are taken in sequence, in the order of their names.
 
     Raises:
-        InputError: `out` holds files that are no bundle, a task has an empty name or one with control characters, or
-            two tasks would share a folder.
+        InputError: `out` holds files that are not bundle, a task has an empty name or a name with control characters,
+            or two tasks would share a folder.
         Transient: the disk is full or not writable.
     """
     out = out.resolve()
@@ -79,7 +79,7 @@ def write_bundle(
 
 
 def _check_items(items: Iterable[ExportItem], folder: Path) -> Iterator[ExportItem]:
-    """Yield the items; raise InputError before one that the bundle in `folder` cannot hold."""
+    """Yield the items; raise InputError before an item that the bundle in `folder` cannot hold."""
     for item in items:
         if not manifest.is_usable_name(item.task.name):
             raise InputError(f"a task is named {ascii(item.task.name)[:200]}, which no bundle can hold")
@@ -100,7 +100,7 @@ def _check_target(out: Path) -> None:
 
 
 def _move_bundle(partial: Path, out: Path) -> None:
-    """Move the finished bundle to its place, unless an equal and complete one is there."""
+    """Move the finished bundle to its place, unless an equal and complete bundle is there."""
     old = out.with_name(f".{out.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if out.exists():

@@ -1,4 +1,4 @@
-"""One export format: its writer, and the tasks that it cannot carry."""
+"""An export format: its writer, and the tasks that it cannot carry."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class ExportFormat:
     """A row of `exporters.FORMATS`.
 
-    `write` writes all items into an empty folder. `explain_exclusion` returns in one line why the format cannot carry a
-    task (and all others like it); None if it can.
+    `write` writes all items into an empty folder. `explain_exclusion` returns in a single line why the format cannot
+    carry a task (and all others like it); None if it can.
     """
 
     write: BundleWriter

@@ -35,7 +35,7 @@ class DatasetWriter:
     """Context manager that takes the folders of tasks, and writes the files that describe them all when it ends.
 
     Args:
-        folder: of the bundle.
+        folder: folder of the bundle.
         with_parquet: whether the tasks are also packed into `data/SPLIT-00000-of-0000N.parquet`.
     """
 
@@ -94,7 +94,7 @@ class DatasetWriter:
                 file.write(f"\n[[tasks]]\n{tomli_w.dumps(task)}")
 
     def _write_registry(self) -> None:
-        """Write the registry of one data set; its paths are relative to the bundle."""
+        """Write the registry of a data set; its paths are relative to the bundle."""
         head = {
             "name": f"{ORGANIZATION}-{DATASET_NAME}",
             "version": self._compute_version(),

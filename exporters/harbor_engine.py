@@ -61,7 +61,7 @@ async def run_docker(*arguments: str, env: dict[str, str] | None = None, check: 
 
 
 class PlainEngine(BaseEnvironment):  # type: ignore[misc]  # Harbor is not installed where this is checked
-    """One container of the task's image, kept alive by `sleep`, reached by `docker exec` and `docker cp`."""
+    """A container of the task's image, kept alive by `sleep`, reached by `docker exec` and `docker cp`."""
 
     @staticmethod
     def type() -> str:

@@ -1,7 +1,7 @@
-"""Archive of one image of a bundle's layout, for an engine to load.
+"""Archive of an image of a bundle's layout, for an engine to load.
 
-A layout from elsewhere may name any image. Therefore the archive is made here, of the one image that a task names, and
-only if its configuration or manifest has the digest that was certified.
+A layout from elsewhere may name any image. Therefore the archive is made here, of the single image that a task names,
+and only if its configuration or manifest has the digest that was certified.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check_layout(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
     An engine takes a configuration's own hash for the image's id, so a blob under another name would be another image.
 
     Args:
-        folder: of the bundle.
+        folder: folder of the bundle.
         files: path -> sha256 of its files.
     """
     for path, digest in files.items():
@@ -41,12 +41,12 @@ def open_image_archive(folder: Path, image: str, digest: str) -> Iterator[bytes]
     """Return the archive of an image in chunks; None when the bundle does not hold the image.
 
     Args:
-        folder: of a bundle whose files match its manifest.
+        folder: folder of a bundle whose files match its manifest.
         image: name of the image.
         digest: `sha256:...` of the certified image.
 
     Raises:
-        InputError: the layout is malformed, or the image in it is another one.
+        InputError: the layout is malformed, or the image in it is another.
     """
     layout = folder / LAYOUT_FOLDER
     if not (layout / "manifest.json").is_file():

@@ -59,7 +59,7 @@ def write_image_layout(images: Mapping[str, str], folder: Path, image_store: Ima
         image_store: the engine's images.
 
     Raises:
-        InputError: an image is missing, or is not the certified one.
+        InputError: an image is missing, or is not the certified image.
         Transient: the engine failed.
     """
     for name, digest in images.items():
@@ -118,10 +118,10 @@ def _find_blob(folder: Path, digest: str) -> Path:
 
 
 def _describe_image(entry: Mapping[str, Any], digests: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """Return name, configuration, layers and manifest (descriptors) of one image; write its manifest.
+    """Return name, configuration, layers and manifest (descriptors) of an image; write its manifest.
 
     Raises:
-        Transient: a layer is not the one that the configuration names.
+        Transient: a layer is not the layer that the configuration names.
     """
     config = digests[posixpath.normpath(entry["Config"])]
     layers = [digests[posixpath.normpath(name)] for name in entry["Layers"]]
@@ -178,7 +178,7 @@ def _write_indices(entries: Sequence[Mapping[str, Any]], folder: Path) -> None:
 
 
 def _remove_other_blobs(entries: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Remove files of the archive that are no part of the layout."""
+    """Remove files of the archive that are not part of the layout."""
     needed = {entry["config"] for entry in entries} | {layer for entry in entries for layer in entry["layers"]}
     needed |= {entry["manifest"]["digest"].partition(":")[2] for entry in entries}
     for blob in (folder / "blobs" / "sha256").iterdir():

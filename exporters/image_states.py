@@ -1,7 +1,7 @@
 """States of images: digests of their files, by which a grader sees that a container is as its image made it.
 
-Formats whose harness runs a script in one container need them. A state is read once for each image, in a container of
-it, and kept in the store.
+Formats whose harness runs a script in a single container need them. A state is read once for each image, in a container
+of it, and kept in the store.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ hidden tests; an agent with the rights of root that worked in the same container
   script sees that from inside: give the agent no rights of root, or use a format with a separate verifier, such
   as `harbor`.
 """
-"""Section of a README about formats whose harness runs one script in one container."""
+"""Section of a README about formats whose harness runs a script in a single container."""
 _FOLDER = "/tmp/mergemill-state"  # noqa: S108 - in a container of its own; what lies there belongs to no state
 
 

@@ -1,4 +1,4 @@
-"""Exported item: a task, its certificate, and what the database knows about it."""
+"""Exported item: a task, its certificate, and the facts that the database knows about it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from exporters.tree import TreeArchives
 from taskdb.records import Certificate, Task
 
 MAX_FOLDER_NAME = 200
-"""Characters of the longest folder name; a longer one is cut and gets a hash."""
+"""Characters of the longest folder name; a longer name is cut and gets a hash."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportItem:
-    """One task to export, with its certificate where it has one."""
+    """A task to export, with its certificate where any."""
 
     task: Task
     certificate: Certificate | None
@@ -28,11 +28,11 @@ class ExportItem:
     trees: TreeArchives = field(default_factory=TreeArchives, compare=False)
     """Archives of base trees in the bundle, which its items share."""
     notes: list[str] = field(default_factory=list, compare=False)
-    """Intended differences from the task, one line each; a format adds them before it takes the next item."""
+    """Intended differences from the task, a line each; a format adds them before it takes the next item."""
 
     @property
     def image(self) -> str:
-        """Image reference for users of the bundle: that of the registry, where there is one."""
+        """Image reference for users of the bundle: that of the registry, where any."""
         return self.registry_image or self.task.image
 
     @property

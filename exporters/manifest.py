@@ -69,7 +69,7 @@ class FileHasher:
 
 
 class ManifestWriter:
-    """Context manager that collects what the manifest of a bundle has of each task, and writes it at the end.
+    """Context manager that collects the facts that the manifest of a bundle has of each task, and writes it at the end.
 
     The descriptions are in a temporary file, so memory does not grow with the number of tasks.
     """
@@ -117,7 +117,7 @@ class ManifestWriter:
 
 
 def _join_lines(values: Iterable[str]) -> Iterator[str]:
-    """Yield values of a JSON list or object, one a line, and the line end behind the last."""
+    """Yield values of a JSON list or object, a line each, and the line end behind the last."""
     end = ""
     for value in values:
         yield f"{end}\n  {value}"
@@ -206,7 +206,7 @@ def find_irregular_files(folder: Path) -> list[str]:
 
 
 def check_manifest(out: Path) -> list[str]:
-    """Return the problems of the bundle in `out`, one line each: missing, changed and foreign files. Empty if none."""
+    """Return the problems of the bundle in `out`, a line each: missing, changed and foreign files. Empty if none."""
     manifest = read_manifest(out)
     if manifest is None:
         return [f"{out} holds no {MANIFEST_NAME} of mergemill"]

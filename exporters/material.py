@@ -1,4 +1,4 @@
-"""Material of a task that a solver gets in addition to the image, or instead of one."""
+"""Material of a task that a solver gets in addition to the image, or instead of it."""
 
 from __future__ import annotations
 

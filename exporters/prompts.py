@@ -1,4 +1,4 @@
-"""Instruction for an agent: where the material lies, what may be changed, and the problem statement.
+"""Instruction for an agent: where the material lies, the files that may be changed, and the problem statement.
 
 Text of the repository comes last and is not escaped. Harbor strips leading lines that mention canaries, so other text
 stands first.

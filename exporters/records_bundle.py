@@ -1,4 +1,4 @@
-"""Bundle of one task without the files of any format: what every bundle of mergemill has of its tasks."""
+"""Bundle of a task without the files of any format: the files that every bundle of mergemill has of its tasks."""
 
 from __future__ import annotations
 

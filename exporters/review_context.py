@@ -32,7 +32,7 @@ def write_review_context(task: Task, folder: Path, services: Services) -> None:
 
 
 def _pack_files(material: dict[str, str]) -> bytes:
-    """Return a .tar.gz of texts; an archive, as their names may be ones that this file system cannot hold."""
+    """Return a .tar.gz of texts; an archive, as their names may be names that this file system cannot hold."""
     raw = io.BytesIO()
     with (
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed,

@@ -1,4 +1,4 @@
-"""Rows of formats for training and evaluation: prompt, image, verifier and facts of a task in one mapping.
+"""Rows of formats for training and evaluation: prompt, image, verifier and facts of a task in a mapping.
 
 Text in a row is valid UTF-8: parquet and most JSON readers reject lone surrogates. The verifier's archive and the
 task's folder hold everything unchanged.
@@ -45,7 +45,7 @@ _FIRST_FACTS = (
     *("n_fail_to_pass", "n_pass_to_pass", "test_seconds", "statement_tokens", "changed_files", "changed_lines"),
     "difficulty",
 )
-"""Order of the facts in files of earlier versions; further ones follow."""
+"""Order of the facts in files of earlier versions; further facts follow."""
 _PARQUET_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 FACT_TYPES: Mapping[str, pa.DataType] = {
     name: _PARQUET_TYPES[VALUE_TYPES[name]] for name in dict.fromkeys((*_FIRST_FACTS, *EXPORTED))
@@ -166,7 +166,7 @@ Hand in one JSON object with your findings: end your answer with one fenced bloc
 
 
 def build_prompt(row: Mapping[str, Any]) -> str:
-    """Return the prompt of a row of `build_task_row`: what to hand in, then the instruction.
+    """Return the prompt of a row of `build_task_row`: how to hand in, then the instruction.
 
     The instruction ends with text of the repository, so nothing stands behind it.
     """

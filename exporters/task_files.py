@@ -32,7 +32,7 @@ RECORD_FILE = "record.json"
 
 
 def compute_timeout(task: Task) -> int:
-    """Return the time limit in seconds for one run of the tests elsewhere, in steps of a minute."""
+    """Return the time limit in seconds for a run of the tests elsewhere, in steps of a minute."""
     seconds = max(MIN_TIMEOUT_SECONDS, TIMEOUT_FACTOR * task.test_seconds)
     return 60 * -(-int(seconds) // 60)
 
@@ -70,7 +70,7 @@ def build_grader_files(
 
     Args:
         task: the task.
-        services: provides the artifacts.
+        services: services that provide the artifacts.
         escaped_ids: test id -> escaped id, for ids that a log parser would misread.
         image_state: state of the image (`exporters.image_states`), where the grader has to check its container.
     """

@@ -1,4 +1,4 @@
-"""One Parquet table of tasks for analysis: a row for each, without folders, images and patches.
+"""A Parquet table of tasks for analysis: a row for each, without folders, images and patches.
 
 Columns are those of the view `tasks`, and the fields of the records; FIELDS lists them.
 """
@@ -32,7 +32,7 @@ from taskdb.schema.task_columns import VALUE_TYPES
 from taskdb.store import Store
 
 GROUP_ROWS = 1000
-"""Rows of a row group, and of what is read at once."""
+"""Rows of a row group, and of the rows that are read at once."""
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 _TEXTS = pa.list_(pa.string())
 SCHEMA = pa.schema(
@@ -58,10 +58,10 @@ def write_task_table(
 
     Args:
         store: the database.
-        filters: which tasks.
+        filters: selection of the tasks.
         path: the file.
-        most: at most this many.
-        advance: called with the number of rows of each part that is read.
+        most: greatest number.
+        advance: function that is called with the number of rows of each part that is read.
 
     Raises:
         Transient: the disk is full or not writable.
@@ -112,7 +112,7 @@ def _build_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _build_lists(column: ListColumn) -> pa.Array:
-    """Return the lists of all tasks; each different one is converted once, from its JSON where that is simple."""
+    """Return the lists of all tasks; each different list is converted once, from its JSON where that is simple."""
     order = sorted(range(len(column.lists)), key=lambda place: _is_simple(column.lists[place]))
     others, simple = [], []
     for place in order:

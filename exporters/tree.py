@@ -34,13 +34,13 @@ _BATCH_SIZE = 500
 
 
 class TreeArchives:
-    """Archives of the trees that the tasks of one bundle start from: equal trees are packed once.
+    """Archives of the trees that the tasks of a bundle start from: equal trees are packed once.
 
     Further archives of a tree are further names (hard links) of the first, or copies where the disk has no links.
     """
 
     MAX_KEPT = 1000
-    """Archives that are found again; tasks of one change are neighbours."""
+    """Archives that are found again; tasks of a change are neighbours."""
 
     def __init__(self) -> None:
         self._paths: dict[tuple[str, str | None], Path] = {}
@@ -96,8 +96,8 @@ def read_tree(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield (path, content) of the regular files that `write_tree` packed. Nothing is unpacked to disk.
 
     Raises:
-        InputError: the archive cannot be read, or holds what no tree holds: hard links, devices, paths that lead out of
-            it, more than MAX_MEMBERS files or MAX_BYTES bytes.
+        InputError: the archive cannot be read, or holds an entry that no tree holds: hard links, devices, paths that
+            lead out of it, more than MAX_MEMBERS files or MAX_BYTES bytes.
     """
     n_bytes = 0
     try:

@@ -1,4 +1,4 @@
-"""The archive `verifier.pyz`: the modules that score submissions in a container, packed into one file."""
+"""The archive `verifier.pyz`: the modules that score submissions in a container, packed into a single file."""
 
 from __future__ import annotations
 

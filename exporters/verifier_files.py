@@ -106,7 +106,10 @@ def _build_structure_files(oracle: RefactoringOracle | MigrationOracle) -> dict[
 
 
 def build_gold_submission(item: ExportItem, services: Services) -> bytes:
-    """Return what earns a reward of 1 when it lies at the submission's path: a patch, or the findings of a review."""
+    """Return the submission that earns a reward of 1 when it lies at the submission's path.
+
+    A patch, or the findings of a review.
+    """
     task = item.task
     if isinstance(task.oracle, ReviewOracle):
         findings = [describe_defect(defect) for defect in task.oracle.defects]

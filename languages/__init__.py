@@ -1,1 +1,1 @@
-"""Programming languages: everything that is specific to one language, one module each (see `base.py`)."""
+"""Programming languages: everything that is specific to a language, a module each (see `base.py`)."""

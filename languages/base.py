@@ -35,19 +35,19 @@ COMMON_TEST_PATTERNS: tuple[str, ...] = (r"(^|/)(tests|unit_?tests?|_tests?|test
 (django/test, numpy/testing); each language has its own patterns for them."""
 
 Fallback = Callable[[PlanDraft], PlanDraft]
-"""Relaxes one choice of a draft that could not be built or tested; returns the same draft if there is none to relax."""
+"""Relaxes a choice of a draft that could not be built or tested; returns the same draft if there is none to relax."""
 
 
 DEFAULT_TEST_COMMAND = "make test"
 """Command that runs the tests of a project in a language of which no more is known."""
 NARROWING = "select_changed_packages"
-"""Name of the fallback that restricts a draft to the packages of a monorepo that the change touches, with what they
-depend on; tests of the others do not run."""
+"""Name of the fallback that restricts a draft to the packages of a monorepo that the change touches and their
+dependencies; tests of the others do not run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """One version of a language and the sources of its base image."""
+    """A version of a language and the sources of its base image."""
 
     version: str
     """Version as projects specify it, such as `3.11`, `1.22` or `17`."""

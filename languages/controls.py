@@ -77,12 +77,12 @@ MEMBER_OPPOSITES: Mapping[str, str] = pair_words(
 
 @dataclass(frozen=True, kw_only=True)
 class ControlSites:
-    """Tests and assertions in a file of one language. Node types are those of the language's grammar."""
+    """Tests and assertions in a file of a language. Node types are those of the language's grammar."""
 
     test_names: str = r"^(test|spec|should|it_|Test|Benchmark)|(test|Test|_spec)$"
     """Regex of names of functions that are tests."""
     test_marks: str = r"@\w*Test\b|@test\b|#\[[\w:]*(test|case)|\[Test|@Property|quickcheck"
-    """Regex of what stands between the comments of a function and its body if it is a test."""
+    """Regex of the text that stands between the comments of a function and its body if it is a test."""
     test_macros: str = r"TEST|_CASE$|SCENARIO"
     """Regex of macros that define a test, the last argument of which is its name."""
     test_calls: frozenset[str] = frozenset({"it", "test", "specify", "scenario", "property", "subtest", "example"})
@@ -102,7 +102,7 @@ class ControlSites:
     condition_nodes: frozenset[str] = frozenset()
     """Node types in which a comparison is an assertion, besides an `if` that reports a failure."""
     condition_reports: str = COMMON_CONDITION_REPORTS
-    """Regex of what an `if` does that reports a failure."""
+    """Regex of the statements that an `if` does that reports a failure."""
     condition_calls: frozenset[str] = frozenset()
     """Calls and macros whose argument is a condition, such as Elixir's `assert a == b`."""
     equalities: frozenset[str] = frozenset(
@@ -123,9 +123,12 @@ class ControlSites:
     opposites: Mapping[str, str] = field(default_factory=lambda: COMMON_OPPOSITES)
     """Name of an assertion -> its opposite."""
     member_opposites: Mapping[str, str] = field(default_factory=lambda: MEMBER_OPPOSITES)
-    """Names that are assertions only as members of what checks: `assert.Contains`, not `strings.Contains`."""
+    """Names that are assertions only as members of the objects that check.
+
+    `assert.Contains`, not `strings.Contains`.
+    """
     matchers: str = ""
     """Regex of members before which `matcher_negation` negates an assertion."""
     matcher_negation: str = "not."
     exceptions: tuple[str, ...] = ()
-    """Types of errors that replace each other where a test expects one."""
+    """Types of errors that replace each other where a test expects an error."""

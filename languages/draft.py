@@ -1,4 +1,4 @@
-"""The plan draft: every choice of a build plan with its alternatives and evidence, in one form for all languages.
+"""The plan draft: every choice of a build plan with its alternatives and evidence, in a single form for all languages.
 
 A language reads a source tree into a draft and renders a draft as a BuildPlan. Repair (`builders.repair`) edits drafts,
 so every attempt is data.
@@ -60,7 +60,7 @@ class PlanDraft:
     name: str
     """Name of the project; empty if it has none."""
     versions: tuple[Evidence, ...]
-    """Versions of the language to try, best first; the first one is used."""
+    """Versions of the language to try, best first; the first is used."""
     day: date
     """Date of the change (UTC)."""
     exclude_newer: date

@@ -1,4 +1,7 @@
-"""Lines of sources that cannot hold a fault, and lines that begin a definition: what a review's locations are."""
+"""Lines of sources that cannot hold a fault, and lines that begin a definition.
+
+The places that a review's locations are.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tests of a language expect a message: names of the calls that compare it, and of what raises it."""
+"""How tests of a language expect a message: names of the calls that compare it, and of the code that raises it."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ class MessageChecks:
     test_words: frozenset[str] = frozenset(
         {"def", "func", "fn", "fun", "function", "void", "it", "test", "describe", "Test", "TEST", "Fact"}
     )
-    """Words that begin a test; what is above them belongs to another one."""
+    """Words that begin a test; the text that is above them belongs to another."""

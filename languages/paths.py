@@ -1,8 +1,8 @@
 """Classification of repository paths: test, test configuration or source. The only place where this is decided.
 
-The miner splits a change by these patterns, and the evaluation script restores files of a submission by the same ones.
-Therefore a gold patch may change exactly the files that a submission may change. Patterns of all languages apply to
-every path, so a repository in several languages is split the same way for each of them.
+The miner splits a change by these patterns, and the evaluation script restores files of a submission by the same
+patterns. Therefore a gold patch may change exactly the files that a submission may change. Patterns of all languages
+apply to every path, so a repository in several languages is split the same way for each of them.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def list_runner_patterns() -> tuple[str, ...]:
 def list_config_patterns() -> tuple[str, ...]:
     """Return the patterns of files that may contain test runner configuration among other settings.
 
-    A submission's edits of these files are reverted too; if the gold patch changes one, its version belongs to the test
-    patch.
+    A submission's edits of these files are reverted too; if the gold patch changes such a file, its version belongs to
+    the test patch.
     """
     return tuple(
         dict.fromkeys(pattern for language in list_classified_languages() for pattern in language.config_patterns)
@@ -86,7 +86,7 @@ def is_benchmark(path: str) -> bool:
 
 
 def is_part_of_tests(path: str) -> bool:
-    """Return whether `path` belongs to the test half of a change and is no file of benchmarks alone."""
+    """Return whether `path` belongs to the test half of a change and is not a file of benchmarks alone."""
     return is_protected(path) and not is_benchmark(path)
 
 

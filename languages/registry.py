@@ -141,14 +141,14 @@ def find_signatures(path: str) -> SignatureSyntax:
 
 
 def get_test_seconds(language: str, default: float) -> float:
-    """Return the timeout of a run of a language's tests. `default`: that of languages without one of their own."""
+    """Return the timeout of a run of a language's tests. `default`: that of languages without a runner of their own."""
     known = LANGUAGES.get(language)
     return default if known is None or known.test_seconds is None else known.test_seconds
 
 
 @cache
 def syntaxes_by_suffix() -> dict[str, tuple[Language, Syntax]]:
-    """Return suffix of a file -> its language and grammar, for languages that have one."""
+    """Return suffix of a file -> its language and grammar, for languages that have a grammar."""
     return {
         suffix: (language, syntax)
         for language in LANGUAGES.values()

@@ -63,7 +63,7 @@ def render_apt_steps(packages: Sequence[SourcedValue]) -> tuple[str, ...]:
 
 
 def quote_words(texts: Sequence[str]) -> str:
-    """Return the words as one shell-quoted string."""
+    """Return the words as a shell-quoted string."""
     return " ".join(shlex.quote(text) for text in texts)
 
 

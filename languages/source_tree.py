@@ -1,4 +1,4 @@
-"""The read-only interface of a repository at one commit."""
+"""The read-only interface of a repository at a commit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SourceTreeEntry(Protocol):
 
 
 class SourceTree(Protocol):
-    """A read-only view of a repository at one commit; `backends.tree.CommitTree` implements it for git."""
+    """A read-only view of a repository at a commit; `backends.tree.CommitTree` implements it for git."""
 
     @property
     def entries(self) -> Mapping[str, SourceTreeEntry]:

@@ -1,7 +1,7 @@
 """Time zone, language and terminal of the tests, as the project's CI, tox and nox set them.
 
-Tests that depend on them pass where the project runs them. What is set for them is part of the plan; everything else
-of the environment of CI is left out.
+Tests that depend on them pass where the project runs them. A variable that is set for them is part of the plan;
+everything else of the environment of CI is left out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def add_surroundings(draft: PlanDraft, tree: SourceTree) -> PlanDraft:
 
 
 def read_settings(tree: SourceTree) -> Iterator[Setting]:
-    """Yield what tox, nox and the first CI job with tests set, most trusted first."""
+    """Yield the variables that tox, nox and the first CI job with tests set, most trusted first."""
     yield from _read_tox(tree)
     text = tree.read("noxfile.py")
     for match in _NOX.finditer(text):
@@ -75,7 +75,7 @@ def render_locale_step(locales: Iterable[str]) -> str:
 
 
 def _format_charset(text: str | None) -> str:
-    """Return the name of a character set as localedef spells it; a locale without one is in Latin-1."""
+    """Return the name of a character set as localedef spells it; a locale without a character set is in Latin-1."""
     if text is None:
         return "ISO-8859-1"
     return "UTF-8" if text.upper().startswith("UTF") else re.sub(r"ISO-?", "ISO-", text)

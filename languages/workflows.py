@@ -42,7 +42,7 @@ class ShellLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One job of a workflow, as far as it can be determined without running it."""
+    """A job of a workflow, as far as it can be determined without running it."""
 
     path: str
     line: int
@@ -191,7 +191,7 @@ def _read_azure(tree: SourceTree) -> Iterator[Job]:
 
 
 class _JobReader:
-    """Collects the parts of one job."""
+    """Collects the parts of a job."""
 
     def __init__(self, *, tree: SourceTree, path: str, name: str, line: int) -> None:
         self.tree, self.path, self.name, self.line = tree, path, name, line
@@ -229,7 +229,7 @@ class _JobReader:
             self.add_matrix(row)
 
     def add_value(self, key: str, value: YamlNode) -> None:
-        """Add the scalars of one key: a scalar, a list or a mapping."""
+        """Add the scalars of a key: a scalar, a list or a mapping."""
         if value.is_scalar:
             self.values.setdefault(key.lower(), []).extend(self._resolve_value(value))
             return

@@ -1,7 +1,7 @@
 """Tasks of benchmarks, read from files, so that mergemill produces no copy of them (decontamination).
 
 A list is a file of JSON lines, JSON, CSV or plain text; a folder contains lists; a name without a slash is a list that
-is part of mergemill (`DATA_FOLDER`). A row names a repository (`repo`, or `org` and `repo`), and in it one pull request
+is part of mergemill (`DATA_FOLDER`). A row names a repository (`repo`, or `org` and `repo`), and in it a pull request
 (`number`, or the end of an `instance_id`) or base commit; without either it names the whole repository. A row may have
 a patch and a statement, by which copies are found. Field names are those of SWE-bench and Multi-SWE-bench.
 """
@@ -128,7 +128,7 @@ def _list_files(word: str) -> list[Path]:
 
 
 def read_rows(path: Path) -> Iterator[BenchmarkEntry]:
-    """Yield the rows of one list.
+    """Yield the rows of a list.
 
     Raises:
         InputError: it cannot be read; the message names the line.

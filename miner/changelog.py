@@ -1,4 +1,4 @@
-"""Find the entry of one version in a project's changelog, in any markup.
+"""Find the entry of a version in a project's changelog, in any markup.
 
 A changelog is a text with a heading for each version. A heading is a short line that contains the version and is marked
 as a heading (`#`, underlined), or begins a line with little else than a date. The entry ends at the heading of the next
@@ -82,7 +82,7 @@ def find_section(text: str, name: str, version: Version) -> str:
 
 
 def _cut_own_lines(heading: str, below: list[str]) -> list[str]:
-    """Return the lines below a `##` heading up to the next one of its level, whatever that one contains."""
+    """Return the lines below a `##` heading up to the next of its level, whatever that section contains."""
     marks = re.match(r"^#{2,5}(?=\s)", heading)
     ends = (n for n, line in enumerate(below) if marks and line.startswith(f"{marks[0]} "))
     return below[: next(ends, len(below))]

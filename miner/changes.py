@@ -58,7 +58,7 @@ def is_in_date_range(source: SourceSettings, date: str) -> bool:
 
 
 class FileChange(NamedTuple):
-    """One row of a raw diff. `status` is git's letter (A, D, M, R, T); a mode is `100644`, or `000000` for no file."""
+    """A row of a raw diff. `status` is git's letter (A, D, M, R, T); a mode is `100644`, or `000000` for no file."""
 
     status: str
     old_mode: str
@@ -70,7 +70,7 @@ class FileChange(NamedTuple):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Old and new path; one path where both are the same."""
+        """Old and new path; a path where both are the same."""
         return (self.old_path,) if self.old_path == self.new_path else (self.old_path, self.new_path)
 
 
@@ -115,7 +115,7 @@ FindSimilar = Callable[[PullRequest, Sequence[int]], Iterable[Candidate]]
 
 
 class ChangeSource(Protocol):
-    """Reader of what rules need of a change besides its record, each when a rule first needs it.
+    """Reader of the facts that rules need of a change besides its record, each when a rule first needs it.
 
     A source without trees inherits the methods that return nothing.
     """

@@ -1,4 +1,4 @@
-"""`instances:` sources: published tasks in SWE-bench's fields, one JSON object a line, to be verified again.
+"""`instances:` sources: published tasks in SWE-bench's fields, a JSON object per line, to be verified again.
 
 A file whose name ends in `.gz` is decompressed while it is read. Gold and test patch are used as published. An unusable
 line is reported with its number, and the others are read. Rows of Multi-SWE-bench have fields of their own
@@ -83,7 +83,7 @@ class InstanceRow(BaseModel):
 
 
 class InstanceClones:
-    """Clones for the rows of one file, each opened once, with a scratch repository."""
+    """Clones for the rows of a file, each opened once, with a scratch repository."""
 
     def __init__(self, source: str, services: Services, stack: ExitStack) -> None:
         self.source = source
@@ -160,7 +160,7 @@ def read_instances(source: str, services: Services, only: Sequence[str] = ()) ->
 
 
 def parse_instance(line: str) -> InstanceRow:
-    """Parse one line.
+    """Parse a line.
 
     Raises:
         InputError: it is not JSON, or a field is missing or malformed.
@@ -187,7 +187,7 @@ def parse_instance(line: str) -> InstanceRow:
 
 
 def _is_selected(row: InstanceRow, only: Sequence[str], services: Services) -> bool:
-    """Return whether a task is selected by name and date; one without a date passes."""
+    """Return whether a task is selected by name and date; a task without a date passes."""
     named = not only or row.instance_id in only or any(map(_MAY_BE_ID.fullmatch, only))
     return named and (row.created_at is None or is_in_date_range(services.settings.source, row.created_date))
 

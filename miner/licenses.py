@@ -96,7 +96,7 @@ _GNU_LICENSE = re.compile(r"^(A|L)?GPL-")
 
 
 class LicenseFinder:
-    """Finder of the licences of commits of one repository; equal sets of blobs are read once."""
+    """Finder of the licences of commits of a repository; equal sets of blobs are read once."""
 
     def __init__(self, repository: GitRepository) -> None:
         self.repository = repository
@@ -105,6 +105,7 @@ class LicenseFinder:
     def find_license(self, commit: str) -> str:
         """Return the SPDX expression of a commit's tree, `NOASSERTION` when no licence is recognised."""
         blobs = self._list_blobs(commit)
+        # Licences change rarely, so most commits of a repository share this key.
         key = tuple(f"{name} {oid}" for name, oid in blobs)
         if key not in self._known:
             contents = self.repository.read_blobs(oid for _, oid in blobs)
@@ -133,6 +134,7 @@ class LicenseFinder:
             mode, kind, oid = head.decode().split()
             name = path.decode(errors="replace")
             wanted = name in _MANIFESTS or _FILE.match(name) or name.startswith("LICENSES/")
+            # The blob of a link holds the name of its target.
             if kind == "blob" and mode != "120000" and wanted:
                 found.append((name, oid))
         return found
@@ -147,6 +149,7 @@ def parse_license_files(files: dict[str, str]) -> str:
     if any(spdx.startswith("LGPL-3.0") for spdx in known):
         known -= {"GPL-3.0-only", "GPL-3.0-or-later"}  # the LGPL is a supplement to the GPL's text
     text = _find_by_classifier(files)
+    # The GPL's text is the same for both grants; only the classifier shows that later versions are permitted.
     if known:
         later = {spdx.replace("-only", "-or-later") for spdx in known} & set(text.split(" AND "))
         known = {spdx if (more := spdx.replace("-only", "-or-later")) not in later else more for spdx in known}
@@ -156,7 +159,7 @@ def parse_license_files(files: dict[str, str]) -> str:
 
 
 def identify(text: str) -> str | None:
-    """Return the SPDX id of one licence text: its SPDX tag, else the licence whose phrase comes first; or None."""
+    """Return the SPDX id of a licence text: its SPDX tag, else the licence whose phrase comes first; or None."""
     if (marked := _SPDX_TAG.search(text)) and (spdx := _canonicalize_expression(marked[1])):
         return spdx
     # The head of a file names its licence; a long text (the GPL) mentions other licences further down.
@@ -175,7 +178,7 @@ def identify(text: str) -> str | None:
 
 
 def is_allowed(expression: str, allowed: tuple[str, ...]) -> bool:
-    """Return whether one of the expression's alternatives consists of allowed licences only."""
+    """Return whether any of the expression's alternatives consists of allowed licences only."""
     plain = expression.replace("(", " ").replace(")", " ")
     if "(" in expression:  # nested: require all of them, which is never too lenient
         plain = plain.replace(" OR ", " AND ")
@@ -253,6 +256,7 @@ def _list_pyproject_tables(files: dict[str, str]) -> list[dict[str, Any]]:
 
 def _read_setup_cfg(files: dict[str, str], *names: str) -> str:
     """Return the first non-empty field of setup.cfg's metadata among these names."""
+    # Without interpolation, as `%` is common in descriptions; duplicate keys are no reason to read nothing.
     parser = ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(files.get("setup.cfg", ""))

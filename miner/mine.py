@@ -75,13 +75,13 @@ def mine(
     readers: Mapping[str, ChangeReader] = SOURCES,
     find_similar: FindSimilar | None = None,
 ) -> Iterator[MinedChange | InputError | str]:
-    """Mine one source, newest change first; published tasks in the order of their file.
+    """Mine a source, newest change first; published tasks in the order of their file.
 
     Stops after the setting `limit` of candidates. Changes outside the settings `since` and `until` are left out. Close
     the generator to stop earlier.
 
     Args:
-        source: one source word; lists (`@FILE`) are expanded by `miner.sources.expand_sources`.
+        source: a source word; lists (`@FILE`) are expanded by `miner.sources.expand_sources`.
         services: settings, clones and artifacts are used; patches are stored as artifacts.
         only: names or ids of changes. Other published tasks of a file are not read, nor their repositories; the other
             sources yield all changes.

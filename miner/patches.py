@@ -1,10 +1,10 @@
 """Split a change into gold and test patch, taken from git's own diff so that every byte is preserved.
 
-The diff is cut at its `diff --git` lines; each section belongs to one patch by `languages.paths.is_protected`. unidiff
+The diff is cut at its `diff --git` lines; each section belongs to a patch by `languages.paths.is_protected`. unidiff
 parses every patch again and must find the same files. Two kinds of section are remade before that: a rename between the
-two patches becomes a deletion in one and an addition in the other, and a section that is not UTF-8 becomes a git binary
-patch, so that patches can be stored in JSON. At the end both patches are applied to the base tree in a scratch index,
-together and each alone: the tree must be the merged one, byte for byte.
+two patches becomes a deletion in the first and an addition in the other, and a section that is not UTF-8 becomes a git
+binary patch, so that patches can be stored in JSON. At the end both patches are applied to the base tree in a scratch
+index, together and each alone: the tree must be the merged tree, byte for byte.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RENAMES = ("-M", "-l400")
 
 @dataclass(frozen=True, slots=True)
 class DiffSection:
-    """Section of a diff about one file. A name is None on the side where there is no file."""
+    """Section of a diff about a file. A name is None on the side where there is no file."""
 
     old: str | None
     new: str | None
@@ -82,7 +82,7 @@ def parse_published_patches(scratch: ScratchRepository | None, base: str, gold: 
     """Parse the two patches of a published task; with a scratch repository, check that they apply to `base`.
 
     Raises:
-        UnparsablePatchError: one of them is no patch.
+        UnparsablePatchError: any of them is not a patch.
     """
     sides, names = [], set[str]()
     for text in (gold, test):
@@ -168,7 +168,7 @@ def _remake_sections(
     *,
     binary: bool = False,
 ) -> list[DiffSection]:
-    """Return `sections` with the chosen ones remade without renames."""
+    """Return `sections` with the chosen sections remade without renames."""
     if not chosen:
         return sections
     names = set().union(*(section.names for section in chosen))
@@ -179,7 +179,7 @@ def _remake_sections(
 
 
 def _build_patch(sections: list[DiffSection]) -> Patch:
-    """Build one patch, and parse it again with unidiff."""
+    """Build a patch, and parse it again with unidiff."""
     text = b"".join(section.body for section in sections).decode()
     try:
         seen = PatchSet(text)

@@ -1,4 +1,4 @@
-"""Similarity of patches and problem statements, and the index keys that find similar ones among a million.
+"""Similarity of patches and problem statements, and the index keys that find similar patches among a million.
 
 A patch is the set of its added and removed lines without whitespace and file names; a problem statement is the set of
 its three-word sequences. Similarity is the exact Jaccard index of two such sets. MinHash (`core.minhash`) only

@@ -6,7 +6,7 @@
     git:PATH_OR_URL          a repository's history
     pypi:NAME                a package's releases
     instances:FILE.jsonl     published tasks in SWE-bench's fields
-    @FILE                    a list of sources, one a line, `#` comments
+    @FILE                    a list of sources, a line each, `#` comments
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def expand_sources(words: Iterable[str]) -> list[str]:
     """Return the sources that the words name, lists expanded, each once, in the given order.
 
     Raises:
-        UsageError: a word is no source; inside a list, file and line are named.
+        UsageError: a word is not a source; inside a list, file and line are named.
         InputError: a list cannot be read.
     """
     return list(dict.fromkeys(source for word in words for source in _read_list(word, ())))
 
 
 def parse_source(word: str) -> tuple[str, str]:
-    """Return scheme and place of one source word.
+    """Return scheme and place of a source word.
 
     Raises:
         UsageError: the scheme is missing or unknown, or nothing follows it.
@@ -77,7 +77,7 @@ def canonicalize_source(word: str, clones: Path) -> str:
 
 
 def _make_absolute(place: str) -> str:
-    """Return an absolute path; links keep their names, unless `..` follows one: then the link is replaced."""
+    """Return an absolute path; links keep their names, unless `..` follows a link: then the link is replaced."""
     absolute = Path(os.path.abspath(place))  # noqa: PTH100 - `resolve` would follow links
     resolved = Path(place).resolve()
     return str(absolute if absolute.resolve() == resolved else resolved)

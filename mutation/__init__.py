@@ -1,4 +1,4 @@
-"""Small changes of program text: mutants, which contain one fault, and variants, which preserve behaviour.
+"""Small changes of program text: mutants, which contain a fault, and variants, which preserve behaviour.
 
 Nothing is executed and nothing is random: the same file yields the same mutations in the same order. Whether a mutant
 is really faulty and a variant really equivalent is decided by tests.

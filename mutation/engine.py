@@ -1,4 +1,4 @@
-"""Generation of mutants and variants of one file, in every language that has a grammar."""
+"""Generation of mutants and variants of a file, in every language that has a grammar."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mutation.syntax import is_comment, is_docstring
 
 
 def generate_mutants(path: str, source: bytes, lines: Collection[int] | None = None) -> Iterator[Mutation]:
-    """Yield the file with one fault, each time another: by line, then by position, then by operator.
+    """Yield the file with a fault, each time another: by line, then by position, then by operator.
 
     Args:
-        path: of the file; its suffix selects the language. Files of other languages have no mutants.
+        path: path of the file; its suffix selects the language. Files of other languages have no mutants.
         source: the content of the file.
-        lines: lines (1-based) of which a mutant must change one; None for all.
+        lines: lines (1-based) of which a mutant must change any; None for all.
     """
     yield from _generate(path, source, lines, MUTANT_OPERATORS)
 

@@ -1,4 +1,4 @@
-"""The supported languages: one `Grammar` per row, with the tokens and literals that operators read and write.
+"""The supported languages: a `Grammar` per row, with the tokens and literals that operators read and write.
 
 Shapes of statements need no row: the grammars of tree-sitter name them much alike (`mutation.syntax`).
 """
@@ -16,7 +16,7 @@ from mutation import swaps
 
 @dataclass(frozen=True, kw_only=True)
 class Grammar:
-    """One row: a parser, and the tokens of its language that operators read and write."""
+    """A row: a parser, and the tokens of its language that operators read and write."""
 
     syntax: Syntax
     null_literal: str = ""
@@ -45,7 +45,7 @@ class Grammar:
     arithmetic: Mapping[str, str] = field(default_factory=lambda: swaps.ARITHMETIC)
     calls: Mapping[str, str] = field(default_factory=lambda: swaps.CALLS)
     typed_parameters: bool = True
-    """Whether a parameter can replace another one only where both are declared with the same type."""
+    """Whether a parameter can replace another parameter only where both are declared with the same type."""
 
     @property
     def name(self) -> str:

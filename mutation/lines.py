@@ -1,4 +1,4 @@
-"""Texts as lists of lines, and what two of them have in common."""
+"""Texts as lists of lines, and the parts that two of them have in common."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def count_common_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, 
 
 
 def build_matcher(old: Sequence[bytes], new: Sequence[bytes]) -> SequenceMatcher[bytes]:
-    """Return a matcher of two texts; in long ones the most frequent lines, such as blank ones, are ignored.
+    """Return a matcher of two texts; in long texts the most frequent lines, such as blank lines, are ignored.
 
     The cost grows with the pairs of equal lines: thousands of blank lines are millions of pairs, and minutes.
     """

@@ -1,4 +1,4 @@
-"""A small change of one file, from the place where an operator applies to the complete new text.
+"""A small change of a file, from the place where an operator applies to the complete new text.
 
 An operator (`MutationOperator`) only finds places. That a mutation alters the text, still parses and is yielded once
 is ensured here, in the same way for every language.
@@ -28,7 +28,7 @@ class TextEdit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MutationSite:
-    """One place where an operator applies: its edits, disjoint and ascending, and the bytes quoted in the detail."""
+    """A place where an operator applies: its edits, disjoint and ascending, and the bytes quoted in the detail."""
 
     edits: tuple[TextEdit, ...]
     shown: tuple[int, int]
@@ -36,7 +36,7 @@ class MutationSite:
 
 @dataclass(frozen=True)
 class MutationOperator(Generic[S_contra, N_contra]):
-    """A name, and a function that finds what the operator changes at a node of a parsed file."""
+    """A name, and a function that finds the edits that the operator changes at a node of a parsed file."""
 
     name: str
     find: Callable[[S_contra, N_contra], Iterable[MutationSite]]
@@ -44,14 +44,14 @@ class MutationOperator(Generic[S_contra, N_contra]):
 
 @dataclass(frozen=True, kw_only=True)
 class Mutation:
-    """One application of one operator."""
+    """An application of an operator."""
 
     operator: str
     path: str
     line: int
     """First line that differs, 1-based, in the text before."""
     detail: str
-    """One line for people, such as `a < b became a <= b`."""
+    """A line for people, such as `a < b became a <= b`."""
     after: bytes
     """The complete new file."""
 
@@ -73,10 +73,10 @@ def build_mutations(
     """Yield a mutation for each site, ordered by position; of sites that give the same text only the first.
 
     Args:
-        path: of the file, copied into the mutations.
+        path: path of the file, copied into the mutations.
         source: the file.
         sites: (name of the operator, site).
-        lines: lines (1-based) of which a mutation must touch one; None for all.
+        lines: lines (1-based) of which a mutation must touch any; None for all.
         parses: whether a new text, made by these edits, is still a program.
     """
     starts = [0, *(position + 1 for position, byte in enumerate(source) if byte == 10)]

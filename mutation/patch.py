@@ -1,4 +1,4 @@
-"""The change of one file as a patch that `git apply` accepts."""
+"""The change of a file as a patch that `git apply` accepts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "
 
 
 def build_patch(path: str, before: bytes, after: bytes) -> bytes:
-    """Return a git patch that turns one text of a file into another; empty when they are equal.
+    """Return a git patch that turns a text of a file into another; empty when they are equal.
 
     Args:
-        path: of the file, posix, from the repository's root; it exists before and after.
+        path: path of the file, posix, from the repository's root; it exists before and after.
         before: its content.
         after: its new content.
     """

@@ -132,7 +132,7 @@ def find_locals(file: SourceFile, function: Node) -> Iterator[tuple[str, list[No
 
 
 def _find_block_locals(file: SourceFile, function: Node) -> Iterator[tuple[str, list[Node]]]:
-    """Yield variables that are declared at the top level of the body, by one name, and used nowhere before."""
+    """Yield variables that are declared at the top level of the body, by a single name, and used nowhere before."""
     body = function.child_by_field_name("body")
     if body is None or any(word in file.get_bytes(function) for word in INTROSPECTION):
         return
@@ -200,7 +200,7 @@ def _find_python_locals(file: SourceFile, function: Node) -> Iterator[tuple[str,
 
 
 def _list_targets(node: Node) -> list[Node]:
-    """Return what a statement or expression of Python assigns to."""
+    """Return the targets that a statement or expression of Python assigns to."""
     if node.type in ("assignment", "for_statement"):
         return node.children_by_field_name("left")
     return node.children_by_field_name("name") if node.type == "named_expression" else []
@@ -242,7 +242,7 @@ def _list_excluded_names(file: SourceFile, function: Node, node: Node) -> list[s
 
 
 def _list_parameter_names(file: SourceFile, parameter: Node) -> list[str]:
-    """Return the names that a parameter of Python declares, variadic ones included."""
+    """Return the names that a parameter of Python declares, variadic parameters included."""
     name = parameter.child_by_field_name("name") or parameter
     if parameter.type in ("typed_parameter", "list_splat_pattern", "dictionary_splat_pattern"):
         return [found for child in parameter.named_children[:1] for found in _list_parameter_names(file, child)]

@@ -134,7 +134,7 @@ class SourceFile:
         return self.begins_line(node) and (not rest or rest.startswith(self.grammar.comment_prefix.encode()))
 
     def find_line_context(self, node: Node) -> Node:
-        """Return the largest node around a node that lies on one line and is no block."""
+        """Return the largest node around a node that lies on a single line and is not a block."""
         while (
             node.parent is not None
             and node.parent.type not in BLOCKS
@@ -165,7 +165,7 @@ class SourceFile:
     def remove_statement(self, node: Node) -> MutationSite:
         """Return a site that removes a statement: its lines, where it shares them with no other, else its text.
 
-        Where a block may not be empty, the only statement of one is replaced by the language's filler.
+        Where a block may not be empty, the only statement of a block is replaced by the language's filler.
         """
         filler = self.grammar.block_filler.encode()
         if not self.fills_lines(node) or (filler and len(list_statements(node.parent)) == 1):

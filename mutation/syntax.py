@@ -108,7 +108,7 @@ CONTINUES_AND_BREAKS = frozenset(
     {"continue_statement", "continue_expression", "break_statement", "break_expression", "next", "break"}
 )
 EXITS = RETURNS | THROWS | CONTINUES_AND_BREAKS
-"""Statements after which the next one is not executed."""
+"""Statements after which the next is not executed."""
 MEMBERS = frozenset(
     {
         "selector_expression",
@@ -145,7 +145,7 @@ _STRING_NODES = STRINGS | {"concatenated_string"}
 
 
 def find_enclosing(node: Node, kinds: Collection[str]) -> Node | None:
-    """Return the nearest ancestor of one of these types."""
+    """Return the nearest ancestor of any of these types."""
     ancestor = node.parent
     while ancestor is not None and ancestor.type not in kinds:
         ancestor = ancestor.parent

@@ -1,1 +1,1 @@
-"""Agents on tasks: a recording gateway, scaffolds, rollouts, trajectories and what selects them."""
+"""Agents on tasks: a recording gateway, scaffolds, rollouts, trajectories and the rules that selects them."""

@@ -14,7 +14,7 @@ _HERMES_CALL = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
 
 
 class CallTextError(ValueError):
-    """A text is no call; the message is the reason."""
+    """A text is not a call; the message is the reason."""
 
 
 def split_thought(text: str) -> tuple[str | None, str]:
@@ -43,7 +43,7 @@ def read_call(value: object) -> FunctionCall:
     """Return the call that a JSON value is.
 
     Raises:
-        CallTextError: it has no name, or its arguments are no object.
+        CallTextError: it has no name, or its arguments are not an object.
     """
     if not isinstance(value, Mapping) or not isinstance(value.get("name"), str) or not value["name"]:
         raise CallTextError("a call without a name")
@@ -61,7 +61,7 @@ def extract_hermes_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
     """Return a text without its `<tool_call>` parts, and their calls.
 
     Raises:
-        CallTextError: a part is no call.
+        CallTextError: a part is not a call.
     """
     calls = [call for part in _HERMES_CALL.findall(text) for call in parse_calls(part)]
     return _HERMES_CALL.sub("", text).strip(), tuple(calls)

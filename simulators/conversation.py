@@ -1,7 +1,7 @@
 """Conversations of a user, an agent and its tools, in the five roles of the ShareGPT form.
 
-A call turn that was read from a structured source, or parsed, has `calls`; one whose text could not be read as a call
-has none, and its text is what was written.
+A call turn that was read from a structured source, or parsed, has `calls`; a call whose text could not be read as a
+call has none, and its text is the text that was written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TurnRole(StrEnum):
 
 
 AGENT_ROLES = frozenset((TurnRole.ASSISTANT, TurnRole.FUNCTION_CALL))
-"""Roles of what the agent writes, which is what is trained."""
+"""Roles of the text that the agent writes, which is the part that is trained."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +35,13 @@ class FunctionCall:
     arguments: Mapping[str, Any]
 
     def render(self, *, ascii_only: bool = False) -> str:
-        """Return the call as one line of JSON: `{"name": .., "arguments": ..}`."""
+        """Return the call as a line of JSON: `{"name": .., "arguments": ..}`."""
         return json.dumps({"name": self.name, "arguments": dict(self.arguments)}, ensure_ascii=ascii_only)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DialogueTurn:
-    """One turn. `reasoning` is the agent's own, and the user does not see it; a call turn may have text, too."""
+    """A turn. `reasoning` is the agent's own, and the user does not see it; a call turn may have text, too."""
 
     role: TurnRole
     text: str = ""

@@ -1,4 +1,4 @@
-"""Jobs: one conversation to simulate, from one seed. The list of a run depends on seeds, options and numbers alone."""
+"""Jobs: a conversation to simulate, from a seed. The list of a run depends on seeds, options and numbers alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RANDOM = "random"
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationJob:
-    """One conversation to simulate. `sample`: its number among those of the seed, from 1."""
+    """A conversation to simulate. `sample`: its number among those of the seed, from 1."""
 
     seed: Seed
     sample: int
@@ -41,7 +41,7 @@ def plan_jobs(
         seeds: those that the pre-filter kept.
         options: how seeds are chosen, and whether scenarios and failures are drawn.
         per_seed: conversations of each seed, or
-        total: conversations in all. A larger number begins with the jobs of a smaller one, so a run can be extended.
+        total: conversations in all. A larger number begins with the jobs of a smaller number, so a run can be extended.
 
     Raises:
         UsageError: neither or both numbers are given.

@@ -1,7 +1,7 @@
-"""Options of a simulation: what each profile sets, and what settings of the user change.
+"""Options of a simulation: the settings that each profile sets, and the settings that the user changes.
 
 Profile `simia` has the settings and rules of the released code (microsoft/Simia-Agent-Training, of the paper arXiv
-2511.01824); `default` is what this project does. `PROFILES` is the whole difference.
+2511.01824); `default` is the behaviour that this project does. `PROFILES` is the whole difference.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationOptions:
-    """Options of one run. Each but the first three is a setting `simulate_...` of the same name.
+    """Options of a run. Each but the first three is a setting `simulate_...` of the same name.
 
     `temperature`: of sampling. `prefilter`: `off`, `rules` or `model`. `seed_choice`: `round-robin` or `random` (with
-    replacement). `attempts`: requests for one conversation until an answer can be parsed. `pause`: seconds between two
+    replacement). `attempts`: requests for a conversation until an answer can be parsed. `pause`: seconds between two
     submissions. `scenarios`, `seen_ids`: whether on. `failures`: share of conversations with a failing call, 0..1.
-    `near_duplicates`: similarity above which the later one is dropped, 1 for none. `benchmarks`: files of texts that no
-    conversation may repeat. `think`: what becomes of reasoning, visible `text` or `reasoning_content`. `target`: whose
-    form of tools the system prompt has. `draw`: number from which everything random is drawn.
+    `near_duplicates`: similarity above which the later is dropped, 1 for none. `benchmarks`: files of texts that no
+    conversation may repeat. `think`: the treatment becomes of reasoning, visible `text` or `reasoning_content`.
+    `target`: whose form of tools the system prompt has. `draw`: number from which everything random is drawn.
     """
 
     profile: str

@@ -1,4 +1,4 @@
-"""From a simulator's text to turns: a line that begins with a marker opens one, and other lines belong to it."""
+"""From a simulator's text to turns: a line that begins with a marker opens a turn, and other lines belong to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RELEASED_MARKERS: Mapping[str, TurnRole] = {
 
 
 def parse_released(text: str) -> tuple[DialogueTurn, ...]:
-    """Return the turns by the rules of the released code: lines lose their indentation, empty ones are left out."""
+    """Return the turns by the rules of the released code: lines lose their indentation, empty lines are left out."""
     return _parse(text, RELEASED_MARKERS, keeps_layout=False)
 
 

@@ -1,4 +1,4 @@
-"""Pre-filter of seeds: format by rules, completeness and logic by one structured answer of a model.
+"""Pre-filter of seeds: format by rules, completeness and logic by a structured answer of a model.
 
 Three heads as in the paper, all of which must hold. A verdict of the model counts only where both of its quotes stand
 in the seed. The released code has no pre-filter, so profile `simia` skips it unless it is switched on.
@@ -56,7 +56,7 @@ class SeedOpinion(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedVerdict:
-    """What the pre-filter decided. `reason` is None for a seed that is used."""
+    """Verdict that the pre-filter decided. `reason` is None for a seed that is used."""
 
     seed: Seed
     reason: SeedReason | None = None
@@ -89,11 +89,11 @@ def judge_by_model(
     """Return the verdict of the rules, and where they find nothing, that of the model.
 
     Args:
-        seed: to judge.
+        seed: seed to judge.
         pack: its domain; the seed's own system text goes before the policy of the pack.
-        model: that judges.
-        meter: counts usage.
-        keys: of the answers that `model` returns, for the record.
+        model: model that judges.
+        meter: meter that counts usage.
+        keys: keys of the answers that `model` returns, for the record.
 
     Raises:
         Transient, InputError, CancelledRunError: as `LanguageModel.complete`.
@@ -130,7 +130,7 @@ def _render_prompt(seed: Seed, pack: DomainPack) -> tuple[Message, ...]:
 
 
 def _check_quotes(opinion: SeedOpinion, seed: Seed) -> str:
-    """Return what is wrong with the quotes of an opinion, empty where they stand in the seed."""
+    """Return the problem with the quotes of an opinion, empty where they stand in the seed."""
     for name, head in (("completeness", opinion.completeness), ("logic", opinion.logic)):
         if not is_quoted_from(head.quote, seed.text):
             return f"the quote of {name} does not stand in the conversation"
@@ -141,7 +141,7 @@ def _check_quotes(opinion: SeedOpinion, seed: Seed) -> str:
 
 
 def find_unread_call(seed: Seed) -> str:
-    """Return which call turn is no JSON of a call, empty where each is."""
+    """Return which call turn is not the JSON of a call, empty where each is."""
     for number, turn in enumerate(seed.conversation.body, 1):
         if turn.role is TurnRole.FUNCTION_CALL and not turn.calls:
             return f"turn {number} is no call: {turn.text[:60]!r}"
@@ -157,7 +157,7 @@ def find_empty_turn(seed: Seed) -> str:
 
 
 def find_wrong_turn(seed: Seed) -> str:
-    """Return what is wrong with the order of roles, empty where nothing is.
+    """Return the problem with the order of roles, empty where nothing is.
 
     Results of parallel calls, and text of the agent before its call, may be turns of their own here.
     """
@@ -185,4 +185,4 @@ def _merge_neighbours(turns: tuple[DialogueTurn, ...]) -> list[DialogueTurn]:
 
 
 FORMAT_RULES: tuple[Callable[[Seed], str], ...] = (find_empty_turn, find_unread_call, find_wrong_turn)
-"""Each returns what is wrong with a seed, empty where nothing is; the first that finds something decides."""
+"""Each returns the problem with a seed, empty where nothing is; the first that finds something decides."""

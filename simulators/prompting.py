@@ -1,4 +1,4 @@
-"""Prompts: one call writes a whole conversation."""
+"""Prompts: a call writes a whole conversation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROMPT_DIR = Path(__file__).parent / "prompts"
 
 
 class ConversationPrompts:
-    """Prompts of the jobs of one run: the templates of a version, or those of the domain pack where it has its own."""
+    """Prompts of the jobs of a run: the templates of a version, or those of the domain pack where it has its own."""
 
     def __init__(self, pack: DomainPack, version: str) -> None:
         own = pack.prompt_dir
@@ -26,7 +26,7 @@ class ConversationPrompts:
         self._folder = own.name if own else version
 
     def render(self, job: SimulationJob) -> Sequence[Message]:
-        """Return the prompt of a job: tools, policy, format and one reference conversation."""
+        """Return the prompt of a job: tools, policy, format and a reference conversation."""
         pack, conversation = self._pack, job.seed.conversation
         markers = pack.markers
         blocks = render_blocks(conversation.body, markers)

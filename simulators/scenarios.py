@@ -1,4 +1,4 @@
-"""What a conversation is to be about in relation to its seed, and which call is to fail in it."""
+"""Subject that a conversation is to be about in relation to its seed, and which call is to fail in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ScenarioPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolFailure:
-    """A way in which one call fails."""
+    """A way in which a call fails."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""Calls of a run: verdicts on seeds, and one call for each conversation."""
+"""Calls of a run: verdicts on seeds, and a call for each conversation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from simulators.seeds.seed import Seed
 
 @dataclass(frozen=True, kw_only=True)
 class JobAnswer:
-    """What came of a job: the key of the last answer in the ledger. `fresh`: answers that the endpoint gave now."""
+    """Result that came of a job: the key of the last answer in the ledger.
+
+    `fresh`: answers that the endpoint gave now.
+    """
 
     job: SimulationJob
     key: str = ""
@@ -58,7 +61,7 @@ class Simulator:
         return JobAnswer(job=job, key=key, fresh=fresh, meter=meter)
 
     def judge(self, seed: Seed) -> tuple[SeedVerdict, UsageMeter]:
-        """Return the pre-filter's verdict on a seed, and what it took.
+        """Return the pre-filter's verdict on a seed, and the usage that it took.
 
         Raises:
             Transient, InputError, CancelledRunError: as `LanguageModel.complete`.

@@ -1,4 +1,4 @@
-"""Compaction: what no record needs any more is removed, and the database gives its free space back."""
+"""Compaction: the content that no record needs any more is removed, and the database gives its free space back."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _rewrite(store: Store) -> None:
 
 
 def measure_bytes(store: Store) -> int:
-    """Return the size of the database: SQLite's file with its log, or what PostgreSQL reports."""
+    """Return the size of the database: SQLite's file with its log, or the size that PostgreSQL reports."""
     path = parse_sqlite_path(store.url)
     if path is None:
         with store.read_transaction() as connection:

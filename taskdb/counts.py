@@ -1,6 +1,6 @@
 """Counters of changes, kinds and tasks, maintained in the transactions that change them.
 
-They answer what would otherwise read every row: the funnel, the yields, and the facets of all tasks.
+They answer the questions that would otherwise read every row: the funnel, the yields, and the facets of all tasks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ OUTPUTS: dict[Stage, str] = {
 }
 """Stage -> column of the view `changes` with its output."""
 DIMENSIONS = ("", "repo", "change_kind", "size")
-"""What changes are counted by; the empty one counts them all. The counters of kinds have the dimension `kind`, those of
+"""Dimensions that changes are counted by; the empty dimension counts them all.
+
+The counters of kinds have the dimension `kind`, those of
 milliseconds of stages `seconds`."""
 FACETS = ("status", "kind", "language", "repo", "license", "change_kind", "split", "audited", "source")
 HISTOGRAM = "n_fail_to_pass"

@@ -30,7 +30,7 @@ _KIND_ORDER = (
     + "".join(f"WHEN '{kind}' THEN {at} " for at, kind in enumerate(_MAIN_KINDS))
     + f"ELSE {len(_MAIN_KINDS)} END"
 )
-"""Order in which tasks and rejections of one change determine its status."""
+"""Order in which tasks and rejections of a change determine its status."""
 
 CHANGES_DEFINITION = f"""
 SELECT h.seq AS change, h.source, h.name, p.repo, p.number, p.shape, p.title, p.author, p.merged_at,
@@ -99,7 +99,10 @@ LEFT JOIN verdict j ON j.id = h.verdict
 LEFT JOIN audit a ON a.seq = (SELECT max(x.seq) FROM audit x WHERE x.parent = t.id)
 WHERE d.change IN :keys
 """  # noqa: S608 - of declared expressions
-"""Rows of `task_listing` for some changes, from `derivation_listing`; `_finish_task` adds what SQL does not compute."""
+"""Rows of `task_listing` for some changes, from `derivation_listing`.
+
+`_finish_task` adds the columns that SQL does not compute.
+"""
 
 DIFFICULTY_DEFINITION = """
 SELECT t.seq AS task, r.model, r.checkpoint, r.scaffold, count(*) AS n, sum(CASE WHEN r.resolved THEN 1 ELSE 0 END) AS c
@@ -133,6 +136,7 @@ def refresh(connection: Connection, changes: Collection[int], deltas: Deltas | N
         deltas: differences of the counters to be written with those of the refresh.
     """
     deltas = deltas or Deltas()
+    # In ascending order, as everywhere: two writers that lock the same changes never wait in a circle.
     for keys in split_batches(sorted(changes), _BATCH):
         if connection.dialect.name == "postgresql":  # of two writers the second sees what the first has written
             _execute(connection, "SELECT seq FROM change WHERE seq IN :keys ORDER BY seq FOR NO KEY UPDATE", keys)
@@ -146,6 +150,7 @@ def rebuild(connection: Connection) -> None:
         connection.execute(delete(_get_table(row)))
     deltas, last = Deltas(), 0
     query = text("SELECT seq FROM change WHERE seq > :last ORDER BY seq LIMIT :most")
+    # By batches of the key, since a database of a million changes does not fit into memory.
     while keys := list(connection.execute(query, {"last": last, "most": _BATCH}).scalars()):
         _refresh_batch(connection, keys, deltas, fresh=True)
         last = keys[-1]
@@ -171,6 +176,7 @@ def _refresh_batch(connection: Connection, keys: Sequence[int], deltas: Deltas, 
     tasks = [_finish_task(row, rates.get(row["task"], {})) for row in tasks]
     _replace(connection, _LISTINGS[2], before[2], tasks)
     _set_states(connection, changes, derivations)
+    # Counters are moved by the difference, as counting all rows again would take longer than the write itself.
     for rows, sign in ((before, -1), ([changes, derivations, tasks], 1)):
         deltas.count_changes(rows[0], sign)
         deltas.count_derivations(rows[1], sign)
@@ -193,7 +199,7 @@ def _set_states(connection: Connection, changes: Sequence[Values], derivations: 
 
 
 def find_affected_changes(connection: Connection, results: Iterable[str]) -> set[int]:
-    """Return the changes (`seq`) whose newest result is one of some candidates or rejections (ids)."""
+    """Return the changes (`seq`) whose newest result is among some candidates or rejections (ids)."""
     query = _prepare("SELECT seq FROM change WHERE result IN :keys")
     return {
         seq
@@ -245,6 +251,7 @@ def _build_listed_query(name: str) -> TextClause:
 def _replace(connection: Connection, row: type[Any], before: Sequence[Values], after: Sequence[Values]) -> None:
     """Replace the listed rows of the changes that differ."""
     old, new = _group_by_change(before), _group_by_change(after)
+    # Rows that stay the same are not written, so that an update touches few pages of the indices.
     changed = [key for key in old | new if _make_set(old.get(key, ())) != _make_set(new.get(key, ()))]
     table = _get_table(row)
     if gone := [key for key in changed if key in old]:

@@ -1,7 +1,7 @@
 """The queue as an index: which changes have pending work, without reading all of them.
 
-What is pending for a change depends on its state alone: the records of its chain, why it was rejected, its tasks and
-the kinds it does not give. A million changes have some hundreds of different states. Each is stored once
+The work that is pending for a change depends on its state alone: the records of its chain, why it was rejected, its
+tasks and the kinds it does not give. A million changes have some hundreds of different states. Each is stored once
 (`change_state`) and decided on once; the changes of the open states are then read off an index.
 """
 
@@ -74,7 +74,7 @@ def find_open_states(
 def select_open_changes(
     connection: Connection, scope: Scope, states: set[int], where: ColumnElement[bool] | None = None
 ) -> list[int]:
-    """Return the changes (`seq`) of a scope that are in one of some states, newest first.
+    """Return the changes (`seq`) of a scope that are in any of some states, newest first.
 
     A limit of the scope counts all candidates of a source, those with nothing to do among them.
 
@@ -145,7 +145,7 @@ def _select_open(query: Select[Any], scope: Scope, states: set[int]) -> Select[A
 
 
 def _build_conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    """Return the conditions of a scope but sources and limit; as `Scope.includes` decides for one candidate."""
+    """Return the conditions of a scope but sources and limit; as `Scope.includes` decides for a candidate."""
     conditions: list[ColumnElement[bool]] = []
     if scope.only:
         ids = [and_(_LISTED.c.candidate >= key, _LISTED.c.candidate < f"{key}g") for key in scope.only]
@@ -160,7 +160,7 @@ def _build_conditions(scope: Scope) -> list[ColumnElement[bool]]:
 
 
 def find_older_neighbours(connection: Connection, change: Any, most: int) -> list[int]:
-    """Return the changes (`seq`) before one in its source that are judged and bring tests, nearest first."""
+    """Return the changes (`seq`) before a change in its source that are judged and bring tests, nearest first."""
     behind = or_(
         _LISTED.c.merged_at < change.merged_at,
         and_(_LISTED.c.merged_at == change.merged_at, _LISTED.c.name > change.name),

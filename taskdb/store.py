@@ -1,7 +1,7 @@
 """The task database: adds records and finds them again.
 
 The database is the queue: a stage is pending for the records of its input that have neither a child nor a rejection
-(`find_pending`). Records are only added, never changed; of two chains of one change the newest one is used
+(`find_pending`). Records are only added, never changed; of two chains of a change the newest is used
 (`ChangeRow`), and a record with a child is not rejected, whatever rejections it has from before (`--retry`).
 """
 
@@ -55,7 +55,7 @@ Column = Callable[[Any], object]
 
 @dataclass
 class Store(Closable):
-    """Database behind one URL, with any number of readers; SQLite has one writer at a time, PostgreSQL many."""
+    """Database behind a URL, with any number of readers; SQLite has a single writer at a time, PostgreSQL many."""
 
     url: str
     engine: Engine
@@ -96,7 +96,7 @@ class Store(Closable):
 
     @contextmanager
     def read_transaction(self) -> Iterator[Connection]:
-        """Open a connection that reads one state of the database."""
+        """Open a connection that reads a state of the database."""
         with translate_errors(self.url), self._connect() as connection:
             if self.engine.dialect.name == "postgresql":
                 # its default level gives each statement a state of its own; SQLite's transactions have one
@@ -108,8 +108,8 @@ class Store(Closable):
     def write_transaction(self) -> Iterator[Connection]:
         """Open a write transaction.
 
-        On SQLite other writers wait for its end. On PostgreSQL they wait for what both write, in this order: records by
-        class and id, changes, counters; nobody writes in another order, so nobody waits in a circle.
+        On SQLite other writers wait for its end. On PostgreSQL they wait for the rows that both write, in this order:
+        records by class and id, changes, counters; nobody writes in another order, so nobody waits in a circle.
         """
         with (
             translate_errors(self.url),
@@ -131,7 +131,7 @@ class Store(Closable):
         return self._wait_for_server(NoAnswerError)(run)
 
     def _wait_for_server(self, error: type[Exception]) -> Retrying:
-        """Return the policy by which what fails with an error is tried again while a server is being restarted."""
+        """Return the policy of retries after an error while a server is being restarted."""
         wait = wait_exponential(multiplier=0.2, max=10)
         return Retrying(
             retry=retry_if_exception_type(error), stop=stop_after_delay(self.patience), wait=wait, reraise=True
@@ -140,7 +140,7 @@ class Store(Closable):
     # -------------------------------------------------------------------------------------------------- writing
 
     def add(self, *records: Record) -> list[Record]:
-        """Add records, parents first, in one transaction; return the new ones."""
+        """Add records, parents first, in a single transaction; return those that are new."""
         from taskdb import writing  # noqa: PLC0415 - makes the tables' classes, which what only reads need not do
 
         return self._write(lambda connection: writing.add_records(connection, records, self.clock))
@@ -153,13 +153,14 @@ class Store(Closable):
         from taskdb import writing  # noqa: PLC0415 - as in `add`
 
         with self.write_transaction() as connection:
+            # Nothing is returned for a record that was there, and its parts belong to the process that stored it.
             if writing.add_records(connection, [record], self.clock):
                 writing.add_records(connection, parts, self.clock)
                 return record
         return self.get(type(record), record.id)
 
     def add_stage_results(self, *finished: StageResult) -> list[StageResult]:
-        """Add results of stages and their events in one transaction; return the new ones."""
+        """Add results of stages and their events in a single transaction; return those that are new."""
         from taskdb import writing  # noqa: PLC0415 - as in `add`
 
         return self._write(lambda connection: writing.add_stage_results(connection, finished, self.clock))
@@ -170,7 +171,7 @@ class Store(Closable):
         tags: Sequence[Tags] = (),
         sketches: Mapping[str, Sequence[int]] | None = None,
     ) -> list[StageResult]:
-        """Add mined changes (change, candidate or rejection, seconds) in one transaction; return the new results.
+        """Add mined changes (change, candidate or rejection, seconds) in a single transaction; return the new results.
 
         `tags` are those of the changes, in any order; `sketches`: candidate's id -> keys for `find_similar`.
         """
@@ -194,11 +195,12 @@ class Store(Closable):
     def find_similar(self, pull: PullRequest, keys: Sequence[int], most: int = 20) -> list[Candidate]:
         """Return earlier candidates that share keys with a change, those with most of them first.
 
-        Of two similar changes the one stored first is kept, in whatever order they are mined again.
+        Of two similar changes the change stored first is kept, in whatever order they are mined again.
         """
         if not keys:
             return []
         with self.read_transaction() as connection:
+            # A change that is mined again is compared only with those before it, as when it was mined first.
             asked = {"keys": list(keys), "most": most, **build_change_key(pull)}
             found = [row.candidate for row in connection.execute(_SIMILAR, asked)]
             loaded = self._load_records(connection, Candidate, found)
@@ -214,14 +216,14 @@ class Store(Closable):
             return load_record(connection, kind, key)
 
     def load_all(self, kind: type[R]) -> list[R]:
-        """Return all records of a class in the order they were written, superseded ones included."""
+        """Return all records of a class in the order they were written, superseded records included."""
         table = get_record_clause(kind)
         with self.read_transaction() as connection:
             rows = connection.execute(select(table.c.id, table.c.body).order_by(table.c.seq)).all()
             return read_records(connection, kind, rows)
 
     def get_many(self, kind: type[R], keys: Sequence[str]) -> dict[str, R]:
-        """Return the existing ones of some records, by id."""
+        """Return the existing records of some records, by id."""
         with self.read_transaction() as connection:
             return self._load_records(connection, kind, keys)
 
@@ -249,7 +251,7 @@ class Store(Closable):
         yield from self._load_open(changes, scope, is_open)
 
     def count_chains(self, scope: Scope) -> tuple[int, int]:
-        """Return the numbers of candidates in the scope, and of those for which one of its stages is pending."""
+        """Return the numbers of candidates in the scope, and of those for which any of its stages is pending."""
         with self.read_transaction() as connection:
             states = find_open_states(connection, scope, lambda todo: todo.includes_any(scope.stages))
             return count_candidates(connection, scope), count_open_changes(connection, scope, states)
@@ -276,6 +278,7 @@ class Store(Closable):
         with self.read_transaction() as connection:
             states = find_open_states(connection, scope, is_open, paired=True)
             changes = select_open_changes(connection, scope, states, CAN_PAIR)
+        # A transaction each: deriving the tasks of a pair takes minutes, and an open transaction keeps old rows alive.
         for change in changes:
             with self.read_transaction() as connection:
                 row = connection.execute(_ONE_CHAIN, {"key": change}).one()
@@ -290,6 +293,7 @@ class Store(Closable):
         self, changes: Sequence[int], scope: Scope, is_open: Callable[[PendingWork], bool], *, paired: bool = False
     ) -> Iterator[Lineage]:
         """Yield the changes (`seq`) whose pending work, as it is when they are read, meets a condition, in order."""
+        # Read in batches and not all at once: between two batches another driver may have finished some of them.
         for keys in split_batches(changes, _LINEAGES_AT_ONCE):
             with self.read_transaction() as connection:
                 rows = {row.change: row for row in connection.execute(_CHAINS, {"keys": keys})}
@@ -300,6 +304,7 @@ class Store(Closable):
                 for change in (rows[key] for key in keys if key in rows):
                     state = ChangeState.from_rows(change._mapping, derived.get(change.change, ()))
                     todo = find_pending_work(state, scope, paired=paired)
+                    # Checked again, as the states were read in an earlier transaction.
                     if change.candidate is not None and is_open(todo):
                         pending.append((change, todo))
                 lineages = self._load_lineages(connection, pending)
@@ -353,7 +358,7 @@ def _collect_ids(rows: Iterable[tuple[Row[Any], PendingWork]], column: str) -> l
 
 
 def read_records(connection: Connection, kind: type[R], rows: Sequence[Any]) -> list[R]:
-    """Return the records of rows with `id` and `body`; ids are the stored ones, whatever fields were added since."""
+    """Return the records of rows with `id` and `body`; ids are the stored ids, whatever fields were added since."""
     unpacked = unpack_bodies(connection, [row.body for row in rows])
     return [_make_record(kind, row.id, data) for row, data in zip(rows, unpacked, strict=True)]
 

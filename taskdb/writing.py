@@ -36,20 +36,21 @@ from taskdb.schema.record_tables import find_change
 
 Clock = Callable[[], str]
 MinedChange = tuple[PullRequest, Candidate | Rejection, float]
-"""Change, what mining made of it, and seconds."""
+"""Change, the result that mining made of it, and seconds."""
 
 
 def add_records(connection: Connection, records: Sequence[Record], clock: Clock) -> list[Record]:
-    """Add records, parents first, and bring the listings up to date; return the new ones."""
+    """Add records, parents first, and bring the listings up to date; return those that are new."""
     added = _insert_records(connection, records, clock)
     _refresh_listings(connection, added)
     return added
 
 
 def add_stage_results(connection: Connection, finished: Sequence[StageResult], clock: Clock) -> list[StageResult]:
-    """Add results of stages and their events; return the new ones."""
+    """Add results of stages and their events; return those that are new."""
     added = _insert_records(connection, [f.result for f in finished], clock)
     new = {record.id for record in added}
+    # A record that was there has its event already; a second one would count its seconds twice.
     fresh = [f for f in finished if f.result.id in new]
     _refresh_listings(connection, added, _insert_events(connection, fresh, clock))
     return fresh
@@ -146,10 +147,12 @@ def _update_changes(
     names = sorted({name for _, name, _ in wanted})
     found = select(table).where(table.c.name.in_(bindparam("keys", expanding=True))).order_by(table.c.seq)
     there = {(row.source, row.name, row.merge_commit) for row in execute_in_batches(connection, found, names)}
+    # Most changes of a second run are there, and an insert that conflicts still takes a number of the sequence.
     missing = [row for row in rows if tuple(row[column] for column in key_columns) not in there]
     inserted = insert_new(connection, table, missing, *key_columns) if missing else set()
     touched = {wanted[key][1] for key in inserted}
     changed = set(touched)
+    # Locked in the order of their numbers, see `Store.write_transaction`.
     for row in execute_in_batches(connection, found.with_for_update(key_share=True), names):
         key = (row.source, row.name, row.merge_commit)
         if key in inserted or key not in wanted:
@@ -180,7 +183,7 @@ def _insert_sketches(
 
 
 def _insert_events(connection: Connection, finished: Sequence[StageResult], clock: Clock) -> Deltas:
-    """Add the events of stages; return what they add to the counters."""
+    """Add the events of stages; return the amounts that they add to the counters."""
     deltas = Deltas()
     for f in finished:
         deltas.count_seconds(f.source, f.stage, f.seconds)
@@ -210,8 +213,8 @@ def insert_new(
 ) -> set[tuple[Any, ...]]:
     """Insert the rows whose key is not in a table yet; return the keys of those.
 
-    Of equal rows of two writers the second is left out: it waits for the end of the first one's transaction. Rows are
-    sorted by key, so that two writers never wait for each other.
+    Of equal rows of two writers the second is left out: it waits for the end of the first writer's transaction.
+    Rows are sorted by key, so that two writers never wait for each other.
     """
     make: Any = sqlite.insert
     if connection.dialect.name == "postgresql":

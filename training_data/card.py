@@ -1,6 +1,7 @@
 """Card of a data set (`README.md`): front matter for the Hugging Face hub, a title, and sections of Markdown.
 
-What the sections hold is specific to a source, so each stage makes a Card of its own facts and `render_card` writes it.
+The content that the sections hold is specific to a source, so each stage makes a Card of its own facts and
+`render_card` writes it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ ENGLISH = ("en",)
 
 @dataclass(frozen=True)
 class Section:
-    """A section: its heading, empty for what stands below the title, and its paragraphs; empty ones are skipped."""
+    """A section: its heading, empty for the text that stands below the title, and its paragraphs.
+
+    Empty ones are skipped.
+    """
 
     heading: str
     paragraphs: Sequence[str]
@@ -27,7 +31,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What a card holds."""
+    """Content that a card holds."""
 
     title: str
     tags: Sequence[str]
@@ -40,7 +44,7 @@ class Card:
     environment: str | Sequence[str] | None = None
     """Where the tools of the rows ran; None where the card has no such entry."""
     data_files: Mapping[str, str] | None = None
-    """Split -> files of its rows; None where the folder is no data set."""
+    """Split -> files of its rows; None where the folder is not a data set."""
 
 
 def render_card(card: Card) -> str:
@@ -82,6 +86,6 @@ def render_table(header: Sequence[str], rows: Iterable[Sequence[object]], *, num
 
 
 def make_left_out_section(left_out: Mapping[str, int], noun: str) -> Section:
-    """Return the section of what a format does not hold; `left_out`: reason -> number of `noun`."""
+    """Return the section of the rows that a format does not hold; `left_out`: reason -> number of `noun`."""
     lines = [f"- {format_count(number, noun)} left out: {reason}" for reason, number in left_out.items()]
     return Section("Left out", ["\n".join(lines)])

@@ -1,6 +1,7 @@
 """Rows of supervised training: conversations as messages, ShareGPT and alpaca.
 
-A source hands over its conversations as objects with the fields of `TrainingConversation`; what these hold is its own.
+A source hands over its conversations as objects with the fields of `TrainingConversation`; the content that these hold
+is its own.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def build_messages_rows(conversation: TrainingConversation, number: int) -> list
 
 
 def build_table_rows(conversation: TrainingConversation, number: int) -> list[Row]:
-    """Return a row of messages and provenance as JSON, so that columns have one type."""
+    """Return a row of messages and provenance as JSON, so that columns have a single type."""
     return [
         {
             name: json.dumps(row[name], ensure_ascii=False) if name in ("messages", "metadata") else row[name]
@@ -161,7 +162,7 @@ def build_hermes_rows(conversation: TrainingConversation, number: int) -> list[R
 
 
 def build_alpaca_rows(conversation: TrainingConversation, number: int) -> list[Row]:
-    """Return a row for each turn of the agent, with the earlier ones as history, without their thoughts.
+    """Return a row for each turn of the agent, with the earlier turns as history, without their thoughts.
 
     Calls, results and tools are text as the chat template of Qwen 3 writes them (EnvScaler, sft/).
 

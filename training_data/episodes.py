@@ -15,7 +15,7 @@ import pyarrow as pa
 from training_data.sources import Message, Row, RowSource
 
 VERL, SKYRL, NEMO_GYM, RAGEN = "verl", "skyrl", "nemo-gym", "ragen"
-"""Formats whose rows name what plays or grades an episode: keys of `RowSource.players`."""
+"""Formats whose rows name the program that plays or grades an episode: keys of `RowSource.players`."""
 MESSAGES_TYPE = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 """Type of a prompt in parquet: OpenAI messages."""
 
@@ -27,9 +27,9 @@ class TrainingEpisode:
     source: RowSource
     prompt: Sequence[Message]
     ground_truth: str
-    """What a reward function is given beside the answer: a name, never a solution."""
+    """Data that a reward function is given beside the answer: a name, never a solution."""
     facts: Mapping[str, Any]
-    """What the program that plays or grades it needs, and where it comes from."""
+    """Data that the program that plays or grades it needs, and where it comes from."""
     tools: Sequence[Message] | None = None
     """Tools in OpenAI's form; None where the trainer's own program has them."""
     max_steps: int | None = None

@@ -19,7 +19,7 @@ from training_data.sources import Row, RowSource
 
 Item = TypeVar("Item")
 SHARD = "data/{split}-00000-of-00001"
-"""Path of a split that the hub shows as a data set: one file, however many rows."""
+"""Path of a split that the hub shows as a data set: a single file, however many rows."""
 
 
 @dataclass(frozen=True, kw_only=True)

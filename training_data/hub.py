@@ -41,7 +41,7 @@ def name_size(rows: int) -> str:
 
 
 def name_licenses(licenses: list[str]) -> str | list[str]:
-    """Return the hub's names of SPDX ids, sorted, `other` for those it does not know; one alone is no list."""
+    """Return the hub's names of SPDX ids, sorted, `other` for those it does not know; one alone is not a list."""
     known = {(name or "unknown").lower() for name in licenses}
     names = sorted({name if name in HUB_LICENSES else "other" for name in known})
     return names[0] if len(names) == 1 else names

@@ -78,7 +78,7 @@ class ParquetShards:
         return f"{self._stem.name}{part}.parquet"
 
     def _open(self) -> pq.ParquetWriter:
-        """Return the open shard, or open the next one, which has a temporary name."""
+        """Return the open shard, or open the next, which has a temporary name."""
         if self._writer is None:
             path = self._stem.with_name(f".{self._stem.name}.{len(self._paths)}.parquet.part")
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Files of rows that are written whole: until a file is complete, an earlier one of its name stays."""
+"""Files of rows that are written whole: until a file is complete, an earlier file of its name stays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WriteRow = Callable[[Mapping[str, Any]], object]
 
 
 def replace_file(path: Path, content: str) -> None:
-    """Write a file whole; until it is complete, an earlier one stays."""
+    """Write a file whole; until it is complete, an earlier file stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.part")
     temporary.write_text(content, encoding="utf-8", errors="replace")
@@ -23,7 +23,7 @@ def replace_file(path: Path, content: str) -> None:
 
 
 class JsonLines:
-    """Context manager that writes one JSON object per line; the file is there even without rows.
+    """Context manager that writes a JSON object per line; the file is there even without rows.
 
     `portable` is for files that any reader may get: sorted keys and ASCII, as some readers split at all of Python's
     line ends.
@@ -60,7 +60,7 @@ class JsonLines:
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write all rows to one portable file; they are not held in memory."""
+    """Write all rows to a portable file; they are not held in memory."""
     with JsonLines(path, portable=True) as file:
         for row in rows:
             file.add(row)

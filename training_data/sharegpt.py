@@ -1,6 +1,6 @@
 """ShareGPT turns, as LLaMA-Factory reads them: turns of user and model alternate, and the model's comes last.
 
-Structured: calls are a turn `function_call`, a JSON object or a list of them, and their results one turn `observation`.
+Structured: calls are a turn `function_call`, a JSON object or a list of them, and their results a turn `observation`.
 Hermes: calls stand in `<tool_call>` inside the model's text, results in `<tool_response>`, tools in the system prompt.
 Messages are OpenAI's, with contents and arguments as strings.
 """
@@ -31,7 +31,7 @@ For each function call, return a json object with function name and arguments wi
 <tool_call>
 {{"name": <function-name>, "arguments": <args-json-object>}}
 </tool_call>"""
-"""What the chat templates of Qwen 2.5 and 3 write behind a system prompt with tools; `{tools}`: one a line."""
+"""Text that the chat templates of Qwen 2.5 and 3 write behind a system prompt with tools; `{tools}`: a line each."""
 TAGS = {
     "role_tag": "from",
     "content_tag": "value",
@@ -49,7 +49,7 @@ def make_dataset_info(name: str, *, has_tools: bool, tags: Mapping[str, str] | N
     """Return the content of LLaMA-Factory's `dataset_info.json`.
 
     Args:
-        name: of the data set.
+        name: name of the data set.
         has_tools: whether rows have a column `tools`.
         tags: tags that differ from TAGS.
     """
@@ -79,7 +79,7 @@ def make_turns(messages: Sequence[Message], *, hermes: bool) -> list[Turn]:
 
 
 def merge_turns(turns: Iterator[Turn]) -> list[Turn]:
-    """Return the turns with neighbours of one side made one; results of tools stay what they are."""
+    """Return the turns with neighbours of the same side made a single turn; results of tools stay as they are."""
     merged: list[Turn] = []
     for side, group in groupby(turns, key=lambda turn: turn[0] in (MODEL, CALL)):
         listed = list(group)
@@ -104,7 +104,7 @@ def render_calls(calls: Sequence[Mapping[str, Any]], before: str) -> str:
 
 
 def render_thought(reasoning: str) -> str:
-    """Return what a text begins with where the model thought before it."""
+    """Return the text that a text begins with where the model thought before it."""
     return f"<think>\n{reasoning}\n</think>\n\n" if reasoning else ""
 
 
@@ -133,7 +133,7 @@ def _make_hermes_answer(message: Message) -> Turn:
 
 
 def _read_call(call: Message) -> dict[str, Any]:
-    """Return name and arguments, an object; arguments that are no JSON stay text."""
+    """Return name and arguments, an object; arguments that are not JSON stay text."""
     function = call["function"]
     try:
         arguments = json.loads(function["arguments"])

@@ -1,4 +1,4 @@
-"""What the rows of one source have in common, whatever their format."""
+"""Facts that the rows of a source have in common, whatever their format."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class RowSource:
     name: str
     """Name of the data set, by which trainers choose a reward function."""
     ability: str = ""
-    """What an episode trains, in verl's word."""
+    """Thing that an episode trains, in verl's word."""
     players: Mapping[str, str] = field(default_factory=dict)
-    """Format -> name under which its trainer finds what plays or grades an episode of this source."""
+    """Format -> name under which its trainer finds the program that plays or grades an episode of this source."""
     columns: Mapping[str, pa.DataType] = field(default_factory=dict)
-    """Types in parquet of what rows hold besides the columns of their format."""
+    """Types in parquet of the values that rows hold besides the columns of their format."""
     hermes_tags: Mapping[str, str] = field(default_factory=dict)
     """Tags of LLaMA-Factory's `dataset_info.json` that differ where calls stand in the model's text."""
 

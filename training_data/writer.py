@@ -1,4 +1,4 @@
-"""One writer for rows of all formats: a file for each split, and what stands beside them."""
+"""A writer for rows of all formats: a file for each split, and the files that stand beside them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RowWriter(Generic[Item]):
     Args:
         folder: folder of the rows.
         row_format: format of the rows.
-        source: what the rows have in common.
+        source: the facts that the rows have in common.
         names: split -> its name in the path of its file, where it is another.
         splits: splits whose files are there even without rows; of others there are those that have rows.
         portable: whether JSON lines are ASCII with sorted keys.

@@ -25,9 +25,9 @@ from verifiers.base_tree import BaseTreeIndex, index_base_tree, read_base_files
 from verifiers.layers import LayerReader, group_git_directories, normalize_package_name
 
 MIN_MATCHES = 3
-"""Minimum number of distinct patch lines in one file outside the project: fewer may be coincidence."""
+"""Minimum number of distinct patch lines in a single file outside the project: fewer may be coincidence."""
 MIN_MATCH_SHARE = 0.2
-"""Minimum share of the patch's lines in one file outside the project, where it is more than `MIN_MATCHES`."""
+"""Minimum share of the patch's lines in a single file outside the project, where it is more than `MIN_MATCHES`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class ImageLeak:
     Attributes:
         layer: diff id of the layer.
         path: file in the layer.
-        description: one line for people.
+        description: a line for people.
     """
 
     layer: str
@@ -116,7 +116,7 @@ def _select_patch_lines(task: Task, services: Services, old: frozenset[int]) -> 
 def _audit_git_directory(
     root: str, files: Mapping[str, bytes], patches: list[_PatchLines]
 ) -> Iterator[tuple[str, str]]:
-    """Yield (path, description) for everything in a git directory besides one commit."""
+    """Yield (path, description) for everything in a git directory besides a commit."""
     yield from ((f"{root}/{path}", description) for path, description in _find_extra_refs(files))
     with tempfile.TemporaryDirectory(prefix=make_folder_prefix("audit")) as folder:
         for path, content in files.items():

@@ -45,7 +45,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class CertificationProblem:
-    """Why a task cannot be certified; `detail` is one line for people."""
+    """Why a task cannot be certified; `detail` is a line for people."""
 
     reason: Reason
     detail: str
@@ -53,14 +53,14 @@ class CertificationProblem:
 
 @dataclass(kw_only=True)
 class CertificationGradings:
-    """Gradings of one task so far. A value is None where it could not be scored."""
+    """Gradings of a task so far. A value is None where it could not be scored."""
 
     gold: list[float | None] = field(default_factory=list)
     noop: float | None = None
     exploits: dict[str, float | None] = field(default_factory=dict)
     """Name of a submission that must earn 0 -> its value."""
     conditions: list[str] = field(default_factory=list)
-    """Conditions of each grading of gold, one line each."""
+    """Conditions of each grading of gold, a line each."""
     evaluations: int = 0
     """Runs of the tests so far."""
     problems: list[CertificationProblem] = field(default_factory=list)
@@ -164,7 +164,10 @@ def iterate_gradings(task: Task, services: Services, files: TreeFiles | None = N
 
 
 def describe_machine(services: Services) -> dict[str, Any]:
-    """Return what gradings run on: architecture, CPUs, memory in megabytes, kernel, engine and its storage driver."""
+    """Return the machine that gradings run on.
+
+    Architecture, CPUs, memory in megabytes, kernel, engine and its storage driver.
+    """
     engine = services.images.get_engine_info()
     return {
         "architecture": platform.machine(),

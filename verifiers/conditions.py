@@ -1,4 +1,4 @@
-"""Conditions of gradings: what may differ from one run to the next without changing the score of a reliable task."""
+"""Conditions of gradings: what may differ from a run to the next without changing the score of a reliable task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CPU_SHARES = (0.5, 1.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """Conditions of all runs of one grading. All have fresh containers without network.
+    """Conditions of all runs of a grading. All have fresh containers without network.
 
     Attributes:
         seed: hash seed, and seed of the order of the test files; 0 keeps the project's order.
@@ -27,11 +27,11 @@ class Conditions:
     cpu_share: float = 1.0
 
     def describe(self, cpus: float, project_zone: str = UTC) -> str:
-        """Return one line for people.
+        """Return a line for people.
 
         Args:
             cpus: CPUs of a test container.
-            project_zone: time zone of the plan; one that is not UTC holds under all conditions.
+            project_zone: time zone of the plan; a zone that is not UTC holds under all conditions.
         """
         time_zone = self.time_zone if project_zone == UTC else project_zone
         order = f"files in order {self.seed}" if self.seed else "files in the project's order"

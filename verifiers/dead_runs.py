@@ -1,4 +1,4 @@
-"""Test-only runs that ended before all tests had run: what they lack is read from a base run.
+"""Test-only runs that ended before all tests had run: the outcomes that they lack are read from a base run.
 
 A runner that dies before the fix leaves no result of any test. The tests in which it died fail; every other test that
 exists without the test patch, with the same text, has its outcome of the base run, so that it is FAIL_TO_PASS only if
@@ -67,7 +67,7 @@ def _find_by_name(lines: Sequence[str], gold: EvaluationReport) -> list[TestId]:
 
 
 def _find_by_progress(lines: Sequence[str], gold: EvaluationReport) -> list[TestId]:
-    """Return the test behind the last one whose letter stands behind the name of its file."""
+    """Return the test behind the last test whose letter stands behind the name of its file."""
     file, n_finished = "", 0
     for line in lines:
         if shown := _PROGRESS.match(line):
@@ -100,7 +100,7 @@ class TestTexts:
     """Texts of the tests of a change's files, before and after the change.
 
     Args:
-        repository: holds the commit `base`.
+        repository: repository that holds the commit `base`.
         base: base commit.
         patch: gold patch and test patch.
     """

@@ -57,7 +57,7 @@ def select_files_that_matter(
     test_only: EvaluationReport,
     gold: EvaluationReport,
 ) -> tuple[str, ...]:
-    """Return the test files that matter to a change, sorted, from one run of the whole suite with and one without it.
+    """Return the test files that matter to a change, sorted, from a run of the whole suite with and one without it.
 
     They are those in which a test has another result, those of the test patch, those that import a module which the
     change touches (`Language.modules`), and those in the folder of a file which the change touches.
@@ -65,7 +65,7 @@ def select_files_that_matter(
     Args:
         candidate: the change.
         tree: its repository.
-        test_files: of the test patch.
+        test_files: test files of the test patch.
         test_only: the run without the gold patch.
         gold: the run with it.
     """

@@ -40,7 +40,7 @@ def grade(
     *,
     need_rates: bool = True,
 ) -> Score:
-    """Return the score of one submission; an empty patch is the no-op.
+    """Return the score of a submission; an empty patch is the no-op.
 
     The value is 1 if all F2P and P2P tests pass (a missing test counts as failed), the canaries have the required
     results and every sabotaged test fails as it did with the gold patch; otherwise it is 0. It is None after an
@@ -62,12 +62,12 @@ def grade_patch(
     *,
     need_rates: bool = True,
 ) -> Score:
-    """Return the score of one submission, with an evaluator of the task.
+    """Return the score of a submission, with an evaluator of the task.
 
     Every evaluation runs the same script with the same command. Which tests are real in it is drawn here, and shows in
     nothing but the texts of the tests. Once every test was real, an unexpected outcome ends the grading; without
-    `need_rates`, the first one does, since the value is decided and only the rates are not. Such a grading is expected
-    to end with its first evaluation, so no container is prepared for the next one.
+    `need_rates`, the first failure does, since the value is decided and only the rates are not. Such a grading is
+    expected to end with its first evaluation, so no container is prepared for the next.
     """
     grading = _Grading(task, is_empty=not patch, need_rates=need_rates)
     evaluations = draw_task_evaluations(task, services)
@@ -105,7 +105,7 @@ def draw_task_evaluations(task: Task, services: Services) -> list[blind.Evaluati
 
 
 class _Grading:
-    """The evaluations of one grading so far."""
+    """The evaluations of a grading so far."""
 
     def __init__(self, task: Task, *, is_empty: bool, need_rates: bool) -> None:
         self.task = task
@@ -118,7 +118,7 @@ class _Grading:
         self.tampering: list[str] = []
 
     def add(self, run: EvaluationRun, evaluation: blind.Evaluation) -> None:
-        """Compare the outcomes of a run with the expected ones."""
+        """Compare the outcomes of a run with as expected."""
         self.runs.append(run)
         self.judgement.add(evaluation, run.report.list_results())
         fault = find_tampering(run.result.canary_status, has_passes=run.record.counts.passed > 0)

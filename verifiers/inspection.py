@@ -56,14 +56,14 @@ class Inspection:
 
 
 class Counter(Protocol):
-    """Counts what is finished."""
+    """Counts the items that are finished."""
 
     def advance(self) -> object:
         """Count one more."""
 
 
 OpenCounter = Callable[[str, int], AbstractContextManager[Counter]]
-"""Opens the counter of a part of an inspection, from the noun of what is counted and the number of them."""
+"""Opens the counter of a part of an inspection, from the noun of the items that are counted and the number of them."""
 
 
 class _NoCounter:
@@ -94,7 +94,7 @@ def inspect(
         files: the base tree; read from the clone of the task's source by default.
         probes: submissions to grade, `services.settings.cluster.workers` of them at a time.
         need_rates: whether a grading goes on until every test was real, which detects more forgeries by name.
-        open_counter: opens the progress of the probes, and then of the edits of the gold patch.
+        open_counter: function that opens the progress of the probes, and then of the edits of the gold patch.
 
     Raises:
         InputError: image, clone or an artifact does not exist.
@@ -134,7 +134,7 @@ def grade_probes(
 
 
 def read_target(task: Task, services: Services, files: TreeFiles | None = None) -> tuple[ProbeTarget, BaseTreeIndex]:
-    """Return what submissions for a task are made from, and the index of its base tree.
+    """Return the parts that submissions for a task are made from, and the index of its base tree.
 
     Args and errors as in `inspect`.
     """

@@ -29,7 +29,7 @@ _BINARY_FILE = re.compile(r"\.(so|a|o|pyc|png|jpe?g|gif|ttf|woff2?|mo|exe|dll|de
 
 @dataclass(frozen=True, kw_only=True)
 class LayerIndex:
-    """Index of one layer."""
+    """Index of a layer."""
 
     diff_id: str
     files: tuple[tuple[str, array[int]], ...]
@@ -47,7 +47,7 @@ def normalize_package_name(name: str) -> str:
 
 @dataclass
 class LayerReader:
-    """Indexes layers and caches the most recently used ones."""
+    """Indexes layers and caches the most recently used layers."""
 
     cache: OrderedDict[str, LayerIndex] = field(default_factory=OrderedDict)
 

@@ -17,7 +17,7 @@ _NEW_NAME = re.compile(r'(?m)^\+\+\+ "?b/(.*?)"?$')
 _CODE = re.compile(r"[=(\[{.]")
 """Characters that occur in a line of program text and rarely in prose."""
 GOLD_LINE = "a line of the gold patch"
-"""Description of a leak that is no link."""
+"""Description of a leak that is not a link."""
 _LINK = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
 _CHANGE_URL = r"/{name}(\.git)?/(-/)?(pull|pulls|pull-requests|merge_requests|commit|commits|compare)/"
 
@@ -29,7 +29,7 @@ def find_leaks(statement: str, gold_patch: bytes, repo: str, old: frozenset[int]
         statement: the problem statement.
         gold_patch: the gold patch.
         repo: `owner/name`; links to changes of other repositories are allowed.
-        old: hashes of the base tree's lines, which are no leak.
+        old: hashes of the base tree's lines, which are not a leak.
     """
     normalized = normalize_whitespace(statement)
     for line in _find_added_code(gold_patch, old):

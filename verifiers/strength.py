@@ -1,7 +1,7 @@
 """Strength of a task's tests: which faults in the gold patch they detect, and which rewrites of it they accept.
 
-Faults are the gold patch without one of its hunks, and mutants of its lines. Each is run once, without blind controls:
-what is measured is whether the tests see a fault, not whether results can be forged.
+Faults are the gold patch without any of its hunks, and mutants of its lines. Each is run once, without blind controls:
+the question is measured is whether the tests see a fault, not whether results can be forged.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MAX_VARIANTS = 4
 
 
 class EditKind(StrEnum):
-    """What is done to the gold patch."""
+    """Edit that is done to the gold patch."""
 
     HUNK = "hunk"
-    """One hunk is left out."""
+    """A hunk is left out."""
     MUTANT = "mutant"
     """A line has a fault."""
     VARIANT = "variant"
@@ -41,7 +41,7 @@ class EditKind(StrEnum):
 
 
 class EditOutcome(StrEnum):
-    """What the tests made of an edit."""
+    """Verdict that the tests made of an edit."""
 
     DETECTED = "detected"
     PASSED = "passed"
@@ -80,7 +80,7 @@ class OracleStrength:
         fail_to_pass: number of FAIL_TO_PASS tests.
         controls: number of those with a sabotaged version that gold was seen to fail.
         score: share of the faults (omitted hunks and mutants) that were detected, 0..1; None where none could be run.
-        hunks: omitted hunks that were run, one by one.
+        hunks: omitted hunks that were run, individually.
         hunks_detected: those among them that some test misses.
         mutants: mutants that were run.
         mutants_detected: those among them that some test fails on.
@@ -124,7 +124,7 @@ def draft_edits(files: Sequence[FixedFile], limit: int) -> list[tuple[EditKind, 
 def read_gold_files(base: Mapping[str, bytes], gold: bytes) -> list[FixedFile]:
     """Return the source files that a gold patch adds or changes and that are text, by path.
 
-    A renamed file is compared with the one of its old name.
+    A renamed file is compared with the file of its old name.
 
     Args:
         base: content of the regular files that the patch touches, in the agent's tree, by old names.
@@ -164,8 +164,8 @@ def measure_strength(
     Args:
         task: graded by lists of tests; its image must exist in the engine.
         services: sandbox, artifacts and settings.
-        edits: what to try.
-        advance: called after each run of an edit; not for second runs.
+        edits: the edits to try.
+        advance: function that is called after each run of an edit; not for second runs.
 
     Raises:
         Transient: the engine failed.
@@ -191,7 +191,7 @@ _REFUSED = (EditKind.VARIANT, EditOutcome.DETECTED)
 
 
 def summarize_edits(task: Task, edits: Iterable[TriedEdit] = ()) -> OracleStrength:
-    """Return the strength of a task's tests from what was tried."""
+    """Return the strength of a task's tests from the edits that were tried."""
     edits = tuple(edits)
     ran = [edit for edit in edits if edit.outcome in (EditOutcome.DETECTED, EditOutcome.PASSED)]
     hunks, mutants, variants = ([edit for edit in ran if edit.kind is kind] for kind in EditKind)

@@ -84,6 +84,7 @@ def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
     seconds = time.perf_counter() - started
     if isinstance(result, Verification):
         return result.model_copy(update={"seconds": seconds})
+    # A rejected candidate has no lists in the database, so the comparison with published ones is made here.
     candidate, lists = lineage.candidate, verifier.compute_lists()
     published = None
     if candidate.published and lists:
@@ -123,7 +124,7 @@ def make_rejection(
 
 @dataclass(kw_only=True)
 class CandidateVerifier:
-    """The runs of one candidate and what is decided from them."""
+    """The runs of a candidate and the verdict that is decided from them."""
 
     candidate: Candidate
     tests: ChangeTests
@@ -218,6 +219,7 @@ class CandidateVerifier:
             gold_patch=self.gold_patch,
             tests=[test for test, _ in lists.fail_to_pass],
             others=lists.pass_to_pass,
+            # The first run may have filled caches, and limits must hold for the slowest.
             seconds=max(run.record.seconds for run in self.gold_runs[1:] or self.gold_runs),
         )
         runs: list[TestRun] = [
@@ -245,6 +247,7 @@ class CandidateVerifier:
         if failure := self._record_run(RunVariant.GOLD, first) or self._add_run(RunVariant.TEST_ONLY, 0):
             return failure
         lists = self.compute_lists()
+        # Most candidates that fail do so here, after two runs instead of all.
         if not (lists and lists.fail_to_pass) and (failure := self._explain_no_fail_to_pass()):
             return failure
         if not self.eval_files and is_long(
@@ -260,6 +263,7 @@ class CandidateVerifier:
         )
         if not files:  # a change that keeps the behaviour, and no test is known to reach it
             return
+        # From here on, earlier runs must not count tests that later runs leave out.
         self.eval_files = files
         has_canaries = "write_canary" in self.evaluator.script
         self.evaluator = self._make_evaluator(self._select_canary_files() if has_canaries else ())
@@ -284,6 +288,7 @@ class CandidateVerifier:
 
     def _record_run(self, variant: RunVariant, run: EvaluationRun) -> VerificationFailure | None:
         framework = self.environment.plan.test.framework
+        # Without the fix, a crash of the runner is what the change may be about.
         died = variant is RunVariant.TEST_ONLY and not run.result.script_error and has_died(run.result, framework)
         if not died and (failure := _find_failure(variant, run)):
             return failure
@@ -298,6 +303,7 @@ class CandidateVerifier:
     def _record_incomplete_run(self, run: EvaluationRun, *, died: bool) -> VerificationFailure | None:
         """Add a test-only run that lacks tests, with their outcomes in a base run of the same seed."""
         seed = run.record.seed
+        # The base tree has neither the new tests nor the fix, so its runner gets past the place of the crash.
         base = self.evaluator.run(RunVariant.BASE, seed=seed, test_patch=b"", files=self._list_files(seed))
         failure = None if base.result.tree_error else _find_failure(RunVariant.BASE, base)
         if died and failure:
@@ -327,6 +333,7 @@ class CandidateVerifier:
         if failing:
             detail = f"{len(failing)} tests of the change fail with the gold patch, such as {failing[0]}"
             return VerificationFailure(reason=Reason.GOLD_FAILS, detail=detail, log=gold_run.record.log)
+        # A refactoring or a speedup needs tests that pass before and after, and none that fails before.
         if lists and lists.pass_to_pass and self.candidate.change_kind in BEHAVIOUR_KEEPING_KINDS:
             return None
         passed = gold_run.record.counts.passed

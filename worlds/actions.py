@@ -1,7 +1,7 @@
 """Actions of an agent: a tool call, words for the user, the end; as data or as the text of a model.
 
-Texts are what models write: a thought, then one call as a `<tool_call>` tag (Hermes), a fenced block of JSON or bare
-JSON with `name` and `arguments`, or the phrase that ends the episode (EnvScaler, arXiv 2601.05808, section 3.3).
+Texts are the texts that models write: a thought, then a call as a `<tool_call>` tag (Hermes), a fenced block of JSON or
+bare JSON with `name` and `arguments`, or the phrase that ends the episode (EnvScaler, arXiv 2601.05808, section 3.3).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CHAT_SCHEMA: Mapping[str, Any] = {
     },
 }
 MAX_TEXT = 200_000
-"""Characters of a model's text; a longer one is not parsed."""
+"""Characters of a model's text; a longer text is not parsed."""
 _CLOSED_THOUGHT = re.compile(r"\A.*</think(ing)?>", re.DOTALL)
 _OPEN_THOUGHT = re.compile(r"<think(ing)?>.*", re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""What the stage works on: a world, a scenario in it, checks, calls."""
+"""Objects that the stage works on: a world, a scenario in it, checks, calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class WorldTool:
 class WorldDefinition:
     """A world: program, documentation, initial states.
 
-    `documentation` is what an agent may read: an introduction and the rules. `states` is name -> initial state.
+    `documentation` is the text that an agent may read: an introduction and the rules. `states` is name -> initial
+        state.
     """
 
     name: str
@@ -40,7 +41,8 @@ class WorldDefinition:
 class Call:
     """Call of a tool.
 
-    An argument `{"$result": [N, KEY, ...]}` stands for what the call number N (from 0) returned under these keys.
+    An argument `{"$result": [N, KEY, ...]}` stands for the value that the call number N (from 0) returned under these
+    keys.
     """
 
     tool: str
@@ -53,7 +55,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One item of a scenario's checklist.
+    """An item of a scenario's checklist.
 
     `function` is the name of the function that `source` defines: it takes `final_state`, `initial_state` or both and
     returns True where the item is fulfilled.

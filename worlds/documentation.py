@@ -16,7 +16,7 @@ def render_documentation(title: str, introduction: str, rules: Sequence[str]) ->
 
 
 def split_documentation(text: str) -> tuple[str, str]:
-    """Return (introduction, rules) as texts; one that names no rules is both."""
+    """Return (introduction, rules) as texts; a text that names no rules is both."""
     found = _RULES.search(text)
     bare = _TITLE.sub("", text)
     if found is None:

@@ -20,15 +20,16 @@ from worlds.users import UserFactory
 
 
 class WorldEnvironment(Closable):
-    """Scenarios of one world. One episode at a time; many environments share a server.
+    """Scenarios of a world. An episode at a time; many environments share a server.
 
     Args:
-        server: runs the world.
+        server: server that runs the world.
         world: the world; its program is loaded once.
         scenarios: scenarios of this world.
         reward_mode: how passed checks become a reward.
         max_steps: actions after which an episode is truncated.
-        make_user: makes the user of each episode, for conversations; without one the agent is given the task.
+        make_user: function that makes the user of each episode, for conversations; without a user the agent is given
+            the task.
 
     Raises:
         InputError: the program breaks a rule, the server has too many worlds, or there are no scenarios.
@@ -65,8 +66,9 @@ class WorldEnvironment(Closable):
         """Start an episode and return (observation, info).
 
         Args:
-            seed: determines the scenario, where none is named, and the episode's clock and random values; default 0.
-            options: `scenario` is the name of one.
+            seed: seed that determines the scenario, where none is named, and the episode's clock and random values;
+                default 0.
+            options: `scenario` is the name of a scenario.
 
         Returns:
             `{"task", "documentation", "tools"}`, with `user` (the greeting) in place of `task` in a conversation; and
@@ -96,8 +98,8 @@ class WorldEnvironment(Closable):
         """Take an action and return (observation, reward, terminated, truncated, info).
 
         Args:
-            action: `{"tool": NAME, "arguments": {...}}`, `{"stop": true}`, or what a model wrote: see
-                `worlds.actions.read_action`. Another one is answered by an error, as a call with wrong arguments is.
+            action: `{"tool": NAME, "arguments": {...}}`, `{"stop": true}`, or the text that a model wrote: see
+                `worlds.actions.read_action`. Another action is answered by an error, as a call with wrong arguments is.
 
         Returns:
             The result of the tool or the user's answer (empty at the end); the reward, 0 before the end; whether the
@@ -140,7 +142,7 @@ class WorldEnvironment(Closable):
 
 
 def choose_scenario(names: Mapping[str, object], name: str | None, seed: int) -> str:
-    """Return the name of the scenario that a reset starts: the named one, or one that the seed chooses.
+    """Return the name of the scenario that a reset starts: the named scenario, or the scenario that the seed chooses.
 
     Raises:
         InputError: there is no such scenario.

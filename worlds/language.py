@@ -7,11 +7,11 @@ import re
 MIN_LETTERS = 12
 """Fewer letters do not show a script."""
 MIN_WORDS = 8
-"""Fewer words need not have one of `FREQUENT_WORDS`."""
+"""Fewer words need not have any of `FREQUENT_WORDS`."""
 MAX_FOREIGN = 0.15
 """Largest share of letters that are not of the Latin alphabet's 26, 0..1; names may have some."""
 MIN_FREQUENT = 0.05
-"""Least share of words that are frequent ones, 0..1; English prose has about 0.3, lists of names less."""
+"""Least share of words that are frequent, 0..1; English prose has about 0.3, lists of names less."""
 _FREQUENT = (
     "a about all and any are at be been but by can could each every find for from get give has have help how if into "
     "is it its let like make must my need new not of on only or our out please set she should show that the their them "
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def find_script_problem(text: str) -> str:
-    """Return that a text is written in other letters than English ones, empty where it is not."""
+    """Return that a text is written in other letters than English letters of English, empty where it is not."""
     letters = [letter for letter in text if letter.isalpha()]
     if len(letters) < MIN_LETTERS:
         return ""

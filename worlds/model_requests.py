@@ -32,7 +32,7 @@ _FENCE = re.compile(r"^[ \t]*```[ \t]*\w*[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | r
 
 
 class ModelRole(StrEnum):
-    """What a model does here. Each role may have a model of its own."""
+    """Work that a model does here. Each role may have a model of its own."""
 
     WRITER = "writer"
     """Themes, programs, states, tasks, checks."""
@@ -53,9 +53,10 @@ class RefusedAnswerError(UnusableAnswerError):
 class Question(Generic[T]):
     """A question to a model.
 
-    `purpose` and `version` (folder of the prompt) name it, `subject` is the id of what it is about, `sample` the number
-    of the answer among several to the same question, from 1. `read` turns the text of an answer into a value, or raises
-    UnusableAnswerError. `answer_type` is that of structured answers, for endpoints that enforce schemas.
+    `purpose` and `version` (folder of the prompt) name it, `subject` is the id of the subject that it is about,
+    `sample` the number of the answer among several to the same question, from 1. `read` turns the text of an answer
+    into a value, or raises UnusableAnswerError. `answer_type` is that of structured answers, for endpoints that enforce
+    schemas.
     """
 
     role: ModelRole
@@ -72,7 +73,10 @@ class Question(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Generic[T]):
-    """Value of the first usable answer; without one, why the last was not. `keys`: of the answers in the ledger."""
+    """Value of the first usable answer; without no answer, why the last was not.
+
+    `keys`: of the answers in the ledger.
+    """
 
     value: T | None
     reason: Reason | None = None
@@ -93,7 +97,7 @@ class RoleModels:
     """The models of a run, with the ledger of their answers. Threads may share it.
 
     `open_model` returns the model of a name at a temperature, None for the endpoint's own; `names` has the model of
-    each role. `draw` is part of each call's identity: another one gives other answers to the same questions.
+    each role. `draw` is part of each call's identity: another draw gives other answers to the same questions.
     """
 
     open_model: Callable[[str, float | None], LanguageModel]
@@ -104,7 +108,7 @@ class RoleModels:
     draw: int
 
     def open(self, role: ModelRole, identity: CallIdentity, temperature: float | None) -> RecordedModel:
-        """Return the recorded model of a role for the calls of one identity."""
+        """Return the recorded model of a role for the calls of an identity."""
         return RecordedModel(self.open_model(self.names[role], temperature), self.ledger, identity, self.pacer)
 
     def make_identity(
@@ -186,7 +190,7 @@ def make_reader(answer_type: type[M], check: Callable[[M], str] = lambda _: "") 
 
     Args:
         answer_type: type of the answer.
-        check: returns what is wrong with an answer of that type, or an empty text.
+        check: function that returns the problem with an answer of that type, or an empty text.
     """
 
     def read(text: str) -> M:
@@ -228,7 +232,7 @@ def write_json(value: object) -> str:
 
 
 def _check_reply(reply: ModelReply) -> str:
-    """Return the text of a reply that is whole; raise RefusedAnswerError for another one."""
+    """Return the text of a reply that is whole; raise RefusedAnswerError for another."""
     if reply.finish_reason == FINISH_LENGTH:
         raise RefusedAnswerError(Reason.TRUNCATED_ANSWER, "it was cut off at the limit of an answer: write less")
     if not reply.text.strip():

@@ -19,7 +19,7 @@ class Reason(StrEnum):
     # The program's text
     SYNTAX_ERROR = "syntax-error"
     NO_WORLD_CLASS = "no-world-class"
-    """There is no class with tools, or more than one."""
+    """There is no class with tools, or several."""
     IMPORT_REFUSED = "import-refused"
     OPENS_FILE = "opens-file"
     OPENS_SOCKET = "opens-socket"
@@ -33,7 +33,7 @@ class Reason(StrEnum):
     """No schema follows from a tool's signature."""
     UNDOCUMENTED_TOOL = "undocumented-tool"
     WRONG_FOREIGN_KEY = "wrong-foreign-key"
-    """FOREIGN_KEYS is no literal, or names no attribute."""
+    """FOREIGN_KEYS is not a literal, or names no attribute."""
 
     # The running program
     NO_STATE = "no-state"
@@ -96,9 +96,9 @@ class Reason(StrEnum):
     LICENSE = "license"
     """The licence of its repository is not among those to accept."""
     NO_DOMAIN = "no-domain"
-    """What the software of a repository is for cannot be inferred."""
+    """Purpose that the software of a repository is for cannot be inferred."""
     NO_ENVIRONMENT = "no-environment"
-    """It does not live in a persistent environment of one domain."""
+    """It does not live in a persistent environment of a domain."""
     LOW_USEFULNESS = "low-usefulness"
     LOW_MODELABILITY = "low-modelability"
     SAME_LABEL = "same-label"
@@ -113,7 +113,7 @@ class Reason(StrEnum):
 
     # Writing programs and scenarios
     WRONG_METHOD = "wrong-method"
-    """An answer is not the one method that it was to be."""
+    """An answer is not the method that it was to be."""
     OTHER_KIND = "other-kind"
     """A tool is a query and was planned as a change, or the other way round."""
     SHORT_TASK = "short-task"

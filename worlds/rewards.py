@@ -31,7 +31,7 @@ class RewardMode(StrEnum):
 def find_kept_checks(at_start: Sequence[CheckResult]) -> frozenset[int]:
     """Return the numbers of the checks that hold in the initial state: conditions that may not break, and earn nothing.
 
-    `at_start`: results of the checks with the initial state as the final one.
+    `at_start`: results of the checks with the initial state as the final.
     """
     return frozenset(number for number, result in enumerate(at_start) if result.is_passed)
 
@@ -52,7 +52,7 @@ def compute_reward(results: Sequence[CheckResult], kept: Collection[int], mode: 
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeScore:
-    """Reward of an episode, 0..1, and what each check gave, in the order of the scenario's checks."""
+    """Reward of an episode, 0..1, and the result that each check gave, in the order of the scenario's checks."""
 
     reward: float
     checks: tuple[CheckResult, ...]
@@ -86,7 +86,7 @@ class Scorer:
         Args:
             server: the server of the episode.
             episode: an episode of the scenario.
-            scenario: whose checks are run.
+            scenario: scenario whose checks are run.
             mode: how passed checks become a reward.
 
         Raises:

@@ -1,9 +1,9 @@
-"""A model at work on a scenario: it is sent the conversation, and what it answers becomes actions.
+"""A model at work on a scenario: it is sent the conversation, and the answers that it answers becomes actions.
 
-This loop is the only one. The search for solutions and the sampling of rollouts differ in the model they hand in: one
-with a ledger of answers, one behind the recording gateway. Section 3.3 of EnvScaler (arXiv 2601.05808); tools are the
-API's own, and a turn may have several calls, each of which is an action. In a conversation a text without a call is for
-the user, so the tool for that is not offered.
+There is no other such loop. The search for solutions and the sampling of rollouts differ in the model they hand in: a
+model with a ledger of answers, a model behind the recording gateway. Section 3.3 of EnvScaler (arXiv 2601.05808); tools
+are the API's own, and a turn may have several calls, each of which is an action. In a conversation a text without a
+call is for the user, so the tool for that is not offered.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROMPT_VERSIONS: Mapping[InteractionMode, str] = {
 }
 """Folder of the prompt of each mode."""
 MAX_REMINDERS = 3
-"""Reminders in a row that an answer is no action; one more such answer ends the work."""
+"""Reminders in a row that an answer is not an action; another such answer ends the work."""
 
 
 class EpisodeEnd(StrEnum):
@@ -59,7 +59,7 @@ class EpisodeEnd(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class MadeCall:
-    """A call, what it returned, and whether it changed the state."""
+    """A call, the value that it returned, and whether it changed the state."""
 
     call: Call
     result: Mapping[str, Any]
@@ -67,7 +67,7 @@ class MadeCall:
 
 
 class ScenarioAgent:
-    """One model's work on one scenario. For one thread.
+    """A model's work on a single scenario. Not thread-safe.
 
     Args:
         run: an episode that has just begun.
@@ -79,7 +79,7 @@ class ScenarioAgent:
         """Calls in order, but for words to the user; those of unknown tools are among them."""
         self.end: EpisodeEnd | None = None
         self.detail = ""
-        """One line for people on the end."""
+        """A line for people on the end."""
         observation = run.observation
         self.tools = tuple(Tool(**tool) for tool in observation["tools"] if tool["name"] != CHAT_TOOL)
         opening = {"task": observation["task"]} if "task" in observation else {"greeting": observation["user"]}
@@ -93,7 +93,7 @@ class ScenarioAgent:
 
     @property
     def reward(self) -> float:
-        """Reward of the present state, or of the final one, 0..1.
+        """Reward of the present state, or of the final, 0..1.
 
         Raises:
             Transient: the container has ended.
@@ -104,13 +104,13 @@ class ScenarioAgent:
         """Let a model act until the episode ends, and return why it did.
 
         Args:
-            model: answers the conversation.
-            meter: counts usage and cost.
+            model: model that answers the conversation.
+            meter: meter that counts usage and cost.
             deadline: monotonic seconds after which no request is made.
 
         Raises:
             Transient, InputError, CancelledRunError: as `LanguageModel.complete`, or the container has ended, or the
-                user's model does not answer. What was done until then is in this object.
+                user's model does not answer. The work until then is in this object.
         """
         while self.end is None:
             if deadline is not None and time.monotonic() >= deadline:
@@ -162,7 +162,7 @@ class ScenarioAgent:
         self.messages.append(Message(role="user", text=f"No tool call was found. Call a tool{end}."))
 
     def _make_call(self, call: ToolCall) -> str:
-        """Make a call and return what the model reads about it."""
+        """Make a call and return the text that the model reads about it."""
         before = self.run.digest
         if call.arguments is None:  # the API's form of a call whose arguments cannot be read
             outcome = self.run.step({"tool_calls": [{"function": {"name": call.name, "arguments": ""}}]})

@@ -1,4 +1,4 @@
-"""One episode of a scenario: actions in, observations out, the reward at the end.
+"""An episode of a scenario: actions in, observations out, the reward at the end.
 
 Two modes (EnvScaler, arXiv 2601.05808, section 3.3): without a user the agent is given the whole task and ends the
 episode itself; in a conversation a user gives the task away piece by piece and ends it.
@@ -36,7 +36,10 @@ class InteractionMode(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StepOutcome:
-    """What an action led to: the observation, the reward (0 before the end), how it ended, and what trainers log."""
+    """Result that an action led to.
+
+    The observation, the reward (0 before the end), how it ended, and the metrics that trainers log.
+    """
 
     observation: Observation
     reward: float = 0.0
@@ -51,14 +54,14 @@ class StepOutcome:
 
 
 class ScenarioRun(Closable):
-    """One episode. To be used by one thread at a time.
+    """An episode. To be used by a single thread at a time.
 
     Args:
-        server: runs the world.
+        server: server that runs the world.
         world: the world, loaded by this server.
         scenario: a scenario of the world.
-        scorer: computes the reward.
-        seed: determines the clock and random values of the world.
+        scorer: scorer that computes the reward.
+        seed: seed that determines the clock and random values of the world.
         user: the user of a conversation; None where the agent is given the task.
         reward_mode: how passed checks become a reward.
         max_steps: actions after which the episode is truncated.
@@ -105,7 +108,7 @@ class ScenarioRun(Closable):
             "documentation": world.definition.documentation,
             "tools": self.tools,
         }
-        """What the agent is given at the start: `task` or the `user`'s greeting, documentation and tools."""
+        """Text that the agent is given at the start: `task` or the `user`'s greeting, documentation and tools."""
         self.digest = self._episode.digest
 
     @property
@@ -125,8 +128,8 @@ class ScenarioRun(Closable):
     def step(self, given: object) -> StepOutcome:
         """Take an action, in any form of `worlds.actions.read_action`.
 
-        An action that cannot be read is answered by an error, as a call with wrong arguments is. One that raises was
-        not taken.
+        An action that cannot be read is answered by an error, as a call with wrong arguments is. An action that raises
+        was not taken.
 
         Raises:
             InputError: the episode has ended.
@@ -148,7 +151,7 @@ class ScenarioRun(Closable):
         return StepOutcome(observation=observation, info={"digest": self.digest})
 
     def get_state(self) -> State:
-        """Return the present state, or the final one.
+        """Return the present state, or the final.
 
         Raises:
             Transient: as `step`.
@@ -156,7 +159,7 @@ class ScenarioRun(Closable):
         return self._final_state if self._episode is None else self._episode.get_state()
 
     def evaluate(self) -> EpisodeScore:
-        """Return the score of the present state, or the final one; an episode goes on.
+        """Return the score of the present state, or the final; an episode goes on.
 
         Raises:
             Transient: as `step`.
@@ -173,7 +176,7 @@ class ScenarioRun(Closable):
                 episode.close()
 
     def _act(self, episode: Episode, action: Action) -> tuple[Observation, bool]:
-        """Return what the agent gets for an action, and whether the user ended the conversation."""
+        """Return the result that the agent gets for an action, and whether the user ended the conversation."""
         if isinstance(action, ToolAction):
             return dict(episode.call(action.tool, action.arguments).value), False
         if isinstance(action, ChatAction) and self._user is not None:

@@ -39,9 +39,9 @@ def make_state_question(
         world: the world.
         options: attempts.
         purpose: `test-state` or `initial-state`.
-        number: of the state, from 1.
+        number: number of the state, from 1.
         total: number of states that are written.
-        temperature: of sampling.
+        temperature: temperature of sampling.
     """
     analysis = analyse_program(world.program)
 

@@ -21,13 +21,13 @@ STOP_MARK = "###STOP###"
 PROMPT_DIR = Path(__file__).parent / "prompts"
 PROMPT_VERSION = "user-1"
 MAX_TRIES = 3
-"""Requests for one answer that can be used."""
+"""Requests for an answer that can be used."""
 _THOUGHT = re.compile(r"\A.*</think(ing)?>", re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
 class SimulatedUser(Protocol):
-    """User of one episode."""
+    """User of an episode."""
 
     def greet(self) -> str:
         """Return the words that begin the conversation.
@@ -38,7 +38,7 @@ class SimulatedUser(Protocol):
         ...
 
     def answer(self, text: str) -> str:
-        """Return what the user answers to the agent; it contains `STOP_MARK` where the conversation is over.
+        """Return the reply that the user answers to the agent; it contains `STOP_MARK` where the conversation is over.
 
         Raises:
             Transient: the model does not answer; the agent's words are not part of the conversation then.
@@ -51,7 +51,7 @@ UserFactory = Callable[["ScenarioDefinition"], SimulatedUser]
 
 
 class ScriptedUser:
-    """User with a script: its lines one after the other, then the end of the conversation."""
+    """User with a script: its lines in sequence, then the end of the conversation."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._greeting, *self._rest = lines
@@ -75,8 +75,8 @@ class ModelUser:
     """User played by a model (EnvScaler, section 3.3).
 
     Args:
-        model: that plays the user.
-        task: what the user wants, which the agent is not given.
+        model: model that plays the user.
+        task: the request that the user wants, which the agent is not given.
         version: folder of the prompt.
     """
 

@@ -1,4 +1,4 @@
-"""Cluster protocol: map a function over records in parallel, and what the driver knows of these records."""
+"""Cluster protocol: map a function over records in parallel, and the facts that the driver knows of these records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Record = TypeVar("Record")
 Result = TypeVar("Result")
 
 MOST_RESULTS = 200
-"""Most results that are yielded as one list."""
+"""Most results that are yielded as a list."""
 
 
 class Notice:
@@ -21,13 +21,16 @@ class Notice:
 
 
 class RecordKeeper(Generic[Record, Result]):
-    """What the driver knows of the records of a map. This one is for records that are worth no second attempt.
+    """Facts that the driver knows of the records of a map. This class is for records that are worth no second attempt.
 
     `observe` and `end_record` are called as soon as possible, in any thread; the other methods in the caller's thread.
     """
 
     def observe(self, result: Result, place: str) -> None:
-        """Take note of a result that is on its way to the caller. `place`: name of the machine, empty for this one."""
+        """Take note of a result that is on its way to the caller.
+
+        `place`: name of the machine, empty for this machine.
+        """
 
     def end_record(self, record: Record, *, is_finished: bool) -> None:
         """Take note that no worker has the record any more. `is_finished`: it is neither stopped nor tried again."""
@@ -51,7 +54,7 @@ class RecordKeeper(Generic[Record, Result]):
         raise Transient(detail, advice="run the same command again")
 
     def get_locality(self, record: Record) -> str:
-        """Return the key of what a machine keeps for records such as this one; empty for nothing."""
+        """Return the key of the things that a machine keeps for records such as these; empty for nothing."""
         del record
         return ""
 
@@ -70,7 +73,7 @@ class Cluster(ABC):
         records: Iterable[Record],
         keeper: RecordKeeper[Record, Result],
     ) -> Generator[list[Result], None, None]:
-        """Yield the function's results for all records as they complete, those that are there at a time as one list.
+        """Yield the function's results for all records as they complete, those that are there at a time as a list.
 
         No list is empty or longer than MOST_RESULTS. Records are read lazily, in the caller's thread, a few ahead of
         the workers. An exception of the function ends the map. Leaving the generator (Ctrl-C, `close`) starts no
@@ -83,7 +86,7 @@ class Cluster(ABC):
         records: Iterable[Record],
         keeper: RecordKeeper[Record, Result] | None = None,
     ) -> Generator[Result, None, None]:
-        """Yield the results of `map_batches` one by one."""
+        """Yield the results of `map_batches` individually."""
         with closing(self.map_batches(function, records, keeper or RecordKeeper())) as batches:
             for results in batches:
                 yield from results

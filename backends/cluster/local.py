@@ -1,7 +1,7 @@
 """Local cluster: worker threads of this machine.
 
 Threads and not processes, because the work happens in containers and in git, so a worker mostly waits. Workers share
-one set of services, nothing is pickled, and a driver that is killed leaves no orphan processes.
+a set of services, nothing is pickled, and a driver that is killed leaves no orphan processes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Record = TypeVar("Record")
 Result = TypeVar("Result")
 
 RECORDS_PER_WORKER = 2
-"""Records queued for each worker, including the current one, so that no worker waits for mining."""
+"""Records queued for each worker, including the current, so that no worker waits for mining."""
 STOP_TIMEOUT = 10.0
 """Seconds that workers may take to end their current step when a map is left early."""
 
@@ -40,9 +40,9 @@ class RecordDone:
 class LocalCluster(Cluster):
     """Cluster of `workers` threads.
 
-    `stop` is called with the exception by which a map is left early, to end what the workers wait for. They are then
-    waited for `stop_timeout` seconds; later results are discarded. `records_per_worker`: queued for each worker, the
-    current one included; 1 where whether a record is processed depends on the results of those before.
+    `stop` is called with the exception by which a map is left early, to end the things that the workers wait for. They
+    are then waited for `stop_timeout` seconds; later results are discarded. `records_per_worker`: queued for each
+    worker, the current one included; 1 where whether a record is processed depends on the results of those before.
     """
 
     workers: int
@@ -120,7 +120,7 @@ def _take_waiting(outbox: queue.SimpleQueue[Any]) -> list[Any]:
 
 
 def _unpack_results(messages: Iterable[Any]) -> Generator[list[Any], None, int]:
-    """Yield the results as one list, and return the number of records that are done."""
+    """Yield the results as a list, and return the number of records that are done."""
     results, ended = list[Any](), list[RecordDone]()
     for message in messages:
         if isinstance(message, RecordDone):
@@ -137,7 +137,7 @@ def _unpack_results(messages: Iterable[Any]) -> Generator[list[Any], None, int]:
 
 @dataclass(frozen=True)
 class _Worker(Generic[Record, Result]):
-    """What all threads of a map run."""
+    """Work that all threads of a map run."""
 
     function: Callable[[Record], Iterator[Result]]
     keeper: RecordKeeper[Record, Result]

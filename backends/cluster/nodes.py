@@ -1,4 +1,4 @@
-"""Settings of a cluster's workers, reports of its nodes, and what both sides of a connection need."""
+"""Settings of a cluster's workers, reports of its nodes, and the parts that both sides of a connection need."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ NODE_NAME = "MERGEMILL_NODE_NAME"
 
 @dataclass(frozen=True, kw_only=True)
 class NodeReport:
-    """What a node can do."""
+    """Work that a node can do."""
 
     name: str
     version: str
     """Of mergemill."""
     problem: str = ""
-    """One line with what to do, where the node cannot be used."""
+    """A line with on the next step, where the node cannot be used."""
     disk_slots: int | None = None
     """Workers that its free disk is enough for; None where that is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerNeeds:
-    """What a cluster reserves for each worker, and how many workers it may start; None: as many as fit."""
+    """Resources that a cluster reserves for each worker, and how many workers it may start; None: as many as fit."""
 
     cpus: float
     memory_bytes: int
@@ -41,8 +41,8 @@ class WorkerNeeds:
 class NodeFunctions:
     """Functions for the processes of other machines. They are pickled, so they hold no connection.
 
-    `check` reports on a node; `stop` ends what the calls of its process are waiting for; `drain` lets them end early by
-    themselves.
+    `check` reports on a node; `stop` ends the work that the calls of its process are waiting for; `drain` lets them end
+    early by themselves.
     """
 
     check: Callable[[], NodeReport]
@@ -58,7 +58,7 @@ def get_node_name() -> str:
 def pickle_message(message: object) -> bytes:
     """Return a message as bytes. Exceptions in it have their traceback as a note.
 
-    An exception that cannot be pickled is replaced by one of the same text.
+    An exception that cannot be pickled is replaced by an exception of the same text.
     """
     buffer = io.BytesIO()
     _MessagePickler(buffer).dump(message)

@@ -1,7 +1,7 @@
 """Cache of model answers by prompt, so that the same prompt is not sent and paid for twice.
 
 Beside the artifacts in the store, `answers/AB/CDEF....zst`, where ABCDEF... is the sha256 of the prompt. Removing the
-folder costs money, never a result: records contain what they need of an answer.
+folder costs money, never a result: records contain the facts that they need of an answer.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def build_response_format(response_schema: ResponseSchema) -> dict[str, Any]:
 def build_api_message(message: Message) -> dict[str, Any]:
     """Return a message in the format of the API. Arguments are sent as the model wrote them.
 
-    Unparsable ones are sent as `{}`, because servers reject them.
+    Unparsable arguments are sent as `{}`, because servers reject them.
     """
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}

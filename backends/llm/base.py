@@ -1,4 +1,4 @@
-"""Language model protocol: a conversation and tools in, one reply out.
+"""Language model protocol: a conversation and tools in, a reply out.
 
 A reply with malformed content is a reply; an endpoint that does not answer raises `core.errors.Transient`. The cost of
 a conversation is counted by its `meter.UsageMeter`, failed attempts included.
@@ -21,7 +21,7 @@ MESSAGE_TOKENS = 4
 
 
 class ContextLengthError(InputError):
-    """The conversation exceeds the model's context length. A shorter one may be sent."""
+    """The conversation exceeds the model's context length. A shorter reply may be sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """One turn of a conversation. `tool_calls` are an assistant's; a tool's result has the id of its call."""
+    """A turn of a conversation. `tool_calls` are an assistant's; a tool's result has the id of its call."""
 
     role: Role
     text: str
@@ -91,7 +91,7 @@ class ModelReply:
 
 
 class LanguageModel(Protocol):
-    """A language model. Threads may share one."""
+    """A language model. Threads may share it."""
 
     name: str
     context_tokens: int
@@ -111,10 +111,11 @@ class LanguageModel(Protocol):
 
         Args:
             messages: the conversation.
-            tools: that the model may call.
-            meter: counts usage and cost.
+            tools: tools that the model may call.
+            meter: meter that counts usage and cost.
             deadline: monotonic seconds after which no further attempt is made.
-            response_schema: of the answer, for endpoints that can enforce it; the conversation must describe it, too.
+            response_schema: response schema of the answer, for endpoints that can enforce it; the conversation must
+                describe it, too.
             request_key: sent as `Idempotency-Key`; an endpoint that knows such keys charges a request that is
                 repeated after a kill or a broken connection once.
 
@@ -128,7 +129,7 @@ class LanguageModel(Protocol):
         ...
 
     def get_model(self, name: str) -> LanguageModel:
-        """Return another model of the same endpoint; it is stopped with this one."""
+        """Return another model of the same endpoint; it is stopped with this model."""
         ...
 
     def stop(self) -> None:
@@ -137,17 +138,17 @@ class LanguageModel(Protocol):
 
 
 class EmbeddingModel(Protocol):
-    """A model that turns texts into vectors. Threads may share one."""
+    """A model that turns texts into vectors. Threads may share it."""
 
     name: str
 
     def embed(self, texts: Sequence[str], *, meter: UsageMeter, request_key: str = "") -> list[list[float]]:
-        """Return the vector of each text, in their order, all of one length.
+        """Return the vector of each text, in their order, all of the same length.
 
         Args:
-            texts: at least one.
-            meter: counts usage and cost.
-            request_key: as in `LanguageModel.complete`.
+            texts: texts, at least a text.
+            meter: meter that counts usage and cost.
+            request_key: request key as in `LanguageModel.complete`.
 
         Raises:
             Transient: all attempts failed.

@@ -29,7 +29,7 @@ from core.settings.machine import HostSettings
 from core.settings.models import LlmSettings
 
 MAX_ATTEMPTS = 6
-"""Requests for one reply before its error is raised."""
+"""Requests for a reply before its error is raised."""
 MAX_RETRY_DELAY = 120.0
 """Most seconds between two attempts; a longer Retry-After is an error."""
 STOP_POLL_SECONDS = 0.2
@@ -37,7 +37,7 @@ STOP_POLL_SECONDS = 0.2
 LIST_MODELS_TIMEOUT = 10.0
 """Seconds that `list_models` waits."""
 PLACEHOLDER_KEY = "none"
-"""Key that is sent where none is set: the SDK requires one, local servers do not."""
+"""Key that is sent where none is set: the SDK requires a key, local servers do not."""
 OPTIONAL_FEATURES = frozenset(
     {
         ErrorKind.TOOLS_UNSUPPORTED,
@@ -98,6 +98,7 @@ class ChatModel:
         self._client = openai.OpenAI(
             base_url=self._url,
             api_key=self._secret or PLACEHOLDER_KEY,
+            # Retries are made here, where the deadline and a stop are known.
             max_retries=0,
             timeout=self._timeout,
             http_client=openai.DefaultHttpxClient(verify=_create_ssl_context(host)),
@@ -123,6 +124,7 @@ class ChatModel:
             sleep=lambda seconds: self._sleep(seconds, until),
             reraise=True,
         )
+        # A repeated request with the same key is answered from the server's cache, where it has one, and paid once.
         more: dict[str, Any] = {}
         if response_schema is not None:
             more["response_format"] = build_response_format(response_schema)
@@ -152,6 +154,7 @@ class ChatModel:
         try:
             return sorted(str(model.id) for model in self._client.models.list(timeout=LIST_MODELS_TIMEOUT).data or ())
         except openai.APIStatusError as error:
+            # Servers without this route still answer completions.
             if error.status_code in {404, 405, 501}:
                 return []
             raise self._translate_error(_parse_error_response(error), frozenset()) from error
@@ -165,6 +168,7 @@ class ChatModel:
     def get_model(self, name: str) -> ChatModel:
         """See `backends.llm.base.LanguageModel`."""
         if name not in self._models:
+            # The copy shares connections and limits; features are rejected by model, so they are learnt again.
             model = copy.copy(self)
             model.name, model._unsupported = name, frozenset()
             self._models.setdefault(name, model)
@@ -190,6 +194,7 @@ class ChatModel:
         while True:
             try:
                 return self._send_request(messages, tools, more, meter, until)
+            # Remembered for the model: finding out again would cost a request each time.
             except UnsupportedFeatureError as error:
                 self._unsupported |= {error.feature}
 
@@ -201,7 +206,7 @@ class ChatModel:
         meter: UsageMeter,
         until: float,
     ) -> ModelReply:
-        """Send one request with `more` parameters; its usage is counted whether it succeeds or not."""
+        """Send a request with `more` parameters; its usage is counted whether it succeeds or not."""
         meter.check()
         started, answer, without = time.monotonic(), ResponseAccumulator(), self._unsupported
         if started >= until:
@@ -286,7 +291,7 @@ class ChatModel:
                     return
 
     def _request_embeddings(self, texts: Sequence[str], meter: UsageMeter, request_key: str) -> list[list[float]]:
-        """Send one request for embeddings; its usage is counted whether it succeeds or not."""
+        """Send a request for embeddings; its usage is counted whether it succeeds or not."""
         meter.check()
         started, found = time.monotonic(), EmbeddingResponse()
         headers = {"Idempotency-Key": request_key} if request_key else {}
@@ -397,7 +402,7 @@ class ChatModel:
             raise CancelledRunError("stopped during a model request")
 
     def _redact(self, text: str) -> str:
-        """Return an endpoint's message on one line, truncated, without the key."""
+        """Return an endpoint's message on a single line, truncated, without the key."""
         line = " ".join(text.split())
         return (line.replace(self._secret, "...") if self._secret else line)[:MAX_MESSAGE_CHARS]
 

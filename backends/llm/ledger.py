@@ -31,17 +31,17 @@ CALLS_NAME = "calls.jsonl"
 PROMPTS_NAME = "prompts"
 LOCK_NAME = ".lock"
 EMBEDDING_BATCH = 64
-"""Texts of one request for embeddings."""
+"""Texts of a request for embeddings."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallIdentity:
-    """What determines a call besides its messages. `sample` and `attempt` are from 1."""
+    """Values that determine a call besides its messages. `sample` and `attempt` are from 1."""
 
     purpose: str
-    """What the answer is for, such as `conversation`."""
+    """Purpose that the answer is for, such as `conversation`."""
     seed: str
-    """Id of what it is about: a seed, a theme, a world."""
+    """Id of the subject that it is about: a seed, a theme, a world."""
     sample: int = 1
     attempt: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -49,11 +49,11 @@ class CallIdentity:
 
 
 class CallLedger:
-    """The ledger of a folder, open for one process. Threads may share it.
+    """The ledger of a folder, open for a process. Threads may share it.
 
     Args:
-        folder: where it lies; made if need be.
-        command: what writes to it, for the error of a second process.
+        folder: folder where it lies; made if need be.
+        command: the command that writes to it, for the error of a second process.
 
     Raises:
         InputError: another process has it open, or the folder cannot be written.
@@ -86,6 +86,7 @@ class CallLedger:
     def _open(self) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
+            # A file of its own is locked: a lock ends with its process, so a killed process leaves none behind.
             self._guard = (self._folder / LOCK_NAME).open("w")
             fcntl.flock(self._guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._file = self._path.open("a+b")
@@ -151,12 +152,14 @@ class CallLedger:
     def _append(self, line: Mapping[str, Any]) -> None:
         key, content = line["key"], json.dumps(line).encode() + b"\n"
         with self._lock:
+            # Two threads may have requested the same; the first answer is kept, since it may have been used already.
             if self._file is None or key in self._places:
                 return
             try:
                 place = self._file.seek(0, os.SEEK_END)
                 self._file.write(content)
                 self._file.flush()
+                # The answer was paid for: it must survive the machine, and not only the process.
                 os.fsync(self._file.fileno())
             except OSError as error:
                 raise make_write_error(f"cannot write to {self._folder}", error, advice="free some space") from error
@@ -174,11 +177,12 @@ class CallLedger:
             if key := _read_key(line):
                 self._places.setdefault(key, end)
             end += len(line)
+        # A kill leaves at most the last line incomplete.
         self._file.truncate(end)
 
 
 def _read_key(line: bytes) -> str:
-    """Return the key of a line, empty for a damaged one."""
+    """Return the key of a line, empty for a damaged line."""
     try:
         return str(json.loads(line)["key"])
     except (ValueError, KeyError, TypeError):
@@ -203,6 +207,7 @@ class Pacer:
         if self._seconds > 0:
             with self._lock:
                 now = time.monotonic()
+                # The turn is reserved under the lock, and the wait is outside of it.
                 at = max(self._next, now)
                 self._next = at + self._seconds
             self._stopping.wait(at - now)
@@ -218,7 +223,7 @@ class RecordedModel:
     """A language model whose answers are those of the ledger where it has them (`backends.llm.base.LanguageModel`).
 
     `keys` are those of the answers that it returned, in their order, and `fresh` those among them for which the
-    endpoint was called. For one thread.
+    endpoint was called. Not thread-safe.
     """
 
     def __init__(self, model: LanguageModel, ledger: CallLedger, identity: CallIdentity, pacer: Pacer) -> None:
@@ -264,7 +269,7 @@ class RecordedModel:
 
 
 class RecordedEmbeddings:
-    """Embeddings of texts, those of the ledger where it has them. For one thread.
+    """Embeddings of texts, those of the ledger where it has them. Not thread-safe.
 
     `fresh` counts the texts that were sent to the endpoint.
     """
@@ -284,6 +289,7 @@ class RecordedEmbeddings:
         for start in range(0, len(missing), EMBEDDING_BATCH):
             batch = missing[start : start + EMBEDDING_BATCH]
             self._pacer.wait()
+            # Of the whole batch: a repeated request has the same texts in the same order.
             request_key = hashlib.sha256("".join(keys[text] for text in batch).encode()).hexdigest()
             vectors = self._model.embed(batch, meter=meter, request_key=request_key)
             for text, vector in zip(batch, vectors, strict=True):
@@ -307,9 +313,13 @@ def compute_call_key(
     response_schema: ResponseSchema | None,
     tools: Sequence[Tool] = (),
 ) -> str:
-    """Return the hash of all that determines an answer but chance: what is sent, and which draw of it this is."""
+    """Return the hash of all that determines an answer but chance.
+
+    The text that is sent, and which draw of it this is.
+    """
     schema = dict(response_schema.schema) if response_schema else None
     content: list[Any] = [model, asdict(identity), _list_content(messages), schema]
+    # Only where there are any, so that keys of earlier versions stay valid.
     if tools:
         content.append([asdict(tool) for tool in tools])
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode(errors="replace")).hexdigest()
@@ -341,7 +351,7 @@ def _describe_call(key: str, identity: CallIdentity, model: str) -> dict[str, An
 
 
 def _list_content(messages: Sequence[Message]) -> list[list[Any]]:
-    """Return role and text of each message, and what it has of tool calls."""
+    """Return role and text of each message, and the parts that it has of tool calls."""
     return [
         [
             one.role,
@@ -354,5 +364,5 @@ def _list_content(messages: Sequence[Message]) -> list[list[Any]]:
 
 
 def _list_call(call: ToolCall) -> dict[str, Any]:
-    """Return what of a call decides about the next answer; how its arguments were written is no part of it."""
+    """Return the parts of a call that decide the next answer; how its arguments were written is not part of it."""
     return {"id": call.id, "name": call.name, "arguments": call.arguments, "problem": call.problem}

@@ -18,7 +18,7 @@ class BudgetExceededError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenUsage:
-    """Tokens of one request. `cached_tokens` are included in `prompt_tokens`; `estimated`: derived from lengths."""
+    """Tokens of a request. `cached_tokens` are included in `prompt_tokens`; `estimated`: derived from lengths."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -63,7 +63,7 @@ class TokenBudget:
 
 @dataclass
 class UsageMeter:
-    """Usage of one conversation. For one thread."""
+    """Usage of a conversation. Not thread-safe."""
 
     budget: TokenBudget = TokenBudget()
     requests: int = 0

@@ -34,7 +34,7 @@ class UsageTotals:
     cost: float = 0.0
 
     def add(self, meter: UsageMeter) -> None:
-        """Add what one thread's meter counted."""
+        """Add the usage that a thread's meter counted."""
         self.requests += meter.requests
         self.failed_requests += meter.failed_requests
         self.prompt_tokens += meter.prompt_tokens
@@ -46,8 +46,8 @@ class UsageTotals:
 class ParallelCalls(Generic[T, R]):
     """Runs work on threads and returns the results in the order of the items.
 
-    `report` is called in the driver's thread with each result or failure; `stop` cancels what runs. `is_known` returns
-    whether the endpoint answered before: then a refusal of the first call is no wrong key or name.
+    `report` is called in the driver's thread with each result or failure; `stop` cancels the calls that run. `is_known`
+    returns whether the endpoint answered before: then a refusal of the first call is not due to a wrong key or name.
     """
 
     work: Callable[[T], R]
@@ -61,7 +61,7 @@ class ParallelCalls(Generic[T, R]):
 
         Raises:
             InputError: the first call that ended was refused by the endpoint (a wrong key or name), or a file failed.
-            KeyboardInterrupt: Ctrl-C; what was answered is in the ledger.
+            KeyboardInterrupt: Ctrl-C; each reply that was answered is in the ledger.
         """
         results: list[R | MergemillError | None] = [None] * len(items)
         running: dict[Future[R], int] = {}

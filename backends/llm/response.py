@@ -73,7 +73,7 @@ class ResponseAccumulator:
         partial.arguments += json.dumps(arguments) if isinstance(arguments, Mapping) else _extract_text(arguments)
 
     def build_tool_calls(self) -> tuple[ToolCall, ...]:
-        """Return the tool calls; one without an id from the endpoint is given one."""
+        """Return the tool calls; a call without an id from the endpoint is given an id."""
         cut = self.finish_reason == FINISH_LENGTH
         return tuple(
             parse_tool_call(call.id or f"call_{number}", call.name, call.arguments, cut=cut)
@@ -107,7 +107,7 @@ class EmbeddingResponse:
         """Read a response to a request for so many vectors.
 
         Raises:
-            ValueError: it has another number of them, or they are no vectors of one length.
+            ValueError: it has another number of them, or they are not vectors of the same length.
         """
         listed = data.get("data") if isinstance(data, Mapping) else None
         entries = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=BaseModel)
 MAX_REQUESTS = 2
-"""Requests for one answer."""
+"""Requests for an answer."""
 NO_ANSWER = "[no answer]"
 """Replaces an empty answer, which some endpoints reject as a message."""
 RETRY_MESSAGE = """\
@@ -73,14 +73,14 @@ def request_structured(
     """Request an answer of the type `answer_type`.
 
     Args:
-        model: that answers.
+        model: model that answers.
         prompt: the conversation so far; it describes the answer, schema included.
         answer_type: type of the answer.
-        meter: counts usage and cost.
+        meter: meter that counts usage and cost.
         sample: number of this answer among several to the same prompt, from 1.
-        check: returns what is wrong with an answer of that type, or an empty text.
+        check: function that returns the problem with an answer of that type, or an empty text.
         answers: cache of valid answers.
-        deadline: as in `LanguageModel.complete`.
+        deadline: deadline as in `LanguageModel.complete`.
 
     Raises:
         Transient, ContextLengthError, BudgetExceededError, InputError, CancelledRunError: as `LanguageModel.complete`.

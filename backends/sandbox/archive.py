@@ -23,11 +23,11 @@ COMMAND_FILE = f"{PRIVATE_FOLDER}/command"
 def build_tar(files: Mapping[str, bytes], mode: int = 0o644, *, is_continued: bool = False) -> bytes:
     """Return a tar of absolute path -> content, owned by root, with folder entries only below PRIVATE_FOLDER.
 
-    A folder entry would change mode and owner of an existing folder; the engine creates missing ones.
+    A folder entry would change mode and owner of an existing folder; the engine creates missing folders.
 
     Args:
         files: absolute path -> content.
-        mode: of each file.
+        mode: mode of each file.
         is_continued: another tar follows, so the end-of-archive mark is omitted.
     """
     buffer = io.BytesIO()
@@ -69,7 +69,7 @@ class ChunkReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer from one chunk."""
+        """Fill the buffer from a chunk."""
         while not self._rest:
             chunk = next(self._source, None)
             if chunk is None:
@@ -104,7 +104,7 @@ def extract_files(tar_bytes: bytes) -> dict[str, bytes]:
 def read_saved_layers(archive: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield the layers of a saved image, base first: (diff id, uncompressed tar).
 
-    Both the archive format of old engines and the OCI layout of new ones contain `manifest.json`.
+    Both the archive format of old engines and the OCI layout of new engines contain `manifest.json`.
     """
     with tarfile.open(fileobj=archive, mode="r:") as tar:
         manifest = json.load(_open_member(tar, "manifest.json"))[0]

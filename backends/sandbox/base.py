@@ -18,7 +18,7 @@ from backends.sandbox.volumes import VolumeStore
 
 
 class ContainerPool(Protocol):
-    """Containers of one image, started ahead. Each command runs as root, without network, in a fresh container."""
+    """Containers of an image, started ahead. Each command runs as root, without network, in a fresh container."""
 
     def run(
         self,
@@ -45,12 +45,13 @@ class ContainerPool(Protocol):
 
 
 class ContainerSession(Protocol):
-    """Container that stays open: commands run one after the other, as root, and see the files of earlier ones."""
+    """Container that stays open: commands run in sequence, as root, and see the files of earlier commands."""
 
     def run(self, command: str, *, seconds: float) -> ExecResult:
         """Run a line of bash for at most `seconds`. No files are collected.
 
-        A command that is killed for `time` or `disk` may end the container; the next command then runs in a fresh one.
+        A command that is killed for `time` or `disk` may end the container; the next command then runs in a fresh
+        container.
 
         Raises:
             Transient, InputError: as `Sandbox.run`.
@@ -75,7 +76,7 @@ class ContainerSession(Protocol):
 
 
 class ContainerProcess(Protocol):
-    """Program in a container of its own, with stdin and stdout open. One thread reads, one at a time writes."""
+    """Program in a container of its own, with stdin and stdout open. A thread reads, one at a time writes."""
 
     def write(self, data: bytes) -> None:
         """Write to the program's stdin.
@@ -95,12 +96,12 @@ class ContainerProcess(Protocol):
         ...
 
     def get_errors(self) -> str:
-        """Return head and tail of what the program wrote to stderr so far."""
+        """Return head and tail of the text that the program wrote to stderr so far."""
         ...
 
 
 class Sandbox(Protocol):
-    """Runs commands in containers. Threads may share one."""
+    """Runs commands in containers. Threads may share it."""
 
     @property
     def images(self) -> ImageStore:
@@ -129,7 +130,7 @@ class Sandbox(Protocol):
         Args:
             image: name or digest.
             command: program and arguments.
-            limits: of the container.
+            limits: limits of the container.
             files: absolute path -> content, written before the start (owner root, mode 0644).
             collect: absolute paths of regular files to return.
             env: environment variables.
@@ -166,8 +167,8 @@ class Sandbox(Protocol):
 
         Args:
             image: name or digest.
-            limits: of the container; it lives for `limits.seconds`.
-            tree: opens a tar stream that is unpacked at `/` first.
+            limits: limits of the container; it lives for `limits.seconds`.
+            tree: function that opens a tar stream that is unpacked at `/` first.
             files: absolute path -> content, written before the start.
             env: environment variables of each command.
             workdir: working directory of each command; it must exist once `tree` is unpacked.
@@ -190,8 +191,8 @@ class Sandbox(Protocol):
         Args:
             image: name or digest.
             command: program and arguments.
-            limits: of the container, which is killed after `limits.seconds`; `output_bytes` is how much of stderr is
-                kept.
+            limits: limits of the container, which is killed after `limits.seconds`; `output_bytes` is how much of
+                stderr is kept.
             files: absolute path -> content, written before the start (owner root, mode 0644).
             env: environment variables.
 

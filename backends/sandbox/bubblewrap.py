@@ -4,10 +4,10 @@ A command sees a folder of this machine as its root, the programs of this machin
 no network but its own loopback, no process but its own, no file of the user. Files are written and read by commands
 inside, because a link that a command made may lead anywhere on this machine.
 
-There is one image, `host`: an empty folder, and the programs of this machine. Time and output are limited, memory and
-the size of a file for each process. A command is killed when the disk lost more than its limit and its own files are
-more than that, deleted ones that it holds open included. `pids` is enforced where mergemill does not run as root, and
-`cpus` is not.
+There is a single image, `host`: an empty folder, and the programs of this machine. Time and output are limited, memory
+and the size of a file for each process. A command is killed when the disk lost more than its limit and its own files
+are more than that, deleted files that it holds open included. `pids` is enforced where mergemill does not run as root,
+and `cpus` is not.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _measure_free(folder: Path) -> int:
 
 
 def _measure_files(root: Path) -> int:
-    """Return the bytes of the files below a folder, and of the deleted ones that processes in it hold open."""
+    """Return the bytes of the files below a folder, and of the deleted files that processes in it hold open."""
     found: dict[tuple[int, int], int] = {}
     waiting = [str(root)]
     while waiting:

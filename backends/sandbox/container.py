@@ -1,4 +1,4 @@
-"""One container from start to end, with its limits of time, disk and output enforced.
+"""A container from start to end, with its limits of time, disk and output enforced.
 
 Clients are the docker SDK's APIClients; their errors are `requests.HTTPError`s and are distinguished by status.
 """
@@ -90,6 +90,7 @@ class Container:
         try:
             yield stream
         finally:
+            # The stream is a socket of this response, which would keep its connection otherwise.
             stream._response.close()
             stream.close()
 
@@ -101,6 +102,7 @@ class Container:
         """
         output = CappedOutput(self.limits.output_bytes)
         started = time.monotonic()
+        # The output may stay open after the container's end, and end before it; only this request knows the exit code.
         ended = self.wait_threads.submit(self._wait)
         monitor = ContainerMonitor(self, stream, ended, started, FrameDecoder(output, results))
         killed_by = monitor.follow()

@@ -1,6 +1,6 @@
 """Sandbox on a Docker engine.
 
-One run creates a container, puts files, attaches, starts, follows the output while time and disk are checked, reads the
+A run creates a container, puts files, attaches, starts, follows the output while time and disk are checked, reads the
 exit code and collects files; a background thread removes the container. A pool starts the next container meanwhile.
 """
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class DockerSandbox:
-    """Sandbox of the engine that DOCKER_HOST names, or of the local one. Threads may share it.
+    """Sandbox of the engine that DOCKER_HOST names, or of the local. Threads may share it.
 
     Args:
-        record_use: called with the name of every image that is used, each time.
+        record_use: function that is called with the name of every image that is used, each time.
 
     Raises:
         MachineError: no engine answers.

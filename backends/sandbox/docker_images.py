@@ -151,7 +151,7 @@ class DockerImageStore:
             return self._registry.push(name, target)
 
     def pull_by_digest(self, reference: str, name: str) -> ImageInfo | None:
-        """Pull an image by digest. Of several threads and processes that need it, one pulls."""
+        """Pull an image by digest. Of several threads and processes that need it, a single one pulls."""
         self._engine.leases.acquire(name)
         with translate_errors(), self.lock(f"fetch-{name}"):
             if found := self.inspect(name):
@@ -165,7 +165,7 @@ class DockerImageStore:
             return self._registry.has_manifest(reference)
 
     def import_rootfs(self, tar: IO[bytes], name: str, *, env: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """Create an image of one layer from an uncompressed tar of a root file system."""
+        """Create an image of a layer from an uncompressed tar of a root file system."""
         repository, tag = split_image_name(name)
         changes = ['CMD ["/bin/bash"]']
         changes += [f"ENV {key}={json.dumps(value)}" for key, value in env.items()]

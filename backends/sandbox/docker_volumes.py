@@ -18,8 +18,8 @@ class DockerVolumeStore:
     """See `backends.sandbox.volumes.VolumeStore`.
 
     Args:
-        get_client: returns the calling thread's client.
-        translate_errors: turns the engine's exceptions into this project's.
+        get_client: function that returns the calling thread's client.
+        translate_errors: function that turns the engine's exceptions into this project's.
     """
 
     def __init__(

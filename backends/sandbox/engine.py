@@ -65,10 +65,10 @@ def translate_errors() -> Iterator[None]:
 
 
 class DockerEngine:
-    """The engine that DOCKER_HOST names, or the local one: clients, containers and image leases. Thread-safe.
+    """The engine that DOCKER_HOST names, or the local: clients, containers and image leases. Thread-safe.
 
     Args:
-        record_use: called with the name of every image that is used, each time.
+        record_use: function that is called with the name of every image that is used, each time.
 
     Raises:
         MachineError: no engine answers.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceLimits:
-    """Limits of one container.
+    """Limits of a container.
 
     `seconds` is wall time, `*_mb` are mebibytes, `output_bytes` is how much of stdout and stderr together is kept.
     """

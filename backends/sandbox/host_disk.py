@@ -1,7 +1,7 @@
-"""Free space where an engine keeps what its containers write.
+"""Free space where an engine keeps the data that its containers write.
 
-A command that finds the disk of its host full fails as one does that has a bug: no report, a patch that does not apply,
-a test that cannot write. Only the host knows better, so it looks while a command runs.
+A command that finds the disk of its host full fails as a command does that has a bug: no report, a patch that does not
+apply, a test that cannot write. Only the host knows better, so it looks while a command runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class HostDisk:
 
 
 class DiskObserver:
-    """Whether a disk was full at one of the moments at which it was looked at, the beginning and the end included."""
+    """Whether a disk was full at any of the moments at which it was looked at, the beginning and the end included."""
 
     def __init__(self, disk: HostDisk) -> None:
         self._disk = disk
@@ -49,7 +49,7 @@ class DiskObserver:
         """Look for the last time.
 
         Raises:
-            Transient: the disk was full, so the command's outcome is no evidence.
+            Transient: the disk was full, so the command's outcome is not evidence.
         """
         self.look()
         if self._was_full:

@@ -41,7 +41,7 @@ class ImageRegistryClient:
     """Pushes and pulls images.
 
     Args:
-        clients: returns the calling thread's client of the engine with a timeout in seconds.
+        clients: function that returns the calling thread's client of the engine with a timeout in seconds.
         stopping: once it is set, transfers end with CancelledRunError.
     """
 

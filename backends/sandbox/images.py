@@ -49,7 +49,7 @@ class StoredImage:
 
 
 class ImageStore(Protocol):
-    """Images of one engine. Names are `REPOSITORY:TAG`. Threads may share a store.
+    """Images of an engine. Names are `REPOSITORY:TAG`. Threads may share a store.
 
     All methods raise `core.errors.Transient` where the engine cannot be reached or its disk is full.
     """
@@ -74,15 +74,15 @@ class ImageStore(Protocol):
         Args:
             base: image to start from.
             command: program and arguments.
-            name: of the new image.
-            limits: of the container.
+            name: name of the new image.
+            limits: limits of the container.
             tree: tar stream that is unpacked at `/` before the start and kept in the image.
             files: absolute path -> content, present while the command runs and not in the image.
             env: environment variables of the command, not of the image.
             keep_env: environment variables of the image.
             workdir: working directory of the image.
             network: whether the container has a network.
-            labels: of the image.
+            labels: labels of the image.
 
         Returns:
             The command's result, and the image; None where the command failed.
@@ -129,12 +129,12 @@ class ImageStore(Protocol):
         """Open the archive that `docker save NAME...` writes, in chunks; layers that images share are in it once.
 
         Raises:
-            InputError: one of the images does not exist.
+            InputError: any of the images does not exist.
         """
         ...
 
     def import_rootfs(self, tar: IO[bytes], name: str, *, env: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """Create an image of one layer from an uncompressed tar of a root file system."""
+        """Create an image of a layer from an uncompressed tar of a root file system."""
         ...
 
     def hold(self) -> AbstractContextManager[None]:

@@ -12,7 +12,7 @@ from backends.sandbox.removal import CONNECTION_ERRORS
 
 
 def list_stored_images(client: Any, prefix: str) -> list[StoredImage]:
-    """Return the images whose names start with `prefix`, by name. Mostly one request for each image."""
+    """Return the images whose names start with `prefix`, by name. Mostly a request for each image."""
     images = [
         (entry, names, inspected, build_chain_ids(inspected["RootFS"].get("Layers") or ()))
         for entry in client.images()
@@ -36,7 +36,7 @@ def list_stored_images(client: Any, prefix: str) -> list[StoredImage]:
 
 
 def estimate_image_bytes(client: Any, prefix: str) -> int:
-    """Return the bytes these images take, from one request. Layers of pulled images may count more than once."""
+    """Return the bytes these images take, from a request. Layers of pulled images may count more than once."""
     listed = client.images()
     sizes = {entry["Id"]: entry["Size"] for entry in listed}
     return sum(

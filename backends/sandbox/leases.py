@@ -1,6 +1,6 @@
 """Leases on images: an image is not removed while a thread or process holds a lease on its name.
 
-The engine keeps an image while one of its containers exists, but work on an image has pauses between containers. A
+The engine keeps an image while any of its containers exists, but work on an image has pauses between containers. A
 lease is a shared `flock` of this machine; removing an image needs it exclusively. A dead process holds no lease.
 """
 
@@ -25,7 +25,7 @@ class ImageLeases:
 
     @contextlib.contextmanager
     def hold_leases(self) -> Iterator[None]:
-        """Keep the leases that this thread acquires until the end of the block; a nested block joins the outer one."""
+        """Keep the leases that this thread acquires until the end of the block; a nested block joins the outer."""
         if self._thread_leases is not None:
             yield
             return
@@ -46,7 +46,7 @@ class ImageLeases:
         return held
 
     def acquire(self, name: str) -> None:
-        """Acquire a lease until the end of the `hold_leases` block; outside of one this does nothing.
+        """Acquire a lease until the end of the `hold_leases` block; outside of a this does nothing.
 
         Waits while the image is being removed.
 
@@ -65,7 +65,7 @@ class ImageLeases:
         held[name] = handle
 
     def release(self, name: str) -> None:
-        """Release this thread's lease, if it holds one."""
+        """Release this thread's lease, if it holds a lease."""
         if (handle := (self._thread_leases or {}).pop(name, None)) is not None:
             os.close(handle)
 

@@ -5,7 +5,7 @@ can. `create_sandbox` therefore rejects it unless `allow_untrusted_local` is set
 whole process group is killed at the end; the other limits and `user` are not enforced.
 
 The temporary folder stands for the root of a container: the file `/tmp/out` of `files` and `collect` is `tmp/out` below
-it, and commands start in it. There is one image, `local`, the empty folder, and no image store.
+it, and commands start in it. There is an image, `local`, the empty folder, and no image store.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ BASH = "/bin/bash"
 class CommandPlace:
     """Where commands of a sandbox of this machine run.
 
-    `root`: the folder that stands for `/`. `workdir`: absolute path below it. `network`: whether they have one.
+    `root`: the folder that stands for `/`. `workdir`: absolute path below it. `network`: whether they have a network.
     """
 
     root: Path
@@ -86,7 +86,7 @@ def create_sandbox(sandbox: SandboxSettings, _: Callable[[str], None]) -> LocalS
 
 
 class LocalSandbox:
-    """Sandbox of subprocesses; see the module for what it does not isolate. Threads may share it."""
+    """Sandbox of subprocesses; see the module for the aspects that it does not isolate. Threads may share it."""
 
     name: ClassVar[str] = "local"
     image: ClassVar[str] = IMAGE
@@ -134,7 +134,7 @@ class LocalSandbox:
         network: bool = True,
         mounts: Sequence[Mount] = (),
     ) -> Iterator[LocalSession]:
-        """Open a session in one folder; see `backends.sandbox.base.Sandbox.open_session`.
+        """Open a session in a single folder; see `backends.sandbox.base.Sandbox.open_session`.
 
         Raises:
             UsageError: it would need mounts that this sandbox does not have.
@@ -180,6 +180,7 @@ class LocalSandbox:
                 try:
                     yield LocalProcess(process, errors, limits, self._stopping)
                 finally:
+                    # Its children would keep the folder and the pipes open.
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)
                     with contextlib.suppress(BrokenPipeError):
@@ -202,6 +203,7 @@ class LocalSandbox:
             raise CancelledRunError("stopped")
         if image != self.image:
             raise InputError(f"no such image: {image}", advice=f"--sandbox docker; --sandbox {self.name} has no images")
+        # Resolved, since `_locate` compares paths, and the folder for temporary files is a link on some systems.
         root = Path(tempfile.gettempdir()).resolve() / make_container_name()
         root.mkdir(mode=0o700)
         try:
@@ -223,6 +225,7 @@ class LocalSandbox:
     def build_command(self, place: CommandPlace, command: Sequence[str]) -> HostCommand:
         """Return the command as this machine runs it: as it is, in the folder."""
         folder = _locate(place.root, place.workdir)
+        # Nothing else of this process's environment: it may hold keys and tokens.
         variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "LANG": "C.UTF-8"}
         return HostCommand(argv=command, folder=folder, env=variables | dict(place.env))
 
@@ -239,6 +242,7 @@ class LocalSandbox:
         found = {}
         for path in paths:
             located = _locate(place.root, path)
+            # A link could lead to a file of this machine that the command itself may not read.
             if located.resolve() == located and located.is_file() and located.stat().st_size <= MAX_FILE_BYTES:
                 found[path] = located.read_bytes()
         return found
@@ -262,12 +266,14 @@ class LocalSandbox:
                 start_new_session=True,
             )
         except (FileNotFoundError, PermissionError) as error:
+            # As a shell exits, so that the result is that of other sandboxes.
             code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
             return ExecResult(exit_code=code, output=f"{error}\n", files={}, seconds=0.0, killed_by=None)
         with process:
             killed_by = self._follow(process, output, started + seconds, self.watch_place(place))
         if self._stopping.is_set():
             raise CancelledRunError("stopped")
+        # Python has a negative signal number where a shell has 128 and the number.
         code = process.returncode if process.returncode >= 0 else 128 - process.returncode
         return ExecResult(
             exit_code=KILLED_EXIT_CODE if killed_by else code,
@@ -291,6 +297,7 @@ class LocalSandbox:
     ) -> str | None:
         """Read output until the command ends, then kill its group; return the limit that ended it first, else None."""
         stdout = cast("IO[bytes]", process.stdout)
+        # A child that lives on holds the pipe open, so a blocking read could outlast the command.
         os.set_blocking(stdout.fileno(), False)
         has_ended = False
         try:
@@ -337,11 +344,11 @@ class LocalPool:
 
 
 class LocalSession:
-    """See `backends.sandbox.base.ContainerSession`: commands share one folder.
+    """See `backends.sandbox.base.ContainerSession`: commands share a folder.
 
     Args:
-        sandbox: runs the commands.
-        place: where they run.
+        sandbox: sandbox that runs the commands.
+        place: place where they run.
     """
 
     def __init__(self, sandbox: LocalSandbox, place: CommandPlace) -> None:
@@ -412,6 +419,7 @@ class LocalProcess:
     def get_errors(self) -> str:
         """Return head and tail of stderr."""
         output = CappedOutput(self._limits.output_bytes)
+        # By position: the program goes on writing through the same descriptor.
         output.write(os.pread(self._errors.fileno(), self._limits.output_bytes, 0))
         return output.get_text()
 
@@ -431,7 +439,8 @@ class MissingStore:
 
 
 def _read_available(stdout: IO[bytes], output: CappedOutput) -> bool:
-    """Read what is in the pipe, or a good part of it; return whether the pipe is still open."""
+    """Read the data that is in the pipe, or a good part of it; return whether the pipe is still open."""
+    # Bounded, so that a command that prints without end is still checked against its limits.
     for _ in range(READS_PER_CHECK):
         try:
             data = os.read(stdout.fileno(), 1 << 18)
@@ -456,6 +465,7 @@ def _locate(root: Path, path: str) -> Path:
 
 
 def _unpack_tar(stream: IO[bytes], root: Path) -> None:
+    # Owners of the archive may not exist here, and setting them needs root.
     with subprocess.Popen(["tar", "-x", "--no-same-owner", "-C", str(root)], stdin=subprocess.PIPE) as process:
         shutil.copyfileobj(stream, cast("IO[bytes]", process.stdin), 1 << 20)
     if process.returncode:

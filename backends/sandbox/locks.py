@@ -17,7 +17,7 @@ from pathlib import Path
 from core.errors import Transient, make_write_error
 
 FOLDERS = ("/run/lock", "/var/lock", "/tmp")  # noqa: S108 - it must be the same for all users
-"""The first one that is writable is used, else the folder for temporary files."""
+"""The first folder that is writable is used, else the folder for temporary files."""
 
 
 @contextlib.contextmanager
@@ -25,9 +25,9 @@ def hold_machine_lock(scope: str, name: str, on_wait: Callable[[], None] | None 
     """Hold a name within a scope exclusively, across threads and processes; others wait.
 
     Args:
-        scope: what the name distinguishes.
-        name: of what is held.
-        on_wait: called where another one holds it.
+        scope: the scope that the name distinguishes.
+        name: name of the thing that is held.
+        on_wait: function that is called where another process holds it.
 
     Raises:
         Transient: the lock file cannot be created.

@@ -1,6 +1,6 @@
 """Output of a container, decoded from the engine's attach stream and limited in size.
 
-The stream consists of frames: one byte of stream number, three zeros, four bytes of length (big endian), then the
+The stream consists of frames: a byte of stream number, three zeros, four bytes of length (big endian), then the
 payload (Docker Engine API, "Attach to a container").
 """
 
@@ -14,7 +14,9 @@ from typing import Protocol
 HEADER = struct.Struct(">BxxxL")
 STDOUT = 1
 READ_RATE = 128 * 1024 * 1024
-"""Bytes of output per second that are read of one command. One that prints faster waits: all output passes the engine,
+"""Bytes of output per second that are read of a command.
+
+A command that prints faster waits: all output passes the engine,
 on CPUs that are not the container's."""
 BURST_SECONDS = 1.0
 """Seconds of silence whose bytes may be read at any speed."""
@@ -77,7 +79,7 @@ class BoundedBuffer:
 
 
 class LineBuffer:
-    """Buffer of complete lines, which are taken one by one."""
+    """Buffer of complete lines, which are taken individually."""
 
     def __init__(self) -> None:
         self._lines: deque[bytes] = deque()
@@ -97,7 +99,7 @@ class LineBuffer:
 
 
 class ReadPacer:
-    """Keeps the reading of one command's output to `READ_RATE`, so that printing costs the neighbours little."""
+    """Keeps the reading of a command's output to `READ_RATE`, so that printing costs the neighbours little."""
 
     def __init__(self) -> None:
         self._due = 0.0
@@ -114,8 +116,8 @@ class FrameDecoder:
     """Decodes the attach stream, in chunks of any size.
 
     Args:
-        output: receives stderr, and stdout where there is no `results`.
-        results: receives stdout.
+        output: function that receives stderr, and stdout where there is no `results`.
+        results: function that receives stdout.
     """
 
     def __init__(self, output: OutputSink, results: OutputSink | None = None) -> None:

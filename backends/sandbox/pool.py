@@ -1,4 +1,4 @@
-"""Container pool: while a command runs in one container, the next container is started.
+"""Container pool: while a command runs in a single container, the next container is started.
 
 Starting a container takes longer than most commands. A warm container has read nothing but its image, no foreign code
 has run in it, and it is used once. It reads command and files from stdin, so it also ends when this process does. Its
@@ -48,11 +48,11 @@ class StartedContainer(Protocol):
     def run(
         self, command: Sequence[str], files: Mapping[str, bytes], collect: Sequence[str], env: Mapping[str, str]
     ) -> ExecResult:
-        """Run the command; a started container runs one."""
+        """Run the command; a started container runs a command."""
         ...
 
     def close(self) -> None:
-        """Close what it has open in this process."""
+        """Close the resources that it has open in this process."""
         ...
 
 
@@ -79,7 +79,7 @@ class WarmContainer:
     def run(
         self, command: Sequence[str], files: Mapping[str, bytes], collect: Sequence[str], env: Mapping[str, str]
     ) -> ExecResult:
-        """Run the command; a warm container runs one."""
+        """Run the command; a warm container runs a command."""
         words = ["env", *(f"{name}={value}" for name, value in env.items()), *command]
         tar, results = archive.build_tar(files, mode=0o600), BoundedBuffer(archive.MAX_FILE_BYTES)
         request = f"{len(words)} {len(collect)} {len(tar)}\n" + "".join(f"{word}\0" for word in [*words, *collect])
@@ -95,13 +95,13 @@ class WarmContainer:
 
 
 class WarmContainerPool:
-    """See `backends.sandbox.base.ContainerPool`. To be used by one thread at a time.
+    """See `backends.sandbox.base.ContainerPool`. To be used by a single thread at a time.
 
     Args:
-        make: creates a warm container.
-        remove: called with a function that returns the id of a container that is not needed any more.
+        make: function that creates a warm container.
+        remove: function that is called with a function that returns the id of a container that is not needed any more.
         threads: create the warm containers.
-        translate_errors: turns the engine's exceptions into this project's.
+        translate_errors: function that turns the engine's exceptions into this project's.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class WarmContainerPool:
         env: Mapping[str, str] | None = None,
         last: bool = False,
     ) -> ExecResult:
-        """Run `command` in the warm container, and start the next one unless this is the last command."""
+        """Run `command` in the warm container, and start the next container unless this is the last command."""
         future = self._next or self._threads.submit(self._make)
         self._next = None
         with self._translate_errors():

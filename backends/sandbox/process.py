@@ -1,6 +1,6 @@
 """Program in a container of its own, with stdin and stdout open: a server that answers in lines.
 
-The engine's attach stream carries stdin one way and frames of stdout and stderr the other way. The container ends when
+The engine's attach stream carries stdin in a way and frames of stdout and stderr the other way. The container ends when
 the program does, and a program that reads stdin sees its end when this process dies.
 """
 
@@ -18,7 +18,7 @@ from backends.sandbox.output import CappedOutput, FrameDecoder, LineBuffer
 from core.errors import CancelledRunError, Transient
 
 CHUNK = 1 << 18
-"""Bytes of one read."""
+"""Bytes of a read."""
 
 
 class DockerContainerProcess:
@@ -26,7 +26,7 @@ class DockerContainerProcess:
 
     Args:
         container: created, not yet started.
-        translate_errors: turns the engine's exceptions into this project's.
+        translate_errors: function that turns the engine's exceptions into this project's.
 
     Raises:
         HTTPError: the engine cannot start the container.

@@ -1,4 +1,4 @@
-"""Sandbox backends by name. `SANDBOXES` is the complete list; a new backend is one module and one row."""
+"""Sandbox backends by name. `SANDBOXES` is the complete list; a new backend is a module and a row."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SANDBOXES: Mapping[str, str] = {
 
 
 HOST_IMAGES: Mapping[str, str] = {"bubblewrap": "host", "local": "local"}
-"""Backends without images -> the name of their only one, which is the programs of this machine."""
+"""Backends without images -> the name of their only image, which is the programs of this machine."""
 
 
 def find_host_image(name: str) -> str | None:
-    """Return the image of a backend that has the programs of this machine, None for one with an image store."""
+    """Return the image of a backend that has the programs of this machine, None for a backend with an image store."""
     return HOST_IMAGES.get(name)
 
 
@@ -39,7 +39,7 @@ def open_sandbox(sandbox: SandboxSettings, record_use: Callable[[str], None] = l
 
     Raises:
         UsageError: there is no such backend, or the settings do not permit it.
-        MachineError: this machine lacks what the backend needs.
+        MachineError: this machine lacks something that the backend needs.
     """
     if sandbox.kind not in SANDBOXES:
         raise UsageError(f"--sandbox: {sandbox.kind} is unknown", advice=f"one of {', '.join(SANDBOXES)}")

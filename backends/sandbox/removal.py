@@ -20,9 +20,11 @@ _T = TypeVar("_T")
 
 
 class ContainerRemover:
-    """Removes containers. `remove_container` is given the id of one, which may run, and may raise CONNECTION_ERRORS.
+    """Removes containers.
 
-    A removal that fails is only logged; it is retried after the next one that succeeds.
+    `remove_container` is given the id of a container, which may run, and may raise CONNECTION_ERRORS.
+
+    A removal that fails is only logged; it is retried after the next that succeeds.
     """
 
     def __init__(self, remove_container: Callable[[str], None]) -> None:

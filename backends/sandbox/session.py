@@ -1,7 +1,7 @@
-"""Container session: a container that stays open, so that each command sees the files of earlier ones.
+"""Container session: a container that stays open, so that each command sees the files of earlier commands.
 
 A command is an exec of the engine, limited by coreutils' `timeout` in the container. The engine itself cannot end an
-exec, so the container is killed when a command outlives that; the next command runs in a fresh one.
+exec, so the container is killed when a command outlives that; the next command runs in a fresh container.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KILLED_EXIT_CODE = 137
 KILL_AFTER_SECONDS = 5.0
 """Seconds between SIGTERM and SIGKILL of a command that exceeded its time."""
 _ENDED = frozenset((http.HTTPStatus.CONFLICT, http.HTTPStatus.NOT_FOUND))
-"""What the engine answers for a container that has ended, or is removed already."""
+"""Error that the engine answers for a container that has ended, or is removed already."""
 EXEC_GRACE = 10.0
 """Seconds after which the container is killed when `timeout` did not end the command."""
 
@@ -46,14 +46,14 @@ def build_keepalive_command(seconds: float) -> tuple[str, ...]:
 
 
 class DockerContainerSession:
-    """See `backends.sandbox.base.ContainerSession`. To be used by one thread at a time.
+    """See `backends.sandbox.base.ContainerSession`. To be used by a single thread at a time.
 
     Args:
-        make: creates a container with the command of `build_keepalive_command`, not yet started.
-        tree: opens a tar stream that is unpacked at `/` first.
+        make: function that creates a container with the command of `build_keepalive_command`, not yet started.
+        tree: function that opens a tar stream that is unpacked at `/` first.
         files: absolute path -> content, written before the start.
-        remove: called with a function that returns the id of a container that is not needed any more.
-        translate_errors: turns the engine's exceptions into this project's.
+        remove: function that is called with a function that returns the id of a container that is not needed any more.
+        translate_errors: function that turns the engine's exceptions into this project's.
         env: environment variables of each command.
         workdir: working directory of each command.
     """

@@ -16,7 +16,7 @@ class StoredVolume:
 
 
 class VolumeStore(Protocol):
-    """Volumes of one engine. Methods raise `core.errors.Transient` where it cannot be reached or its disk is full."""
+    """Volumes of an engine. Methods raise `core.errors.Transient` where it cannot be reached or its disk is full."""
 
     def create(self, name: str, labels: Mapping[str, str]) -> None:
         """Make a volume; nothing happens where it exists."""

@@ -1,9 +1,11 @@
-"""Watch over what a running container uses: finds one that fills its disk, and slows down one that is greedy.
+"""Watch over the resources that a running container uses.
 
-The limits of processes and disk hold, but what a container costs beyond its CPUs is not accounted to it: the kernel
-writes back and removes its files, and copies and frees the memory of processes that may not start. Control groups of
-version 1 cannot limit buffered writes either. A container that does much of it gets a smaller share of its CPUs, so
-that it does less.
+Finds one that fills its disk, and slows down one that is greedy.
+
+The limits of processes and disk hold, but the load that a container costs beyond its CPUs is not accounted to it: the
+kernel writes back and removes its files, and copies and frees the memory of processes that may not start. Control
+groups of version 1 cannot limit buffered writes either. A container that does much of it gets a smaller share of its
+CPUs, so that it does less.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class WatchedContainer(Protocol):
 
 
 class UsageWatch:
-    """Watches one command in a container, by one thread."""
+    """Watches a command in a container, by a thread."""
 
     def __init__(self, container: WatchedContainer) -> None:
         self._container = container
@@ -58,7 +60,7 @@ class UsageWatch:
     def check(self) -> bool:
         """Slow the container down while it is greedy; return whether it has used its disk limit and must be ended.
 
-        Greedy is one whose files grow fast for its share of the CPUs, or that has as many processes as it may.
+        Greedy is a container whose files grow fast for its share of the CPUs, or that has as many processes as it may.
         """
         started = time.monotonic()
         written = self._container.count_written_bytes()

@@ -32,7 +32,7 @@ class InspectionContainer:
 
     Args:
         case: the candidate.
-        seconds: returns the remaining time.
+        seconds: function that returns the remaining time.
     """
 
     def __init__(self, case: RepairCase, seconds: Callable[[], float]) -> None:

@@ -30,8 +30,8 @@ class Conversation:
         model: the model that is queried.
         toolbox: its tools.
         system: the system prompt.
-        meter: counts tokens and cost, and raises when the budget is spent.
-        seconds_left: returns the remaining time.
+        meter: meter that counts tokens and cost, and raises when the budget is spent.
+        seconds_left: function that returns the remaining time.
         answer_tokens: tokens reserved for an answer.
     """
 

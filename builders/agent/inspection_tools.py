@@ -54,8 +54,8 @@ class InspectionTools:
     """The three tools of a container session.
 
     Args:
-        get_session: returns the current session; a later round has another container.
-        seconds_left: returns the remaining time, the upper limit of a command's timeout.
+        get_session: function that returns the current session; a later round has another container.
+        seconds_left: function that returns the remaining time, the upper limit of a command's timeout.
     """
 
     def __init__(self, get_session: Callable[[], ContainerSession], seconds_left: Callable[[], float]) -> None:

@@ -63,8 +63,8 @@ class PlanEditor:
 
     Args:
         draft: the first draft.
-        check_draft: returns why a draft must not be built, or an empty string.
-        on_progress: called after each edit that changed the draft.
+        check_draft: function that returns why a draft must not be built, or an empty string.
+        on_progress: function that is called after each edit that changed the draft.
     """
 
     def __init__(

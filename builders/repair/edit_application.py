@@ -1,4 +1,4 @@
-"""Application of edits to a draft: pure functions, one for each edit."""
+"""Application of edits to a draft: pure functions, a function for each edit."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ EXCLUDING_OPTIONS = (
     r"^-m.",
     *(pattern for language in LANGUAGES.values() for pattern in language.excluding_options),
 )
-"""Options of any runner that deselect, ignore or stop, or that rewrite expected results from actual ones."""
+"""Options of any runner that deselect, ignore or stop, or that rewrite expected results from actual results."""
 REPLACING_OPTIONS = (
     r"^-p(?!$|no:)",
     r"^--(pyargs|rootdir|confcutdir|config(-file)?|noconftest|junit|junitxml|report\w*|setup\w*)",

@@ -1,8 +1,8 @@
 """Repair loop: build and accept; after a rejection query the policies in order, apply their edits and build again.
 
-An attempt that comes less far than the best one is undone: the next proposal edits the best draft again. The same plan
+An attempt that comes less far than the best is undone: the next proposal edits the best draft again. The same plan
 is never built twice. An accepted build in which the change's own tests fail is kept while a few further attempts look
-for a better one. `repair_build` contains the limits.
+for a better attempt. `repair_build` contains the limits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REASONS_WITHOUT_BUILD = (REJECTED_EDIT, DUPLICATE_PLAN, GAVE_UP)
 """Reasons of attempts without a build."""
 FIRST_DRAFT = "draft"
 MAX_VOID_PROPOSALS = 3
-"""Limit of consecutive proposals of one policy that are rejected or give a known plan; then the next is queried."""
+"""Limit of consecutive proposals of a policy that are rejected or give a known plan; then the next is queried."""
 MAX_GOLD_ATTEMPTS = 4
 """Limit of attempts after an accepted build, to make the change's own tests pass; those of other versions of the
 language do not count, which end with the versions that the repository supports."""
@@ -102,7 +102,7 @@ class _RepairState:
 
 
 def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float) -> RepairResult:
-    """Try the first draft, then what the policies propose, within the settings' budget.
+    """Try the first draft, then the edits that the policies propose, within the settings' budget.
 
     Args:
         case: the candidate and its first draft.
@@ -146,7 +146,7 @@ def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float
 
 
 def _is_progress(result: BuildRejection, best: BuildRejection) -> bool:
-    """Return whether an attempt came as far as the best one; from an accepted build only further ones lead away."""
+    """Return whether an attempt came as far as the best; from an accepted build only further attempts lead away."""
     progress, before = result.measure_progress(), best.measure_progress()
     return progress > before if isinstance(best, GoldFailure) else progress >= before
 
@@ -165,7 +165,7 @@ def _create_result(
 def _find_next_draft(
     state: _RepairState, policies: Sequence[Policy], case: RepairCase
 ) -> tuple[Proposal, PlanDraft] | None:
-    """Return the next proposal that gives a new draft, or None: no policy has one or the budget is spent."""
+    """Return the next proposal that gives a new draft, or None: no policy has a proposal or the budget is spent."""
     if state.has_spent_gold_attempts:
         return None
     settings = case.services.settings
@@ -194,7 +194,7 @@ def _find_next_draft(
 def _request_proposals(
     policy: Policy, observation: Observation, state: _RepairState, max_attempts: int, budget_seconds: float
 ) -> Iterator[Proposal]:
-    """Yield a policy's proposals until one gives a new draft, or the policy or the budget has no more."""
+    """Yield a policy's proposals until a proposal gives a new draft, or the policy or the budget has no more."""
     for _ in range(MAX_VOID_PROPOSALS):
         usage = state.measure_usage()
         if policy.name in state.finished_policies or usage.attempts >= max_attempts or usage.seconds >= budget_seconds:

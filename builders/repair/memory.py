@@ -1,6 +1,6 @@
 """Store of the edits that repaired a repository's commits; those of the commit nearest in time are tried first.
 
-One small file for each commit. The stored edits save attempts: they are built and accepted like any other proposal.
+A small file for each commit. The stored edits save attempts: they are built and accepted like any other proposal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Interface of repair policies, the same for rules and models: what they receive and what they return."""
+"""Interface of repair policies, the same for rules and models.
+
+The data that they receive and the data that they return.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from taskdb.records import BuildPlan, Candidate
 
 @dataclass(frozen=True, kw_only=True)
 class RepairUsage:
-    """Resources that the repair of one candidate has used so far; `cost` in the currency of the price settings."""
+    """Resources that the repair of a candidate has used so far; `cost` in the currency of the price settings."""
 
     attempts: int = 0
     seconds: float = 0.0
@@ -27,13 +30,13 @@ class RepairUsage:
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """The rejected attempt that came furthest so far, which is not always the last one."""
+    """The rejected attempt that came furthest so far, which is not always the last."""
 
     draft: PlanDraft
     plan: BuildPlan
     reason: Reason
     detail: str
-    """The failure in one line."""
+    """The failure in a single line."""
     log: str
     """Output of the failed step or of the tests."""
     tail: str
@@ -59,7 +62,7 @@ class Proposal:
 
     edits: tuple[DraftEdit, ...]
     rationale: str
-    """The reason for the edits in one line."""
+    """The reason for the edits in a single line."""
     proposed_by: str
     """Origin of the edits in the evidence: `(skill NAME)`, `(agent)`, `(nearest)`, `(conflict)`, `(trial)`,
     `(version)`, `(fallback)`."""
@@ -96,7 +99,7 @@ class ProposalOutcome:
     """A `Reason`, or `rejected-edit` or `duplicate-plan` when the draft was not built (`detail` gives the cause)."""
     detail: str
     rolled_back: bool
-    """Whether the attempt came less far than the best one, so that its edits were removed from the draft."""
+    """Whether the attempt came less far than the best, so that its edits were removed from the draft."""
     seconds: float = 0.0
 
 

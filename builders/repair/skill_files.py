@@ -1,6 +1,6 @@
 """Skill files: a skill is a file `NAME.md`, or a row of a table, a file `*.yaml`. See docs/guide/build/skills.md.
 
-A `.md` file is YAML between two lines `---`, then text for people and models. The rows of a table share one form.
+A `.md` file is YAML between two lines `---`, then text for people and models. The rows of a table share a form.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Model = TypeVar("_Model", bound=SkillModel)
 
 
 class SkillRow(SkillModel):
-    """A row of a table: what distinguishes one skill from the others."""
+    """A row of a table: the part that distinguishes a skill from the others."""
 
     when: dict[str, Any] = Field(default_factory=dict)
     """Conditions in addition to the table's."""
@@ -61,7 +61,10 @@ class SkillTable(SkillModel):
         return (value,) if isinstance(value, str) else value
 
     def expand(self, name: str) -> dict[str, Any]:
-        """Return the header of a row as plain data. All its patterns become one, alternatives in the row's order."""
+        """Return the header of a row as plain data.
+
+        All its patterns become a single pattern, alternatives in the row's order.
+        """
         row = self.skills[name]
         patterns = [pattern.replace("{match}", each) for each in row.match for pattern in self.pattern]
         log = {"log": "|".join((*patterns, *row.log))} if patterns or row.log else {}
@@ -91,7 +94,7 @@ class SkillSource:
         """Return the parsed YAML.
 
         Raises:
-            InputError: the text is no YAML.
+            InputError: the text is not YAML.
         """
         try:
             return yaml.safe_load(self.text)
@@ -124,7 +127,7 @@ class SkillSource:
 
 @cache
 def load_skills(*folders: Path) -> tuple[Skill, ...]:
-    """Return all skills of the folders, sorted by name; of two with one name that of the later folder.
+    """Return all skills of the folders, sorted by name; of two with the same name that of the later folder.
 
     Raises:
         InputError: a file is not a valid skill; the error names file and line.
@@ -153,7 +156,7 @@ def list_skill_files(folder: Path) -> list[Path]:
 
 
 def read_skills(path: Path) -> tuple[Skill, ...]:
-    """Return the skills of a file: one of a `.md` file, the rows of a table.
+    """Return the skills of a file: that of a `.md` file, the rows of a table.
 
     Raises:
         InputError: the file is not valid; the error names file and line.

@@ -1,7 +1,8 @@
 """Trials of surroundings: the change's own tests run with the gold patch in another time zone, or in a terminal.
 
 Such tests fail with a message about an hour or a line's width, which names no cause. The image stays the same, so a
-trial costs one run of the change's tests; what helps becomes a proposal that is built and accepted like any other.
+trial costs a run of the change's tests; a change that helps becomes a proposal that is built and accepted like any
+other.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from taskdb.records import BuildPlan, Candidate
 
 MAX_ZONES = 4
 MAX_SECONDS = 120.0
-"""Time limit of one trial; tests of the change that are slower are not tried again."""
+"""Time limit of a trial; tests of the change that are slower are not tried again."""
 _ZONE = re.compile(
     r"\b(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|US|Canada)/[A-Z]\w+(?:/[A-Z]\w+)?\b"
 )
@@ -115,7 +116,7 @@ def list_trials(patches: str, tree: CommitTree, candidate: Candidate, current_zo
 
 
 def _list_zones(patches: str, tree: CommitTree, candidate: Candidate) -> Iterator[tuple[str, str]]:
-    """Yield (time zone, reason): those that the change or a setting names, the author's own, common ones."""
+    """Yield (time zone, reason): those that the change or a setting names, the author's own, common options."""
     for zone, _ in Counter(_ZONE.findall(patches)).most_common(2):
         yield zone, "the change names it"
     paths = sorted(path for path in tree.entries if _FILES_WITH_ZONES.search(path))[:200]

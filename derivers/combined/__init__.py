@@ -1,7 +1,7 @@
-"""Changes of one repository as one harder task, at the base commit and in the image of the oldest one.
+"""Changes of a repository as a harder task, at the base commit and in the image of the oldest.
 
-A change is combined with the one before it, and with two to four older ones that are related. The gold patch is the
-oldest change with the newer ones on top, the hidden tests likewise; the statement contains all texts. A task is
+A change is combined with the change before it, and with two to four older changes that are related. The gold patch is
+the oldest change with the newer changes on top, the hidden tests likewise; the statement contains all texts. A task is
 rejected unless each part is needed: with all other parts, tests of the part fail.
 """
 
@@ -28,16 +28,16 @@ MAX_COMMITS_APART = 20
 MIN_CHAIN_PARTS = 3
 """Changes of a chain, which is more than a pair."""
 MAX_TRIED_CHAINS = 4
-"""Chains that are evaluated for one change."""
+"""Chains that are evaluated for a change."""
 
 
 def derive_combined(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
-    """Return the task of a change together with the one before it, and chains with older related ones.
+    """Return the task of a change together with the change before it, and chains with older related changes.
 
-    A pair takes nine evaluations at most; a chain four, and one for each part.
+    A pair takes nine evaluations at most; a chain four, and another for each part.
 
     Args:
-        lineage: a change; `neighbours` are older ones of the same source, newest first.
+        lineage: a change; `neighbours` are older changes of the same source, newest first.
         services: sandbox, clones, artifacts and settings.
 
     Raises:
@@ -89,7 +89,7 @@ def _derive_task(
     Args:
         parts: the changes.
         services: sandbox, clones, artifacts and settings.
-        tree: contains the base commits.
+        tree: tree that contains the base commits.
         number: appended to the task's name.
     """
     statements = []

@@ -1,4 +1,4 @@
-"""Changes of one repository as patches to the base commit of the oldest, and which changes are related."""
+"""Changes of a repository as patches to the base commit of the oldest, and which changes are related."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from taskdb.records import TestId
 from taskdb.records.lineage import Lineage
 
 MAX_PARTS = 5
-"""Changes of one task."""
+"""Changes of a task."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeChain:
-    """Two or more changes as patches to the base commit of the oldest one, oldest first."""
+    """Two or more changes as patches to the base commit of the oldest, oldest first."""
 
     parts: tuple[Lineage, ...]
     tree: GitRepository
@@ -34,11 +34,11 @@ class ChangeChain:
 
         Args:
             parts: changes, oldest first.
-            services: provides artifacts.
-            tree: contains the base commits.
+            services: services that provide artifacts.
+            tree: tree that contains the base commits.
 
         Raises:
-            GitError: a change does not apply on top of the older ones.
+            GitError: a change does not apply on top of the older changes.
         """
         base, get = parts[0].candidate.base_commit, services.artifacts.get
         gold_patches = tuple(get(part.candidate.gold_patch) for part in parts)
@@ -56,7 +56,7 @@ class ChangeChain:
         return self.parts[0]
 
     def leave_out(self, number: int) -> bytes | None:
-        """Return the gold patch without one part; None where others depend on files that it adds.
+        """Return the gold patch without a part; None where others depend on files that it adds.
 
         Raises:
             GitError: the patches cannot be separated.
@@ -95,13 +95,13 @@ def share_folder(one: Lineage, other: Lineage) -> bool:
 
 
 def select_related(newest: Lineage, older: Sequence[Lineage], services: Services, tree: GitRepository) -> list[Lineage]:
-    """Return a change and older ones that are related to it or to each other and apply together, oldest first.
+    """Return a change and older changes that are related to it or to each other and apply together, oldest first.
 
     Args:
         newest: the change.
         older: candidates for further parts, newest first.
-        services: provides artifacts.
-        tree: contains the base commits.
+        services: services that provide artifacts.
+        tree: tree that contains the base commits.
     """
     chosen = [newest]
     for part in older:

@@ -45,13 +45,13 @@ class ChainRejection(KindRejection):
 
 @dataclass(kw_only=True)
 class ChainEvaluation:
-    """The evaluations of one chain."""
+    """The evaluations of a chain."""
 
     chain: ChangeChain
     services: Services
     pool: ContainerPool
     evaluator: Evaluator = field(init=False)
-    """Runs the script of all parts in the image of the oldest one; set by the first gold run."""
+    """Runs the script of all parts in the image of the oldest; set by the first gold run."""
     test_only_runs: list[EvaluationRun] = field(default_factory=list)
     gold_runs: list[EvaluationRun] = field(default_factory=list)
 

@@ -29,7 +29,7 @@ from taskdb.records.lineage import Lineage
 __all__ = ["Reason", "derive_injected"]
 
 MAX_TEST_RUNS = 20
-"""Approximate test runs for one change: the whole suite is run where the time budget allows so many runs of it."""
+"""Approximate test runs for a change: the whole suite is run where the time budget allows so many runs of it."""
 POOL_SIZE = 40
 """Mutants among which bugs are tried until enough are detected."""
 
@@ -83,7 +83,7 @@ def _select_test_files(lineage: Lineage, services: Services, hideable: frozenset
 def _collect_bugs(
     lineage: Lineage, bug_writer: BugWriter | None, contents: Mapping[str, bytes], covered: CoveredLines | None
 ) -> list[Mutation]:
-    """Return bugs to try: those a model writes for the first file, if one is configured, then mutants."""
+    """Return bugs to try: those a model writes for the first file, if a model is configured, then mutants."""
     first = next(iter(contents), None)
     written: list[Mutation] = []
     if bug_writer is not None and first is not None:
@@ -142,8 +142,8 @@ class InjectedTaskBuilder:
     ) -> list[Task]:
         """Return at most `wanted` tasks with `n_bugs` bugs each; their numbers follow `n_before`.
 
-        The bugs of these tasks are in different functions. A function whose bug gave no task may give one with its next
-        bug.
+        The bugs of these tasks are in different functions. A function whose bug gave no task may give a task with its
+        next bug.
         """
         tasks: list[Task] = []
         used: set[tuple[str, str]] = set()

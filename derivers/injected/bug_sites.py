@@ -1,7 +1,7 @@
 """Files and lines into which bugs are injected: source files that passing tests execute, those of the change first.
 
-The order is pseudo-random, by the change's id: changes of one history give different bugs, and the same change always
-gives the same ones.
+The order is pseudo-random, by the change's id: changes of a history give different bugs, and the same change always
+gives the same bugs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mutation import Mutation, generate_mutants
 from taskdb.records import Candidate, TestId
 
 MAX_FILES = 6
-"""Files into which bugs of one change are injected."""
+"""Files into which bugs of a change are injected."""
 MAX_LINES_PER_FILE = 100
 """Covered lines of a file that are mutated."""
 MAX_FILE_BYTES = 200_000
@@ -32,7 +32,7 @@ def select_files(
 
     Args:
         candidate: the change.
-        repository: contains its base commit.
+        repository: repository that contains its base commit.
         covered: lines that tests execute, by file; None where unknown.
         passing: tests that pass; files that their names mention precede others.
     """

@@ -60,10 +60,10 @@ def verify_injection(
     Args:
         lineage: a verified change.
         services: sandbox, clones, and the builder of patched images.
-        patches: of the bug.
+        patches: patches of the bug.
         hidden: test files that the test patch adds.
         files: test files to run; empty for the whole suite.
-        own: the change's own part of the task, if it has one.
+        own: the change's own part of the task, if any.
 
     Raises:
         Transient: engine, disk or network failed.

@@ -42,9 +42,9 @@ def collect_failures(
     """Return name, message and source of failing tests.
 
     Args:
-        tests: that fail.
-        report: of the run in which they failed.
-        read: returns the content of a test file.
+        tests: tests that fail.
+        report: report of the run in which they failed.
+        read: function that returns the content of a test file.
     """
     return [
         FailingTest(
@@ -81,7 +81,7 @@ def order_failures(failures: Sequence[FailingTest], groups: Sequence[Collection[
 
     Args:
         failures: failing tests.
-        groups: for each bug, the tests that fail with it.
+        groups: tests that fail with each bug.
     """
     seen: set[str] = set()
     ranked: list[tuple[bool, bool, bool, int, str, FailingTest]] = []
@@ -150,7 +150,7 @@ def _find_start(lines: Sequence[str], name: str) -> int | None:
 
 
 def _can_begin_test(line: str) -> bool:
-    """Return whether a line can be the first of a test: it is no comment, import or return."""
+    """Return whether a line can be the first of a test: it is not a comment, import or return."""
     return re.match(r"\s*(#|//|/?\*|import|from|return)", line) is None
 
 

@@ -33,7 +33,7 @@ def build_injection_patches(
     """Return the patches of bugs that are injected together.
 
     Args:
-        repository: contains `base`.
+        repository: repository that contains `base`.
         base: the base commit.
         bugs: a patch of each bug, against `base`.
         hidden: test files to remove from the agent's tree.

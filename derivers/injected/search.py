@@ -19,7 +19,7 @@ from taskdb.records import TestId
 from taskdb.records.lineage import Lineage
 
 MAX_TRIED_BUGS = 12
-"""Bugs that are tried for one task of a change; half as many for each further task."""
+"""Bugs that are tried for a task of a change; half as many for each further task."""
 MAX_FAILING_TESTS = 50
 """Failing tests of a bug that is kept; the parametrised cases of a test count once."""
 TIMEOUT_FACTOR = 5.0

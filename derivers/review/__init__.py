@@ -1,6 +1,6 @@
 """Review tasks: a submission lists the defects of given code or of a diff. No environment is needed.
 
-A change gives up to four tasks, one for each form in `FORMS`.
+A change gives up to four tasks, a task for each form in `FORMS`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 The change itself is the diff. The lines that it adds are traced through the first-parent history of the default branch
 for two years. The change is clean when the history continues for at least one year, and within the two years no fix
-touches these lines. A fix is a commit whose message is about one and that changes or removes these lines, or adds lines
-between or next to them; or a commit that replaces such lines and changes tests, unless its title is about something
+touches these lines. A fix is a commit whose message is about a fix and that changes or removes these lines, or adds
+lines between or next to them; or a commit that replaces such lines and changes tests, unless its title is about
+something
 else: the tests show that the lines had a wrong result.
 """
 
@@ -39,7 +40,7 @@ _OTHER_WORK = re.compile(
     r"upgrad\w*|convert\w*|migrat\w*|moderni[sz]\w*)\b",
     re.IGNORECASE,
 )
-"""Words of a title by which a commit that changes tests, too, is no fix."""
+"""Words of a title by which a commit that changes tests, too, is not a fix."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -165,7 +166,7 @@ def find_first_fix(lines: dict[str, list[int]], later: Iterable[LaterCommit]) ->
 
 
 def _is_touched(edit: LineEdit, lines: list[int]) -> bool:
-    """Return whether an edit changes one of the lines or adds lines next to one."""
+    """Return whether an edit changes any of the lines or adds lines next to them."""
     first, last = (edit.at, edit.at + edit.old - 1) if edit.old else (edit.at, edit.at + 1)
     at = bisect_right(lines, last)
     return at > 0 and lines[at - 1] >= first

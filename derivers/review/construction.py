@@ -20,9 +20,9 @@ MAX_DIFF_FILE_LINES, MAX_DIFF_FILE_CHARS = 15_000, 600_000
 MAX_CHANGED = 1_000
 """Added and removed lines of a reviewed diff."""
 MAX_DEFECTS = 6
-"""Defects in one review; changes in more locations are rarely one defect."""
+"""Defects in a single review; changes in more locations are rarely a single defect."""
 MAX_DEFECT_LINES = 30
-"""Lines of one defect."""
+"""Lines of a defect."""
 MAX_DEFECTIVE_SHARE = 0.5
 """Share of the lines under review that may be defective; if it were larger, guesses would succeed."""
 
@@ -56,7 +56,7 @@ def build_file_review(files: Mapping[str, str], defects: Sequence[Defect], artif
 
     Args:
         files: path -> text.
-        defects: by the lines of `files`; at least one.
+        defects: defects by the lines of `files`; at least a defect.
         artifacts: store for the files.
 
     Raises:
@@ -81,7 +81,7 @@ def build_diff_review(
     Args:
         files: path -> text of every file of the diff that still exists, after the diff.
         diff: a git diff, without `index` lines (`strip_index_lines`), which contain hashes of later contents.
-        defects: by the lines of `files`; empty for a clean diff, and only for that.
+        defects: defects by the lines of `files`; empty for a clean diff, and only for that.
         artifacts: store for files and diff.
         target: form of the review.
 
@@ -106,7 +106,7 @@ def build_diff_review(
 
 
 def count_lines(text: str) -> int:
-    """Return the number of lines as git counts them: only a line feed ends one."""
+    """Return the number of lines as git counts them: only a line feed ends a line."""
     return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
@@ -123,7 +123,7 @@ def parse_diff(diff: str) -> PatchSet:
 
 
 def parse_file_name(side: str | None) -> str | None:
-    """Return the path from one side of a diff (`a/...`, `b/...`), unquoted; None for `/dev/null`."""
+    """Return the path from a side of a diff (`a/...`, `b/...`), unquoted; None for `/dev/null`."""
     if side is None or side == "/dev/null":
         return None
     if side.startswith('"'):

@@ -1,7 +1,7 @@
 """Reviews built from a fix: the code before it, and the change that introduced the fault.
 
 The second follows Śliwerski, Zimmermann and Zeller (When do changes induce fixes?, MSR 2005): blame, from the fix's
-base, of the lines that the fix removes. The method is known to be noisy, so only clear cases count: one commit
+base, of the lines that the fix removes. The method is known to be noisy, so only clear cases count: a commit
 introduced more than half of these lines or, where the fix removes none, all lines around those it adds.
 """
 
@@ -45,7 +45,7 @@ POSSIBLE_FIX_KINDS = (
     ChangeKind.LOGGING,
     ChangeKind.LOCALISATION,
 )
-"""Kinds of change that repair a fault where the beginning of the statement describes one."""
+"""Kinds of change that repair a fault where the beginning of the statement describes a fault."""
 NEW_BEHAVIOUR_KINDS = (
     ChangeKind.FEATURE,
     ChangeKind.BREAKING,
@@ -67,7 +67,7 @@ MIN_NAME_CHARS = 4
 MAX_RELATING_NAMES = 8
 """Names that are searched in other files."""
 MAX_FILES_WITH_NAME = 8
-"""A name that more files contain is no relation."""
+"""A name that more files contain is not a relation."""
 _CALL = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*\(")
 MAX_BLAMED_LINES = 200
 """Lines that are blamed."""
@@ -77,7 +77,7 @@ def review_before_fix(subject: ReviewSubject) -> ReviewOracle:
     """Return the review of the files that a fix touches, before the fix, among files that they work with.
 
     Raises:
-        NotReviewableError: it is no fix, its statement describes no fault, or its locations are unsuitable.
+        NotReviewableError: it is not a fix, its statement describes no fault, or its locations are unsuitable.
     """
     locations, texts = _locate_faults(subject)
     defects = [
@@ -163,7 +163,7 @@ def select_related(
 ) -> dict[str, str]:
     """Return unaffected files of any folder that use the faulty functions or define what the faulty lines call.
 
-    A fault is often seen only where both sides are known. Names that many files contain are no relation.
+    A fault is often seen only where both sides are known. Names that many files contain are not a relation.
     """
     base, names = subject.candidate.base_commit, dict[str, None]()
     for path, found in locations.items():
@@ -219,7 +219,7 @@ def _take_fitting(
 def _blame_locations(
     subject: ReviewSubject, locations: Mapping[str, Iterable[DefectLocation]], texts: Mapping[str, str]
 ) -> list[BlamedLine]:
-    """Return the origin of the lines of some locations: of the changed ones, where there are any."""
+    """Return the origin of the lines of some locations: of the changed lines, where there are any."""
     changed = any(location.replaced for found in locations.values() for location in found)
     wanted: dict[str, list[int]] = {}
     for path, found in locations.items():

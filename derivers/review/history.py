@@ -32,7 +32,7 @@ class BlamedLine(NamedTuple):
 
 @dataclass(frozen=True)
 class ReviewHistory:
-    """Read-only queries of one repository."""
+    """Read-only queries of a repository."""
 
     repository: GitRepository
     _trees: dict[str, dict[str, TreeEntry]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class ReviewHistory:
         return found
 
     def list_changed_sources(self, old: str, new: str) -> list[SourceChange]:
-        """Return the source files in which two commits differ, including deleted ones; binary files have 0 lines."""
+        """Return the source files in which two commits differ, including deleted files; binary files have 0 lines."""
         fields = iter(self._diff(old, new, "--numstat", "-z").decode(errors="surrogateescape").split("\0"))
         found = []
         for row in fields:
@@ -98,7 +98,7 @@ class ReviewHistory:
         return [name for name in names if name and is_text(name)]
 
     def list_commits_with_tests(self, start: str, end: str, paths: Sequence[str]) -> set[str]:
-        """Return the first-parent commits after `start` until `end` that touch one of some files and a test file."""
+        """Return the first-parent commits after `start` until `end` that touch any of some files and a test file."""
         raw = self.repository.run_git(
             "-c",
             "core.quotepath=false",

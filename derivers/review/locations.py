@@ -2,7 +2,7 @@
 
 Consecutive removed lines are a location, except lines that cannot be faulty: blank lines, comments, imports,
 brackets, and single names, of which lists of imports consist. Where lines are only added, the location is the line
-before and the line after them. Added functions and classes, and lines that are only reformatted, are no location.
+before and the line after them. Added functions and classes, and lines that are only reformatted, are not a location.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STRING = r"\s*[rbuRBU]?(\"{1,3}[^\"]*\"{1,3}|'{1,3}[^']*'{1,3})\s*$"
 class DefectLocation:
     """Lines of a file (1-based, inclusive).
 
-    `lines`: the changed ones among them; for a pure addition, the adjacent ones.
+    `lines`: the changed lines among them; for a pure addition, the adjacent lines.
     """
 
     first: int
@@ -59,7 +59,7 @@ class PatchedSource:
         """Return the locations of the fault in the old text, in order.
 
         Raises:
-            NotReviewableError: the patch does not fit the text, as some published ones.
+            NotReviewableError: the patch does not fit the text, as some published patches.
         """
         n, rows = count_lines(text), text.split("\n")
         old = [line for hunk in self.file for line in hunk if line.is_removed or line.is_context]

@@ -52,7 +52,7 @@ class CodeDefinition:
 
     @property
     def body(self) -> list[str]:
-        """The lines without the first, stripped and without empty ones."""
+        """The lines without the first, stripped and without empty lines."""
         return [line for line in map(str.strip, self.text.splitlines()[1:]) if line]
 
 

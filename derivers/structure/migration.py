@@ -30,17 +30,17 @@ from taskdb.records.lineage import Lineage
 from taskdb.records.oracles import MigrationOracle
 
 _LANGUAGE_ROOTS = frozenset({"crate", "self", "super", "std", "core", "alloc", "__future__", "typing", "types"})
-"""Modules that are part of a language; another import of them is no migration."""
+"""Modules that are part of a language; another import of them is not a migration."""
 
 
 class Reason(StrEnum):
-    """Why a verified change is no migration. Where the judge excluded the statement, the reason is its finding."""
+    """Why a verified change is not a migration. Where the judge excluded the statement, the reason is its finding."""
 
     NO_PASSING_TESTS = "no-passing-tests"
     NO_MIGRATION = "no-migration"
-    """No module of others is given up for another one that is new in the program."""
+    """No module of others is given up for another module that is new in the program."""
     NOT_INTENDED = "not-intended"
-    """Neither the statement nor a manifest names one of the modules."""
+    """Neither the statement nor a manifest names any of the modules."""
     DOES_NOT_APPLY = "does-not-apply"
     NOT_CONFIRMED = "not-confirmed"
     """The check does not accept the gold tree, or accepts the base tree."""
@@ -121,7 +121,7 @@ def derive_migration(lineage: Lineage, services: Services) -> list[Task] | KindR
 def _check_migration(
     candidate: Candidate, oracle: MigrationOracle | None, before: DependencyTree, after: DependencyTree
 ) -> KindRejection | None:
-    """Return why a change is no migration; None if it is one and the check distinguishes the trees."""
+    """Return why a change is not a migration; None if it is a migration and the check distinguishes the trees."""
     if oracle is None:
         return KindRejection(Reason.NO_MIGRATION, "no module of others is given up for a new one")
     if not oracle.old_packages and not _names_any(candidate.problem_statement, oracle):
@@ -166,13 +166,13 @@ def _read_trees(candidate: Candidate, services: Services) -> tuple[DependencyTre
 
 
 def _keep_outermost(modules: Iterable[str]) -> tuple[str, ...]:
-    """Return modules without those below another one."""
+    """Return modules without those below another."""
     every = set(modules)
     return tuple(sorted(one for one in every if not any(one.startswith(f"{other}.") for other in every)))
 
 
 def _list_packages(modules: Iterable[str], there: str, elsewhere: str) -> tuple[str, ...]:
-    """Return the modules' own names that one side's manifests name as packages and the other's do not."""
+    """Return the modules' own names that a side's manifests name as packages and the other's do not."""
     names = {module if "/" in module else module.split(".")[0] for module in modules}
     return tuple(sorted(name for name in names if names_package(there, name) and not names_package(elsewhere, name)))
 

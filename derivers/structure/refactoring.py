@@ -1,8 +1,8 @@
 """Refactoring tasks: the same behaviour, and definitions where the change has put them.
 
-What the gold patch moves, renames or extracts is found in syntax trees (`derivers.structure.definitions`); a submission
-is checked without one (`guest.harness.structure`). The oracle contains only what that check finds in one of the
-base tree and the gold tree and not in the other.
+The definitions that the gold patch moves, renames or extracts is found in syntax trees
+(`derivers.structure.definitions`); a submission is checked without the project (`guest.harness.structure`). The oracle
+contains only the definitions that the check finds in either of the base tree and the gold tree and not in the other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from taskdb.records.oracles import Definition, MovedDefinition, RefactoringOracl
 from taskdb.records.tags import ChangeKind
 
 MIN_SIMILARITY = 0.6
-"""Share of equal text from which a new definition is an old one under another name."""
+"""Share of equal text from which a new definition is an old definition under another name."""
 MIN_EXTRACTED_SHARE = 0.5
 """Share of a new definition's lines that the change takes from elsewhere, for it to be an extraction."""
 MIN_EXTRACTED_LINES = 2
@@ -38,7 +38,7 @@ MAX_KEPT = 300
 
 
 class Reason(StrEnum):
-    """Why a verified change is no refactoring. Where the judge excluded the statement, the reason is its finding."""
+    """Why a verified change is not a refactoring. Where the judge excluded the statement, the reason is its finding."""
 
     NOT_A_REFACTORING = "not-a-refactoring"
     NO_PASSING_TESTS = "no-passing-tests"
@@ -78,7 +78,7 @@ def derive_refactoring(lineage: Lineage, services: Services) -> list[Task] | Kin
 
 
 def find_structure(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> RefactoringOracle | None:
-    """Return what a change moves, renames and extracts; None where it does nothing of these.
+    """Return the definitions that a change moves, renames and extracts; None where it does nothing of these.
 
     Args:
         before: path -> content of the files that it touches, in the base tree.
@@ -120,7 +120,7 @@ def _is_defined(one: PlacedDefinition, files: Mapping[str, bytes]) -> bool:
 
 
 def _is_confirmed(one: PlacedDefinition, there: Mapping[str, bytes], elsewhere: Mapping[str, bytes]) -> bool:
-    """Return whether the check finds a definition in one tree and not in the other."""
+    """Return whether the check finds a definition in a single tree and not in the other."""
     return _is_defined(one, there) and not _is_defined(one, elsewhere)
 
 

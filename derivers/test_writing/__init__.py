@@ -24,7 +24,7 @@ def derive_test_writing(lineage: Lineage, services: Services) -> list[Task] | Ki
     """Return the test-writing task of a verified fix.
 
     Args:
-        lineage: with a verification, and the verdict where one exists.
+        lineage: lineage with a verification, and the verdict where it exists.
         services: sandbox, clones, artifacts and settings.
 
     Raises:

@@ -54,7 +54,7 @@ class Reason(StrEnum):
 
 @dataclass(kw_only=True)
 class WritingOracleBuilder:
-    """Builds the oracle of one change. Its methods raise the errors of `SubmittedTestsRunner`."""
+    """Builds the oracle of a change. Its methods raise the errors of `SubmittedTestsRunner`."""
 
     lineage: Lineage
     services: Services

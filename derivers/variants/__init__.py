@@ -2,7 +2,7 @@
 
 Tests, image, script and gold patch are those of the original, so its runs certify the variants, too. A variant is
 written by rules, or by a model where `--variants model` requests it. `mergemill.pipeline.variants` applies the rules of
-the judge to each: a statement that lacks what the tests need and the original contains is rejected.
+the judge to each: a statement that lacks the facts that the tests need and the original contains is rejected.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Reason(StrEnum):
     NO_OUTPUT = "no-output"
     """A FAIL_TO_PASS test left no message, or only that it is absent or cannot be collected."""
     TRUNCATED_OUTPUT = "truncated-output"
-    """The test runner has shortened an output, so what a test expects is not known from it."""
+    """The test runner has shortened an output, so the output that a test expects is not known from it."""
     TOO_SHORT = "too-short"
-    """The original is one sentence, which a user story would only repeat."""
+    """The original is a single sentence, which a user story would only repeat."""
     TOO_MUCH_OUTPUT = "too-much-output"
     LOSES_DETAIL = "loses-detail"
     """The tests use something that the original contains and the variant does not."""
@@ -124,12 +124,15 @@ def _derive_original(lineage: Lineage, services: Services) -> Task | KindRejecti
 
 
 def _get_interface_section(original: Task, statement: str) -> str:
-    """Return what the original's statement has in addition to the change's: a completion, and names of an interface."""
+    """Return the content that the original's statement has in addition to the change's.
+
+    A completion, and names of an interface.
+    """
     return "\n\n" + extra + "\n" if (extra := original.problem_statement.removeprefix(statement).strip()) else "\n"
 
 
 def _build_variant(original: Task, kind: Kind, statement: str) -> Task:
-    """Return the original with another statement; hints could restore what the variant leaves out."""
+    """Return the original with another statement; hints could restore the facts that the variant leaves out."""
     fields = {
         "kind": kind,
         "name": f"{original.name}.{kind}",

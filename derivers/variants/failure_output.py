@@ -1,4 +1,7 @@
-"""Output of failing tests: what a test-only run reports about each, without the tests' names and source text."""
+"""Output of failing tests.
+
+The text that a test-only run reports about each, without the tests' names and source text.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from taskdb.artifacts import Artifacts
 from taskdb.records import FailureKind, RunVariant, TestId, Verification
 
 MAX_OUTPUTS = 10
-"""Different outputs in one statement."""
+"""Different outputs in a single statement."""
 MAX_OUTPUT_CHARS = 1500
-"""Characters of one output; a longer one is truncated."""
+"""Characters of an output; a longer output is truncated."""
 _HEADING = re.compile(r"^_{3,} (.+?) _{3,}$", re.MULTILINE)
 _SECTION_END = re.compile(r"^=+ .* =+$|^-+ Captured .* -+$", re.MULTILINE)
 _ERROR_LINE = re.compile(r"^E(?: {3,}|$)")
@@ -22,7 +25,7 @@ _FRAME = re.compile(r"^(?P<path>[^\s:][^:\n]*\.\w+):(?P<line>\d+): (?P<what>.*)$
 _TRUNCATED = re.compile(r"Full output truncated|Full diff is too large|lines? hidden|\d+ more lines|<truncated>")
 _PLACE = re.compile(r"\s*(?P<path>[^\s:]+\.\w+):\d+:(?:\d+:)?\s*")
 _CONTENT = re.compile(r"\w\w+\W+\w")
-"""Two words: a location or the name of an error alone does not show what is wrong."""
+"""Two words: a location or the name of an error alone does not show the fault that is wrong."""
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 _TEMPORARY = re.compile(r"/tmp/[\w./-]+")  # noqa: S108 - a pattern, no file
 

@@ -1,4 +1,4 @@
-"""Statements rewritten by rules: every sentence and code block of a variant is one of the original."""
+"""Statements rewritten by rules: every sentence and code block of a variant is from the original."""
 
 from __future__ import annotations
 

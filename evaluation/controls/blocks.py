@@ -43,7 +43,7 @@ _NAMES = frozenset({"identifier", "name", "constant", "simple_identifier", "bare
 
 @dataclass(frozen=True, kw_only=True)
 class TestBlock:
-    """One test of a file, decorators included. Positions count bytes; `name_span` is None where it has no name."""
+    """A test of a file, decorators included. Positions count bytes; `name_span` is None where it has no name."""
 
     __test__ = False
     node: Node
@@ -86,7 +86,7 @@ def parse_test_file(path: str, source: bytes) -> TestFile | None:
 
 
 def find_blocks(file: TestFile) -> list[TestBlock]:
-    """Return the tests of a file, none inside another one; the whole file where none is recognized."""
+    """Return the tests of a file, none inside another; the whole file where none is recognized."""
     found = list(_walk(file))
     root = file.root
     return found or [TestBlock(node=root, start=root.start_byte, end=root.end_byte, name_span=None)]

@@ -1,6 +1,6 @@
 """Making and confirming blind controls: runs with the gold patch show which tests each form of sabotage fails.
 
-Several forms are confirmed in one run. In each run some of the tests are sabotaged and the others real; a test is
+Several forms are confirmed in a single run. In each run some of the tests are sabotaged and the others real; a test is
 sabotaged in half of the runs of a round, each in another half, so that the runs in which a test failed show which form
 failed it, and that this form fails nothing else.
 """
@@ -34,13 +34,13 @@ BOUND = 1 / 1000
 """Wanted probability of passing for a submission that cannot distinguish real from sabotaged tests."""
 MAX_EVALUATIONS = 12
 GRADING_SECONDS = 1800.0
-"""Time that the evaluations of one grading may take; slower tests get fewer, and a higher bound."""
+"""Time that the evaluations of a grading may take; slower tests get fewer, and a higher bound."""
 MAX_COPIES = 6
 MAX_OTHER_BLOCKS = 8
 """Tests outside of FAIL_TO_PASS that are sabotaged as well, a sample."""
 MAX_BLOCKS = 70
 MAX_SINGLE_RUNS = 8
-"""Runs of one form alone, where a run of several left no report."""
+"""Runs of a form alone, where a run of several left no report."""
 CONFIRMATION_SECONDS = 300.0
 """After this time no further round of forms is begun."""
 
@@ -80,7 +80,7 @@ class _Candidate:
 
 @dataclass(kw_only=True)
 class ControlBuilder:
-    """Makes the controls of one task.
+    """Makes the controls of a task.
 
     Args:
         evaluator: its image holds the tree of the base commit.
@@ -89,8 +89,8 @@ class ControlBuilder:
         others: further listed tests, which a form may fail only along with a required test, or as part of the sample.
         test_files: path -> content of the tests' files in every evaluation.
         old_files: path -> content of those that the agent's tree contains.
-        random: chooses among equally good forms.
-        seconds: duration of one run of all tests.
+        random: random that chooses among equally good forms.
+        seconds: duration of a run of all tests.
     """
 
     evaluator: Evaluator
@@ -133,13 +133,14 @@ class ControlBuilder:
                     (likely if any(name in test for test in ids) else other).append(
                         _Candidate(file=file, block=block, edits=edits)
                     )
+        # A sample of the others is controlled, too, so that a submission cannot rely on which tests are.
         self.random.shuffle(other)
         return [*likely[: MAX_BLOCKS - MAX_OTHER_BLOCKS], *other[:MAX_OTHER_BLOCKS]]
 
     # ---------------------------------------------------------------------------------------------------- confirming
 
     def _confirm(self, candidates: Sequence[_Candidate]) -> None:
-        """Confirm up to FORMS forms of each candidate, one of each in a round."""
+        """Confirm up to FORMS forms of each candidate, a form of each in a round."""
         singles = 0
         for number in count():
             active = [one for one in candidates if one.edits and len(one.forms) < FORMS]
@@ -148,6 +149,7 @@ class ControlBuilder:
             if not active or number >= 2 * FORMS or (number and self._spent > CONFIRMATION_SECONDS):
                 return
             trials = [(one, one.edits.pop(0)) for one in active]
+            # Forms that hide each other are tried apart, a few at most: each costs a run of its own.
             for trial in self._confirm_round(trials):
                 if singles < MAX_SINGLE_RUNS and len(trials) > 1:
                     singles += 1
@@ -158,7 +160,7 @@ class ControlBuilder:
         return sum(run.record.seconds for run in self.runs)
 
     def _confirm_round(self, trials: Sequence[tuple[_Candidate, FormEdit]]) -> list[tuple[_Candidate, FormEdit]]:
-        """Run one form of each candidate, and keep those that fail their own tests alone.
+        """Run a form of each candidate, and keep those that fail their own tests alone.
 
         Returns:
             The forms about which nothing is known, as another form left no report of their tests.
@@ -175,9 +177,11 @@ class ControlBuilder:
             own = {test: kinds for test, kinds in failed.items() if kinds.keys() == word}
             mixed = [test for test, kinds in failed.items() if word <= kinds.keys() and test not in own]
             kinds_found = {test: set(kinds.values()) for test, kinds in own.items()}
+            # A test that fails in different ways could not be compared with its expected failure.
             is_clear = all(len(kinds) == 1 and "missing" not in kinds for kinds in kinds_found.values())
             if own and not mixed and is_clear:
                 fails = {test: kinds.pop() for test, kinds in sorted(kinds_found.items())}
+                # With another input the failure depends on the solution, so any failure is accepted.
                 candidate.forms.append((edit, dict.fromkeys(fails, blind.ANY_FAILURE) if edit.is_input else fails))
             elif mixed and len(trials) > 1:
                 unknown.append((candidate, edit))
@@ -212,6 +216,7 @@ class ControlBuilder:
         """Return the document with the fewest evaluations that reaches the bound and that the gold patch passes."""
         blocks = [self._describe_block(candidate) for candidate in found]
         document, broken = self._try_plan(blocks, can_copy=True)
+        # Tests that compare their own file, or count tests, fail because of copies alone.
         if document is not None and broken is not None and document["copies"]:
             document, broken = self._try_plan(blocks, can_copy=False)
         if document is not None and broken is not None:
@@ -222,7 +227,10 @@ class ControlBuilder:
     def _try_plan(
         self, blocks: Sequence[dict[str, Any]], *, can_copy: bool
     ) -> tuple[dict[str, Any] | None, set[TestId] | None]:
-        """Return a document and what `_grade_gold` returns for it; no document where no required test is left."""
+        """Return a document and the result that `_grade_gold` returns for it.
+
+        No document where no required test is left.
+        """
         if not any(block["required"] for block in blocks):
             return None, None
         document = plan_evaluations(self.test_files, blocks, can_copy=can_copy, seconds=self.seconds)
@@ -233,6 +241,7 @@ class ControlBuilder:
         line = file.source.rfind(b"\n", 0, block.start) + 1
         begins_line = not file.source[line : block.start].strip()
         forms = candidate.forms
+        # A form whose text the agent's tree contains could be recognised by it.
         if blind_forms := [form for form in forms if not form[0].is_known]:
             forms = blind_forms
         if strict_forms := [form for form in forms if not form[0].is_inverted]:
@@ -247,8 +256,9 @@ class ControlBuilder:
         }
 
     def _grade_gold(self, document: dict[str, Any]) -> set[TestId] | None:
-        """Grade the gold patch; return the tests whose outcomes were not the expected ones, None if there are none."""
+        """Grade the gold patch; return the tests whose outcomes were not as expected, None if there are none."""
         judgement = blind.Judgement(self.required | self.others)
+        # Drawn as in a real grading: a document that gold fails by chance would fail honest solutions, too.
         for evaluation in blind.draw_evaluations(document, secrets.SystemRandom()):
             judgement.add(evaluation, self._run(evaluation.files).report.list_results())
         return None if judgement.is_right else set(judgement.wrong)
@@ -259,14 +269,14 @@ def plan_evaluations(
 ) -> dict[str, Any]:
     """Return the document with the smallest number of evaluations, then of copies, that reaches the bound.
 
-    Only blind blocks count and are copied, where a required one is blind. Where none is, all count: a submission
-    has to compare texts to find the sabotaged ones.
+    Only blind blocks count and are copied, where a required block is blind. Where none is, all count: a submission
+    has to compare texts to find the sabotaged tests.
 
     Args:
         test_files: path -> content of the test files.
         blocks: the blocks of the document.
         can_copy: whether gold passes with copies of blocks.
-        seconds: duration of one run of all tests; a grading may take `GRADING_SECONDS`.
+        seconds: duration of a run of all tests; a grading may take `GRADING_SECONDS`.
     """
     if any(block["blind"] and block["required"] for block in blocks):
         blocks = [block if block["blind"] else {**block, "name": None} for block in blocks]
@@ -305,14 +315,14 @@ def build_controls(
     """Make sabotaged forms of the tests, and run the gold patch to confirm which of them it fails.
 
     Args:
-        evaluator: its image holds the tree of `base`, or one with the same test files.
-        repository: holds the commit `base`.
+        evaluator: its image holds the tree of `base`, or a tree with the same test files.
+        repository: repository that holds the commit `base`.
         base: the commit that the test patch applies to.
-        test_patch: adds the tests; empty where `base` has them.
+        test_patch: test patch that adds the tests; empty where `base` has them.
         gold_patch: the patch with which all of the tests pass.
         tests: the tests to control, FAIL_TO_PASS as a rule.
         others: the other tests of the task.
-        seconds: duration of one run of all tests.
+        seconds: duration of a run of all tests.
 
     Raises:
         Transient: the engine failed.

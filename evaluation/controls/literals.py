@@ -73,7 +73,7 @@ def draw_other_texts(node: Node, strings: FileStrings, random: Random) -> list[s
     Args:
         node: a literal.
         strings: those of its file.
-        random: chooses among equally good texts.
+        random: random that chooses among equally good texts.
     """
     text = (node.text or b"").decode(errors="replace")
     if text in _BOOLEANS:
@@ -125,7 +125,7 @@ def _find_numbers(inner: str) -> list[re.Match[str]]:
 
 
 def _find_words(inner: str) -> list[re.Match[str]]:
-    """Return the words of a string that are no escape, format or variable."""
+    """Return the words of a string that are not an escape, format or variable."""
     return [m for m in _WORD.finditer(inner) if inner[m.start() - 1 : m.start()] not in ("\\", "%", "{", "$", "@")]
 
 

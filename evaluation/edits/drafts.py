@@ -26,7 +26,7 @@ RESPACED = "respaced"
 LINE_ONLY_OPERATORS = ("remark-added", "blank-line-added", "step-added")
 """Rewrites that leave the lines of the fault unchanged."""
 MAX_OMITTED_HUNKS = 4
-"""Mutants that omit one hunk of the fix."""
+"""Mutants that omit a hunk of the fix."""
 NEAR = 3
 """Lines around the fix that are mutated where its own lines give few mutants."""
 
@@ -50,7 +50,7 @@ class EditDraft:
 def draft_mutants(files: Sequence[FixedFile], limit: int) -> list[EditDraft]:
     """Return at most `limit` mutants: omitted hunks, then faults on the fix's lines, then faults on lines near them.
 
-    They are selected for diversity. A fix of one line alone often gives only one or two.
+    They are selected for diversity. A fix of a line alone often gives only one or two.
     """
     found = {draft.patch: draft for draft in draft_omissions(files)[:MAX_OMITTED_HUNKS]}
     for near in (0, NEAR):
@@ -68,7 +68,7 @@ def draft_line_mutants(files: Sequence[FixedFile], limit: int, *, near: int = 0)
 
 
 def draft_omissions(files: Sequence[FixedFile]) -> list[EditDraft]:
-    """Return one draft for each hunk of code that the fix can lack; none where the fix has only one hunk.
+    """Return a draft for each hunk of code that the fix can lack; none where the fix has only one hunk.
 
     Hunks of comments and docstrings alone, which no test can miss, and new files are left out.
     """
@@ -106,7 +106,7 @@ def draft_rewrites(files: Sequence[FixedFile], limit: int) -> list[EditDraft]:
 def _rewrite_files(
     files: Sequence[FixedFile], operator: str, detail: str, rewrite: Callable[[str, bytes], bytes | None]
 ) -> list[EditDraft]:
-    """Return one draft that rewrites all files that can be; none where no file can."""
+    """Return a draft that rewrites all files that can be; none where no file can."""
     texts = {file.path: text for file in files if (text := rewrite(file.path, file.after))}
     return [_draft_from_texts(operator, files, texts, detail)] if texts else []
 
@@ -158,7 +158,7 @@ def _draft_from_mutation(files: Sequence[FixedFile], mutation: Mutation) -> Edit
 
 
 def _draft_from_texts(operator: str, files: Sequence[FixedFile], texts: Mapping[str, bytes], detail: str) -> EditDraft:
-    """Return one draft that replaces the content of several files."""
+    """Return a draft that replaces the content of several files."""
     changed = [file for file in files if file.path in texts and texts[file.path] != file.after]
     line = next((file.lines[0] for file in changed if file.lines), 1)
     return EditDraft(

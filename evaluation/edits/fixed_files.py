@@ -14,12 +14,12 @@ from taskdb.records.oracles import LineSpan
 MAX_FILE_BYTES = 2_000_000
 
 Block = tuple[int, int, int, int]
-"""Lines [i1, i2) of the old file are replaced by lines [j1, j2) of the new one, 0-based."""
+"""Lines [i1, i2) of the old file are replaced by lines [j1, j2) of the new file, 0-based."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FixedFile:
-    """A source file before and after the fix. `before` is None for a new one."""
+    """A source file before and after the fix. `before` is None for a new file."""
 
     path: str
     before: bytes | None
@@ -32,7 +32,7 @@ class FixedFile:
 
     @cached_property
     def lines(self) -> list[int]:
-        """Lines (1-based) of the new file that the fix adds or changes, and those next to what it only removes."""
+        """Lines (1-based) of the new file that the fix adds or changes, and the neighbours of removed lines."""
         count = self.after.count(b"\n") + 1
         found = {line for _, _, j1, j2 in self.blocks for line in (range(j1 + 1, j2 + 1) if j2 > j1 else (j1, j1 + 1))}
         return sorted(line for line in found if 1 <= line <= count)
@@ -51,8 +51,8 @@ def read_fixed_files(index: ScratchIndex, paths: Iterable[str], gold: bytes) -> 
     """Return the source files that a fix adds or changes and that are text, by path.
 
     Args:
-        index: of the base tree; the fix is applied to it.
-        paths: of the files that the fix touches.
+        index: index of the base tree; the fix is applied to it.
+        paths: paths of the files that the fix touches.
         gold: the fix.
     """
     named = [path for path in paths if is_source(path)]

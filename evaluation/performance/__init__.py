@@ -1,1 +1,1 @@
-"""Timing of a fixed amount of work, and the statistics that decide whether one tree is faster than another."""
+"""Timing of a fixed amount of work, and the statistics that decide whether a tree is faster than another."""

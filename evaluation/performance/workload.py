@@ -64,10 +64,10 @@ def render_workload(
         plan: the environment's plan; the tests of its framework can be repeated (`can_repeat_tests`).
         repository: holds the commit `base`.
         base: the commit that both patches apply to.
-        test_patch: adds the tests; may be empty.
+        test_patch: test patch that adds the tests; may be empty.
         gold_patch: its changes to the runner's configuration are part of the task.
-        tests: test id -> runs of the test in one round.
-        rounds: number of rounds; each starts without the memory of the one before. 0 runs each test once.
+        tests: test id -> runs of the test in a single round.
+        rounds: number of rounds; each starts without the memory of the previous. 0 runs each test once.
         canaries: whether the test runner collects canaries.
         clock: clock of the seconds reported for each test, for all its runs together.
         work: test id -> work that the test must do, lest it becomes faster by doing less; no entry for any.
@@ -126,10 +126,10 @@ def _build_settings(
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadSample:
-    """One run of a workload.
+    """A run of a workload.
 
-    `invalid_reason`: why the times are meaningless, or empty. `infrastructure_error`: what failed apart from the code
-    under test, or empty.
+    `invalid_reason`: why the times are meaningless, or empty. `infrastructure_error`: the component that failed apart
+    from the code under test, or empty.
     """
 
     cpu_seconds: float | None
@@ -181,7 +181,7 @@ def measure_interleaved(
         pool: containers of the image that holds the base tree.
         script: the script that `render_workload` returned.
         tests: the tests that the script runs.
-        patches: one for each tree, applied to the base tree; empty for the base tree itself.
+        patches: a patch for each tree, applied to the base tree; empty for the base tree itself.
         workdir: the tree's folder.
         runs: samples of each tree that count.
     """

@@ -1,4 +1,4 @@
-"""The report converter (`harness/reports/`) packed into one file for the container's python3."""
+"""The report converter (`harness/reports/`) packed into a single file for the container's python3."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Python: our own collector, in every process of the run. Go: `go test -coverprofile`, so each package is covered by its
 own tests. Node: V8's coverage, for files that are executed untransformed (jest and vitest transform them). Other
 languages have no collector. The code under test can see the collectors and forge lines, so coverage may contribute to a
-score but must never decide one.
+score but must never decide a score.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Outcomes of one test run, test by test.
+"""Outcomes of a test run, test by test.
 
 A report maps test ids to outcomes. A test id is `path/to/test_file.py::Class::name[param]`, unique within a report.
 """
@@ -14,7 +14,7 @@ from taskdb.records import Counts
 
 
 class OutcomeStatus(StrEnum):
-    """Status of one test. Only `passed` counts as passing; `xfailed` does not."""
+    """Status of a test. Only `passed` counts as passing; `xfailed` does not."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -28,7 +28,7 @@ FAILING_STATUSES = (OutcomeStatus.FAILED, OutcomeStatus.ERROR)
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Status of one test and, where it did not pass, the first line of the reason, such as `AssertionError: 1 != 2`."""
+    """Status of a test and, where it did not pass, the first line of the reason, such as `AssertionError: 1 != 2`."""
 
     status: OutcomeStatus
     message: str = ""
@@ -37,7 +37,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationReport:
-    """All outcomes of one run. `uncollected`: test files (paths) that could not be collected, with the reason."""
+    """All outcomes of a run. `uncollected`: test files (paths) that could not be collected, with the reason."""
 
     outcomes: Mapping[str, Outcome]
     uncollected: Mapping[str, str]
@@ -73,7 +73,7 @@ class EvaluationReport:
         )
 
     def without_files(self, files: Collection[str]) -> EvaluationReport:
-        """Return the report without what it has of some files."""
+        """Return the report without the outcomes that it has of some files."""
         return EvaluationReport(
             outcomes={test: one for test, one in self.outcomes.items() if test.partition("::")[0] not in files},
             uncollected={file: why for file, why in self.uncollected.items() if file not in files},

@@ -17,7 +17,7 @@ EMPTY_REPORT = EvaluationReport(outcomes={}, uncollected={})
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRun:
-    """One run: its record, and the result that the record was made from."""
+    """A run: its record, and the result that the record was made from."""
 
     record: TestRun
     result: EvaluationResult
@@ -34,7 +34,7 @@ class EvaluationRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """One script in containers of one image, for any number of runs."""
+    """A script in containers of an image, for any number of runs."""
 
     services: Services
     pool: ContainerPool
@@ -95,11 +95,12 @@ def select_evaluator(
     """Return an evaluator whose script suits the test runner, and its first gold run.
 
     The script adds canaries, unless the report of a run shows that the runner does not collect added test files, or
-    that the canary that must pass does not. Where the one that must fail passes, the caller gets that run: such a
+    that the canary that must pass does not. Where the canary that must fail passes, the caller gets that run: such a
     harness reports no failures.
 
     Args:
-        make_evaluator: makes an evaluator with canaries beside the given test files; without canaries for no files.
+        make_evaluator: function that makes an evaluator with canaries beside the given test files; without canaries for
+            no files.
         canaries_beside: test files.
         gold_patch: the patch of the run.
 

@@ -1,4 +1,4 @@
-"""Runs in containers of one image, a few in parallel."""
+"""Runs in containers of an image, a few in parallel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backends.sandbox.base import ContainerPool, Sandbox
 from backends.sandbox.execution import ResourceLimits
 
 MAX_PARALLEL_RUNS = 2
-"""Containers of one task that run at the same time."""
+"""Containers of a task that run at the same time."""
 
 T = TypeVar("T")
 PoolJob = Callable[[ContainerPool, bool], T]

@@ -1,4 +1,4 @@
-"""One run of the tests in one fresh container without network, and its result.
+"""A run of the tests in a single fresh container without network, and its result.
 
 This is the host's side of `evaluate.sh.j2`. It puts patch and script into a folder with a random name that only root
 may read, and collects the report, the times and the names of the canaries from there.
@@ -64,7 +64,7 @@ NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationResult:
-    """Result of one run. `report` is None when the runner left none that can be read."""
+    """Result of a run. `report` is None when the runner left none that can be read."""
 
     exec_result: ExecResult
     report: EvaluationReport | None
@@ -128,7 +128,7 @@ def run_tests(
         script: the rendered evaluation script.
         workdir: the tree's folder, as in the script.
         patch: gold patch or submission, applied first; may be empty. A patch that does not apply is a result.
-        test_patch: replaces the script's own test patch.
+        test_patch: test patch that replaces the script's own test patch.
         test_files: path -> content of files of the test patch, written after it was applied (blind controls).
         files: test files to run instead of the script's; shuffled for every seed but 0.
         seed: hash seed, and seed of the order of `files`.

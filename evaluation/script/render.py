@@ -1,4 +1,4 @@
-"""Rendering of the evaluation script, one bash file that verification, certification, grading and exports share.
+"""Rendering of the evaluation script, a bash file that verification, certification, grading and exports share.
 
 `evaluate.sh.j2` is its template; each language defines how its frameworks are started (`languages.base.Framework`). The
 script needs nothing but the task's image: patches and harnesses are embedded in it.
@@ -88,16 +88,16 @@ def render_script(
     metered: bool = False,
     timed_rounds: str = "",
 ) -> str:
-    """Return the evaluation script of one task.
+    """Return the evaluation script of a task.
 
     Args:
         test: the command that runs the project's tests.
         workdir: folder of the tree, a git repository whose HEAD is the base commit.
         test_patch: the hidden tests in the form of `git diff --binary`; may be empty.
-        files: test files to run; empty runs what `test` names.
+        files: test files to run; empty runs the files that `test` names.
         canaries_beside: test files. During a run two canary tests lie in the folder of most of these files, under names
             of the same form. No files, no canaries.
-        env: variables for the tests, in addition to the fixed ones (the plan's `env`). A time zone other than UTC,
+        env: variables for the tests, in addition to the fixed variables (the plan's `env`). A time zone other than UTC,
             which the project sets, holds in every run; UTC is the default, which `MERGEMILL_TZ` replaces.
         config_patch: the gold patch's changes to files that may hold the runner's configuration (see
             `extract_config_patch`).
@@ -190,7 +190,7 @@ def _quote_paths(patch: bytes) -> list[str]:
 
 
 def _quote_bytes(content: bytes) -> str:
-    """Return the bytes as one word of bash."""
+    """Return the bytes as a word of bash."""
     plain = content.decode("ascii", errors="replace")
     return shlex.quote(plain) if plain.isprintable() and plain.isascii() else f"$'{_escape_bytes(content)}'"
 

@@ -81,10 +81,10 @@ def build_simulation_input(
     """Return the tests with the test patch applied and the program with `patch` applied.
 
     Args:
-        repository: holds the commit `base`.
+        repository: repository that holds the commit `base`.
         base: the commit that both patches apply to.
         language: language of the change.
-        test_patch: adds the tests.
+        test_patch: test patch that adds the tests.
         test_files: paths of the test files.
         patch: gold patch, submission, or empty. Protected files that it touches are not shown; if it does not apply,
             the program is that of `base`.

@@ -48,7 +48,9 @@ class SubmittedPatch:
 
 
 def read_submitted_patch(pool: ContainerPool, workdir: str, patch: bytes) -> SubmittedPatch | None:
-    """Return what a patch touches of the container's tree; None when it does not apply. It is the pool's last run.
+    """Return the files that a patch touches of the container's tree; None when it does not apply.
+
+    It is the pool's last run.
 
     Raises:
         Transient: the engine failed, or git failed in the container.
@@ -73,13 +75,13 @@ def read_submitted_patch(pool: ContainerPool, workdir: str, patch: bytes) -> Sub
 
 
 def find_violation(files: Iterable[TouchedFile]) -> str | None:
-    """Return why a patch is no test patch, by paths and modes alone; None when it meets all rules."""
+    """Return why a patch is not a test patch, by paths and modes alone; None when it meets all rules."""
     return load_path_rules().find_violation(files)
 
 
 @cache
 def load_path_rules(language: str = "") -> TestPathRules:
-    """Return the rules for tests of a language; without one there are no `test_files`."""
+    """Return the rules for tests of a language; without such rules there are no `test_files`."""
     return TestPathRules(
         tests="|".join(list_test_patterns()),
         config="|".join(list_runner_patterns() + list_config_patterns()),

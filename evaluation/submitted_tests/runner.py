@@ -1,6 +1,6 @@
 """Runs of submitted tests before the fix, after it, and on edits of the fixed tree such as mutants.
 
-Each run has a fresh container, two run in parallel. No state survives from one run to the next, so that a test result
+Each run has a fresh container, two run in parallel. No state survives from a run to the next, so that a test result
 depends on the tree alone.
 """
 
@@ -61,12 +61,12 @@ class TargetChange:
 
 
 def is_detected(result: EvaluationResult, tests: Iterable[TestId]) -> bool:
-    """Return whether one of the tests failed or is absent, in a run that was not killed."""
+    """Return whether any of the tests failed or is absent, in a run that was not killed."""
     return not scoring.is_missed(result.report, tests, killed=bool(result.exec_result.killed_by))
 
 
 def has_failure(result: EvaluationResult, tests: Iterable[TestId]) -> bool:
-    """Return whether one of the tests ran and failed: stricter than `is_detected`, which a broken build satisfies."""
+    """Return whether any of the tests ran and failed: stricter than `is_detected`, which a broken build satisfies."""
     return not result.exec_result.killed_by and any((result.report or EMPTY_REPORT).has_failed(test) for test in tests)
 
 
@@ -95,7 +95,7 @@ class SubmittedTestsRunner:
         return self._render_script(self.submitted.patch, self.files)
 
     def evaluate(self) -> SubmittedTestsResult:
-        """Run the tests before and after the fix, and repeat the runs if the first ones are valid.
+        """Run the tests before and after the fix, and repeat the runs if the first runs are valid.
 
         Raises:
             NotScoredError: the evaluation itself failed.

@@ -1,4 +1,4 @@
-"""Harbor (0.24, 0.25; task schema 1.4): one folder per task, which verifiers, SkyRL, rLLM and NeMo-Gym also read.
+"""Harbor (0.24, 0.25; task schema 1.4): a folder per task, which verifiers, SkyRL, rLLM and NeMo-Gym also read.
 
 The verifier has a separate container without network. It gets only the agent's work, as a patch that Harbor collects
 when the agent ends. The task names the image (`docker_image`) and holds a self-contained build context for it.
@@ -61,7 +61,7 @@ def write_harbor(items: Iterable[ExportItem], folder: Path, services: Services) 
 
 
 def write_harbor_parquet(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
-    """Write what `write_harbor` writes, and the tasks packed in parquet."""
+    """Write the files that `write_harbor` writes, and the tasks packed in parquet."""
     return _write_dataset(items, folder, services, with_parquet=True)
 
 
@@ -165,7 +165,10 @@ def _extract_first_line(text: str) -> str:
 
 
 def _make_valid(value: Any) -> Any:
-    """Return the value as TOML can hold it: without keys that have no value, and without what UTF-8 cannot encode."""
+    """Return the value as TOML can hold it.
+
+    Without keys that have no value, and without the characters that UTF-8 cannot encode.
+    """
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, dict):

@@ -39,7 +39,7 @@ SCHEMA = pa.schema(
 BOUNDS = ("strength", "control_bound", "flaky_bound", "underspecified", "unfair_tests")
 """Facts whose values the card summarises."""
 MAX_CELL = 100
-"""Characters of a name in the card; a longer one is cut."""
+"""Characters of a name in the card; a longer name is cut."""
 _PLAIN_CELL = re.compile(r"(?!.*www\.)[A-Za-z0-9][A-Za-z0-9 .+#/()-]*", re.IGNORECASE)
 BINARY_NOTE = "{}: not UTF-8, so bytes are replaced in this column; the task's folder has the patch"
 
@@ -200,7 +200,7 @@ def build_card(figures: CardFigures) -> Card:
 
 
 def _render_cell(text: str) -> str:
-    """Return the text itself where it is plain, else as code, which is no Markdown and no HTML."""
+    """Return the text itself where it is plain, else as code, which is neither Markdown nor HTML."""
     printable = "".join(character if character.isprintable() else " " for character in text)
     cell = " ".join(printable.replace("|", "/").replace("`", "'").split())[:MAX_CELL]
     return cell if _PLAIN_CELL.fullmatch(cell) else f"`{cell or '-'}`"

@@ -73,7 +73,7 @@ def write_multi_swe_bench(items: Iterable[ExportItem], folder: Path, services: S
 def choose_number(task: Task, used: set[tuple[str, int]]) -> int:
     """Return the number of the task's pull request; another where it has none, or the number is in `used`.
 
-    Rows are identified by repository and number, and several tasks may come from one pull request.
+    Rows are identified by repository and number, and several tasks may come from a pull request.
     """
     found = re.search(r"-(\d{1,9})\.[a-z]", task.name)  # a release has its version there
     number = int(found[1]) if found else SURROGATE_NUMBER

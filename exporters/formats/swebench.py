@@ -5,7 +5,7 @@ apply`, runs `eval_script` under `bash -x` without the lines `#!/bin/bash` and `
 output between the first two marker lines with the named log parser.
 
 Therefore `eval_script` contains the task's own script, byte for byte, and the grader, which reads the report, runs the
-negative controls and then prints one line per listed test. No output of the code under test is between the markers, and
+negative controls and then prints a line per listed test. No output of the code under test is between the markers, and
 XFAIL, which the harness would count as passed, is never printed.
 """
 
@@ -107,7 +107,7 @@ configs:
 Rows for SWE-bench 5 and tools that read them. `load_dataset` of this folder loads them, all in the split `test`.
 
 """
-"""Data set card: without one, `datasets` finds no rows here, as it expects them in files named for their split."""
+"""Data set card: without a card, `datasets` finds no rows here, as it expects them in files named for their split."""
 
 NOOP_PATCH = """\
 diff --git a/mergemill-noop.txt b/mergemill-noop.txt
@@ -217,7 +217,7 @@ def render_eval_script(
 
     Args:
         task: the task.
-        services: provides the artifacts.
+        services: services that provide the artifacts.
         escaped_ids: the ids whose lines differ from the id.
         image_state: state of the image, with which the script checks its container; None for no check.
     """

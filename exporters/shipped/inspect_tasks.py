@@ -4,9 +4,9 @@
     inspect eval mergemill_inspect/mergemill -T sandbox=mergemill_engine ...    # a Docker engine without compose
     inspect eval mergemill_inspect/mergemill -T sandbox=none ...                # no tools: the answer is the submission
 
-What the agent leaves in its sandbox is collected as the submission and graded in a fresh container of the same image
-without network. A review needs neither: its answer is the submission. Without a reward the sample has an error: its
-score never becomes 0.
+The content that the agent leaves in its sandbox is collected as the submission and graded in a fresh container of the
+same image without network. A review needs neither: its answer is the submission. Without a reward the sample has an
+error: its score never becomes 0.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ def mergemill(split: str | None = None, kinds: str | None = None, sandbox: str =
 
 @solver
 def work_or_answer() -> Solver:
-    """Solve a sample by an agent with a shell in its sandbox; by one answer where it has none."""
+    """Solve a sample by an agent with a shell in its sandbox; by a single answer where it has none."""
     work, answer = as_solver(react(tools=[bash(timeout=COMMAND_SECONDS, user=AGENT_USER)])), generate()
 
     async def solve(state: TaskState, generate_answer: Generate) -> TaskState:
@@ -99,7 +99,7 @@ def verify_submission(kind: str) -> Scorer:
 
 
 async def collect_submission(row: dict[str, Any]) -> bytes:
-    """Return what the agent leaves in its sandbox."""
+    """Return the content that the agent leaves in its sandbox."""
     command = f"mkdir -p /logs/artifacts; {row['collect_command']}"
     made = await sandbox().exec(["bash", "-c", command], user="root", timeout=COMMAND_SECONDS)
     if not made.success:

@@ -6,7 +6,7 @@
 A row is a mapping with `image`, `verifier` (base64 of a .tar.gz, the folder /tests), `submission_path` and
 `verifier_seconds`. The verifier runs as root in a fresh container of the image without network; the code under test
 runs there as an ordinary user without access to the verifier. Files are copied, nothing is mounted, so the engine may
-be a remote one (DOCKER_HOST). None is not 0: leave the rollout out of the batch, or grade it again.
+be a remote engine (DOCKER_HOST). None is not 0: leave the rollout out of the batch, or grade it again.
 
 A row without an image is a review. Nothing of it is executed: its findings are compared with the known defects here.
 """
@@ -42,8 +42,8 @@ def compute_reward(row, submission, engine=None):
 
     Args:
         row: a row of the bundle.
-        submission: text or bytes of what the agent hands in: a patch, or the JSON of a review. Empty: nothing. None:
-            the work was not collected, which gives None.
+        submission: text or bytes of the content that the agent hands in: a patch, or the JSON of a review. Empty:
+            nothing. None: the work was not collected, which gives None.
         engine: the docker command; default: the variable MERGEMILL_DOCKER, else `docker`.
     """
     try:
@@ -108,7 +108,7 @@ def read_gold(row):
 
 
 def _grade_review(row, submission):
-    """Return the numbers of a review, by the module `mergemill_review.py` beside this one."""
+    """Return the numbers of a review, by the module `mergemill_review.py` beside this module."""
     place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mergemill_review.py")
     spec = importlib.util.spec_from_file_location("mergemill_review", place)
     module = importlib.util.module_from_spec(spec)

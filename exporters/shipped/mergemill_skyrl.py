@@ -1,6 +1,6 @@
 """Environment for SkyRL: `import mergemill_skyrl` registers the env_class of the rows, `mergemill`.
 
-One step: the response hands in its last fenced block. A failed evaluation is repeated and then raised: it never
+A step: the response hands in its last fenced block. A failed evaluation is repeated and then raised: it never
 becomes 0. For agents that work in the container, subclass MergemillEnv and pass their submission to `grade`.
 """
 
@@ -10,7 +10,7 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
 
 class MergemillEnv(BaseTextEnv):
-    """Environment of one row; `extras` holds its columns."""
+    """Environment of a row; `extras` holds its columns."""
 
     def __init__(self, env_config=None, extras=None):
         super().__init__()

@@ -1,7 +1,7 @@
 """Reward function for slime: --custom-rm-path mergemill_slime.custom_rm, with this folder on PYTHONPATH.
 
-The submission is `sample.metadata["submission"]` where a rollout function has put one, else the last fenced block of
-the response. A failed evaluation is repeated and then raised: it never becomes 0.
+The submission is `sample.metadata["submission"]` where a rollout function has put a submission, else the last fenced
+block of the response. A failed evaluation is repeated and then raised: it never becomes 0.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Reward function for verl: custom_reward_function.path=mergemill_verl.py, custom_reward_function.name=compute_score.
 
-The submission is the last fenced block of the response, or what an agent loop left under `submission` in the
+The submission is the last fenced block of the response, or the text that an agent loop left under `submission` in the
 `tool_extra_fields` of its output. verl needs a number for every rollout, so a failed evaluation is repeated and then
 raised: it never becomes 0.
 """

@@ -2,7 +2,7 @@
 
     python evaluate.py --patches patches.gold.jsonl --workdir work
 
-The harness takes image, command and log parser from a class for each repository; here one class serves all rows. The
+The harness takes image, command and log parser from a class for each repository; here a class serves all rows. The
 command unpacks the row's grader. Images are not built, and no repository is cloned. `work/final_report.json` has the
 result.
 """
@@ -29,7 +29,10 @@ UNPACK = (
     " python3 -I -S /verifier/grade.py --lines /verifier/lines;"
     ' sed "s/^/mergemill: /" /verifier/lines\' > /verifier/run.sh && exec bash /verifier/run.sh'
 )
-"""Run as root. The last process replaces the one whose arguments hold the grader, which the tests' user could read."""
+"""Run as root.
+
+The last process replaces the process whose arguments hold the grader, which the tests' user could read.
+"""
 
 
 @cache

@@ -2,9 +2,9 @@
 
     vf-validate mergemill-tasks --runtime.type docker
 
-The agent works in a container of the task's image. What it leaves is collected as the submission and graded in a fresh
-container of the same image without network; `tasks.jsonl` holds the verifiers, which never reach a trace. Without a
-reward the rollout fails: it never becomes 0.
+The agent works in a container of the task's image. The content that it leaves is collected as the submission and graded
+in a fresh container of the same image without network; `tasks.jsonl` holds the verifiers, which never reach a trace.
+Without a reward the rollout fails: it never becomes 0.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MergemillState(vf.State):
     """State of a rollout."""
 
     submission: str | None = None
-    """What the agent handed in, one character per byte; None until it is collected."""
+    """Content that the agent handed in, a character per byte; None until it is collected."""
 
 
 class MergemillTasksetConfig(vf.TasksetConfig):
@@ -125,13 +125,13 @@ class MergemillTaskset(vf.Taskset[MergemillTask, MergemillTasksetConfig]):
 
 
 def load_environment(config: vf.EnvConfig | None = None) -> vf.Env:
-    """Return the environment of these tasks, with one agent; `config` replaces its settings."""
+    """Return the environment of these tasks, with an agent; `config` replaces its settings."""
     chosen = config if config is not None else {"taskset": {"id": TASKSET_ID}}
     return loaders.load_environment(loaders.resolve_env_config(chosen))
 
 
 def build_data(row: dict[str, Any]) -> MergemillData:
-    """Return what the agent and the trace may have of a row."""
+    """Return the columns that the agent and the trace may have of a row."""
     columns = ("prompt", "instruction", "problem_statement", *HIDDEN)
     return MergemillData(
         id=row["instance_id"],

@@ -32,7 +32,7 @@ set -x"""
 
 
 class RowProfile(RepoProfile):
-    """Profile of one row; `register_row` makes a subclass for each."""
+    """Profile of a row; `register_row` makes a subclass for each."""
 
     row = {}
 

@@ -3,7 +3,7 @@
 Usage: python forward.py PORT SOCKET
 
 A container without network has no other way out. While the gateway is started again its socket is missing: a
-connection then waits, so that agents see a slow answer and not a refused one.
+connection then waits, so that agents see a slow answer and not a refused connection.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ async def open_socket(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWr
 
 
 async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy one direction until its end."""
+    """Copy a direction until its end."""
     try:
         while data := await reader.read(CHUNK):
             writer.write(data)
@@ -40,7 +40,7 @@ async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def forward(path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Forward one connection."""
+    """Forward a connection."""
     try:
         up_reader, up_writer = await open_socket(path)
         try:

@@ -4,7 +4,7 @@ Usage: python install_python.py FOLDER
 
 The copy starts through its own dynamic loader, so it depends neither on the image's C library nor on environment
 variables, which programs started from it would inherit. FOLDER/bin/python3 is a shell script that does so; its own path
-is what Python sees as its executable, so child processes that use `sys.executable` start the same way.
+is the program that Python sees as its executable, so child processes that use `sys.executable` start the same way.
 """
 
 import pathlib
@@ -18,7 +18,7 @@ WRAPPER = """#!/bin/sh
 exec {root}/lib/{loader} --library-path {root}/lib --argv0 {root}/bin/python3 {root}/bin/python.bin "$@"
 """
 SITE_PACKAGES = "/opt/mergemill/program/site"
-"""Folder of the packages of one program, which another volume has."""
+"""Folder of the packages of a program, which another volume has."""
 LIBRARY = re.compile(r"(?:=> )?(/\S+) \(0x")
 EXTRA_LIBRARIES = ("libstdc++.so.6", "libgcc_s.so.1", "libz.so.1")
 """Needed by wheels of native extensions."""
@@ -69,7 +69,7 @@ def copy_libraries(root: pathlib.Path, files: list[pathlib.Path]) -> str:
 
 
 def run(command: list[str]) -> str:
-    """Return what a command prints; a file that is no program of this system prints nothing of use."""
+    """Return the text that a command prints; a file that is not a program of this system prints nothing of use."""
     return subprocess.run(command, check=False, capture_output=True, text=True).stdout
 
 

@@ -9,7 +9,7 @@ The forms of a task are a document (see `evaluation.controls.controls`, which ma
      "blocks": [{"file": path, "span": [start, end], "name": [start, end] or null, "blind": true, "required": true,
                  "forms": [{"edits": [[start, end, new], ...], "fails": {test id: kind of failure}}]}]}
 
-Positions count the bytes of the file. A block is one test, as its file defines it; each of its forms is an edit with
+Positions count the bytes of the file. A block is a test, as its file defines it; each of its forms is an edit with
 which the gold patch was seen to fail the tests in `fails`, and no other. It is `blind` unless the agent's tree has its
 text, and `required` if a form fails a FAIL_TO_PASS test.
 """
@@ -18,19 +18,19 @@ from random import Random
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
 Edit = List[Any]
-"""First byte, end, and the text that replaces what is between them."""
+"""First byte, end, and the text that replaces the bytes that are between them."""
 FIRST_EVALUATIONS = 2
 """In the first two evaluations together, every block is real at least once, so that each test is seen to pass."""
 ASSERTIONS = ("AssertionError", "assert ", "Failed: ", "[XPASS(strict)]", "unexpected success")
 WORD_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 PASSES = "passes"
-"""Expected outcome of a real test. That of a sabotaged one is how it failed with the gold patch."""
+"""Expected outcome of a real test. That of a sabotaged test is how it failed with the gold patch."""
 ANY_FAILURE = "any"
 """Expected outcome of a test that is sabotaged by another input: solutions may refuse that in other ways than gold."""
 
 
 class Evaluation:
-    """One drawn evaluation.
+    """A drawn evaluation.
 
     `files` are the test files to evaluate with, `expected` maps test ids to outcomes, `origins` ids of copies to those
     of the tests they were made of.
@@ -57,7 +57,7 @@ def compute_bound(document: Mapping[str, Any]) -> float:
 
 
 def draw_evaluations(document: Mapping[str, Any], random: Random) -> List[Evaluation]:
-    """Draw the evaluations of one grading. `random`: a `random.SystemRandom`, whose draws nobody can predict."""
+    """Draw the evaluations of a grading. `random`: a `random.SystemRandom`, whose draws nobody can predict."""
     blocks = document["blocks"]
     texts = {path: text.encode("utf-8") for path, text in document["files"].items()}
     sabotaged = [_draw_originals(document["evaluations"], random) for _ in blocks]
@@ -101,7 +101,7 @@ def _count_copies(document: Mapping[str, Any], block: Mapping[str, Any]) -> int:
 def _expect(expected: Dict[str, str], names: Mapping[str, str], form: Optional[Mapping[str, Any]]) -> None:
     """Add the expected outcomes of a block's tests, `names`: test -> its id in this evaluation.
 
-    A test of several blocks fails where one of them is sabotaged.
+    A test of several blocks fails where any of them is sabotaged.
     """
     for test, name in names.items():
         found = form["fails"].get(test) if form else None
@@ -132,7 +132,7 @@ def _make_copy(text: bytes, block: Mapping[str, Any], form: Optional[Mapping[str
 
 
 def apply_edits(text: bytes, edits: Iterable[Edit]) -> bytes:
-    """Return the text with all edits made. They must not overlap; insertions at one place come in any order."""
+    """Return the text with all edits made. They must not overlap; insertions at a single place come in any order."""
     for start, end, new in sorted(edits, key=lambda edit: edit[:2], reverse=True):
         text = text[:start] + new.encode("utf-8") + text[end:]
     return text
@@ -151,19 +151,19 @@ def is_expected_failure(wanted: str, status: str, message: str) -> bool:
 
 
 class Judgement:
-    """The outcomes of evaluations against what was expected of them."""
+    """The outcomes of evaluations against the outcomes that were expected of them."""
 
     def __init__(self, listed: Iterable[str]) -> None:
         self.wrong: Dict[str, str] = {}
-        """Listed test -> why its outcomes are not the expected ones."""
+        """Listed test -> why its outcomes are not as expected."""
         self._failed: Set[Tuple[str, bool]] = set()
         self._passed_sabotaged: List[Tuple[str, bool]] = []
         self.strange: List[Tuple[str, str]] = []
-        """Copies of listed tests whose outcome was not the expected one, and why."""
+        """Copies of listed tests whose outcome was not as expected, and why."""
         self.listed = set(listed)
 
     def add(self, evaluation: Evaluation, found: Mapping[str, Tuple[str, str]]) -> None:
-        """Compare one evaluation. `found`: test id -> (status, message), without tests that left no result."""
+        """Compare an evaluation. `found`: test id -> (status, message), without tests that left no result."""
         for test in sorted(self.listed.union(evaluation.expected)):
             wanted = evaluation.expected.get(test, PASSES)
             origin = evaluation.origins.get(test, test)
@@ -195,5 +195,5 @@ class Judgement:
 
     @property
     def is_right(self) -> bool:
-        """Whether every outcome was the expected one."""
+        """Whether every outcome was as expected."""
         return not self.wrong and not self.strange

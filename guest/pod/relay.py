@@ -30,7 +30,7 @@ class Relay:
         sys.stdout.buffer.flush()
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Relay what a connection sends."""
+        """Relay the bytes that a connection sends."""
         self._count += 1
         number = self._count
         self._writers[number] = writer
@@ -44,7 +44,7 @@ class Relay:
         self.send(number, END)
 
     async def serve(self, stdin: asyncio.StreamReader) -> None:
-        """Relay what the other side sends, until it ends."""
+        """Relay the bytes that the other side sends, until it ends."""
         while True:
             number, kind, length = FRAME.unpack(await stdin.readexactly(FRAME.size))
             payload = await stdin.readexactly(length)

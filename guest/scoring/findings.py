@@ -3,12 +3,12 @@
 If there are defects, the value is recall x precision^2:
 
 - A defect is found if a finding is at its lines and, with a model, describes it. Locations with the same claim belong
-  to one defect: one of them is enough, and further findings at the others are not wrong.
+  to a defect: one of them is enough, and further findings at the others are not wrong.
 - Recall is the share of defects found, precision the share of findings matched with a location of their own, and the
   hallucination rate is 1 - precision. Precision is squared so that listing every suspicious location earns less than
-  naming the most likely one: of n locations, k named ones earn 1 / (n k) on average.
+  naming the most likely location: of n locations, k named locations earn 1 / (n k) on average.
 
-For a control without defects, a review without findings earns 1 and one with n findings 1 / (1 + n)^2.
+For a control without defects, a review without findings earns 1 and a review with n findings 1 / (1 + n)^2.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ MAX_BYTES = 1_000_000
 MAX_FINDINGS = 1_000
 """Maximum number of findings in a submission."""
 MAX_TOLERANCE, LINES_PER_TOLERANCE = 2, 20
-"""Maximum distance in lines between finding and defect. It is one line per 20 lines of the file, at most two, since in
+"""Maximum distance in lines between finding and defect. It is a line per 20 lines of the file, at most two, since in
 short files all lines are close to each other."""
 MIN_ALLOWED_WIDTH = 10
-"""Number of lines that a finding may always have; a longer one may have at most twice the lines of the defect."""
+"""Number of lines that a finding may always have; a longer finding may have at most twice the lines of the defect."""
 MAX_REPORTED_ERRORS = 3
 """Maximum number of reported errors of the schema."""
 _FIELDS = (("file", str), ("first_line", int), ("last_line", int), ("claim", str))
 
 
 class KnownDefect(Protocol):
-    """Lines of a file, 1-based and inclusive, and what is wrong there."""
+    """Lines of a file, 1-based and inclusive, and the fault that is wrong there."""
 
     @property
     def path(self) -> str:
@@ -48,11 +48,11 @@ class KnownDefect(Protocol):
 
     @property
     def claim(self) -> str:
-        """What is wrong."""
+        """Fault that is wrong."""
 
 
 class ReviewFinding(NamedTuple):
-    """One finding of a review, or a defect in the data of a bundle. Lines are 1-based and inclusive."""
+    """A finding of a review, or a defect in the data of a bundle. Lines are 1-based and inclusive."""
 
     file: str
     first_line: int
@@ -74,10 +74,10 @@ class ReviewValue(NamedTuple):
 
 
 def grade_findings(submission: bytes, defects: Sequence[Mapping[str, Any]], files: Mapping[str, str]) -> ReviewValue:
-    """Return the value of a submission by lines alone, without a model; 0 where it is no valid review.
+    """Return the value of a submission by lines alone, without a model; 0 where it is not a valid review.
 
     Args:
-        submission: what is handed in.
+        submission: the submission that is handed in.
         defects: the known defects in the form of findings.
         files: path -> text, of all files under review.
     """
@@ -90,7 +90,7 @@ def grade_findings(submission: bytes, defects: Sequence[Mapping[str, Any]], file
 
 
 class UnreadableReviewError(Exception):
-    """The submission is no valid review; the message states why."""
+    """The submission is not a valid review; the message states why."""
 
 
 def parse_review(submission: bytes) -> tuple[ReviewFinding, ...]:
@@ -179,7 +179,7 @@ def match_findings(edges: Sequence[Collection[int]]) -> dict[int, int]:
     """Return a maximum matching defect -> finding (augmenting paths).
 
     Args:
-        edges: for each defect the numbers of the findings at its lines.
+        edges: numbers of the findings at the lines of each defect.
     """
     defect_by_finding: dict[int, int] = {}
 
@@ -204,7 +204,7 @@ def score_review(defects: Sequence[KnownDefect], n_findings: int, edges: Sequenc
     Args:
         defects: the known defects; none for a control.
         n_findings: number of findings of the review.
-        edges: for each defect the numbers of the findings that describe it.
+        edges: numbers of the findings that describe each defect.
     """
     if not defects:
         return _score_control(n_findings)

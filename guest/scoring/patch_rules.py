@@ -58,7 +58,7 @@ class TouchedFile:
 
 @dataclass(frozen=True)
 class TestPathRules:
-    """Patterns that decide what a file is, as regular expressions.
+    """Patterns that decide the kind of a file, as regular expressions.
 
     `tests`: tests, fixtures and snapshots; `config`: configuration of test runners; `shadowing`: modules that would
     shadow a runner; `test_files`: files from which the task's framework collects tests. `suffixes`: of program files.
@@ -73,7 +73,7 @@ class TestPathRules:
     suffixes: tuple[str, ...]
 
     def find_violation(self, files: Iterable[TouchedFile]) -> str | None:
-        """Return why a patch is no test patch, by paths and modes alone; None when it meets all rules."""
+        """Return why a patch is not a test patch, by paths and modes alone; None when it meets all rules."""
         files = list(files)
         if not files:
             return "the patch is empty"

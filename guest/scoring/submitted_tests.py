@@ -17,7 +17,7 @@ SHORT_RUN_SECONDS = 60
 
 
 class ReportView(Protocol):
-    """Report of one run: outcomes by test id, and files that could not be collected."""
+    """Report of a run: outcomes by test id, and files that could not be collected."""
 
     @property
     def outcomes(self) -> Mapping[str, Any]:
@@ -129,5 +129,5 @@ def compute_quality(parts: Mapping[str, float]) -> float:
 
 
 def concatenate_patches(first: bytes, second: bytes) -> bytes:
-    """Return two patches as one; the second applies on top of the first."""
+    """Return two patches as a single patch; the second applies on top of the first."""
     return b"".join(patch if patch.endswith(b"\n") else patch + b"\n" for patch in (first, second) if patch)

@@ -27,7 +27,7 @@ def order_runs(trees: int, runs: int) -> Iterator[tuple[int, bool]]:
 
 
 def compute_p_value(slower: Sequence[float], faster: Sequence[float]) -> float:
-    """Return the probability of this order, or a clearer one, if `faster` were not faster. Ties count half."""
+    """Return the probability of this order, or a clearer order, if `faster` were not faster. Ties count half."""
     statistic = sum((slow > fast) + 0.5 * (slow == fast) for slow in slower for fast in faster)
     counts = _count_orders(len(slower), len(faster))
     return sum(counts[int(statistic) :]) / sum(counts)

@@ -1,22 +1,22 @@
 """Grade the submission in the task's tree: run eval.sh, read its report and check for tampering.
 
     python3 -I -S grade.py [--patch FILE] --reward FILE     Harbor: apply the patch, write flat numbers as JSON
-    python3 -I -S grade.py --lines FILE                     SWE-bench: `PASSED id` or `FAILED id`, one line per test
+    python3 -I -S grade.py --lines FILE                     SWE-bench: `PASSED id` or `FAILED id`, a line per test
 
 Runs as root in a container of the task's image, on Python 3.6 or later, with the standard library only. The folder of
 this file also holds task.json, eval.sh, modules of `guest` and, where the task has controls, controls.json.
 Exit code 0: resolved. 1: not resolved. 97: infrastructure failure, nothing was written.
 
-Where the folder has image_state.json and image_state.py, as in formats whose harness runs this in one container, a
+Where the folder has image_state.json and image_state.py, as in formats whose harness runs this in a single container, a
 submission is refused, with the result 0, unless the container is as its image made it.
 
-Only what fails before the submission is applied, and a script that reports an infrastructure error in a file of root's,
-is an infrastructure failure. From then on the result is 0 unless it is replaced by a better one: whatever ends this
-program, the submission is not left without a result.
+Only the part that fails before the submission is applied, and a script that reports an infrastructure error in a file
+of root's, is an infrastructure failure. From then on the result is 0 unless it is replaced by a better score: whatever
+ends this program, the submission is not left without a result.
 
 Output of the test process is ignored. Only a JUnit report counts, and every listed test must be in it. Two canaries of
 unpredictable names must have the required status. There are several evaluations, in each of which a coin decides which
-tests are real and which are sabotaged; the real ones must pass, and the others fail as they do with the gold patch.
+tests are real and which are sabotaged; the real tests must pass, and the others fail as they do with the gold patch.
 """
 
 import argparse
@@ -55,6 +55,7 @@ MAX_REASONS = 20  # against grading in a container that the output names
 
 TreeEntry = Tuple[Optional[Tuple[int, int]], Optional[Set[str]]]
 """Inode and time of the last change of a file or folder, and the names in a folder; None, None for nothing."""
+# A submission can write a configuration of git, whose hooks and filters would run as root.
 CLEAN_GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
 
 
@@ -93,6 +94,7 @@ class OutputBuffer:
 
 def kill_tests() -> None:
     """Kill all processes of the tests' user, at once where a process can be started for that."""
+    # Killing by `kill(-1)` is the only way that cannot miss a process that forks faster than /proc is read.
     for _ in range(50):
         kill_listed_tests()
         try:
@@ -112,7 +114,7 @@ def kill_tests() -> None:
 
 
 def kill_listed_tests() -> None:
-    """Kill the processes of the tests' user one by one."""
+    """Kill the processes of the tests' user individually."""
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -123,7 +125,7 @@ def kill_listed_tests() -> None:
 
 
 def delete_leftovers(*folders: str) -> None:
-    """Delete files of the tests' user in folders, so that they take neither disk nor memory from what follows."""
+    """Delete files of the tests' user in folders, so that they take no disk or memory from later processes."""
     existing = [path for path in folders + SHARED if os.path.isdir(path)]
     subprocess.call(["find", *existing, "-mindepth", "1", "-user", str(UID), "-delete"], stderr=subprocess.DEVNULL)
 
@@ -153,6 +155,7 @@ def run_script(
     `test_files` (path -> content) those of the patch.
     """
     os.mkdir(report)
+    # The container's own variables of this name would reach the tests.
     env = {k: v for k, v in os.environ.items() if not k.startswith("MERGEMILL_")}
     env["MERGEMILL_REPORT_DIR"] = report
     env["MERGEMILL_SEED"] = str(seed)
@@ -183,6 +186,7 @@ def run_script(
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     kill_tests()
+    # A process that escaped the group may still hold the pipe.
     reader.join(timeout=10)
     delete_leftovers(report)
     has_begun = os.path.exists(os.path.join(report, "known"))  # what the script writes before it looks at the tree
@@ -194,10 +198,11 @@ def run_script(
 
 
 class WritableState:
-    """Everything that the tests' user can write, saved before the first run and restored before later ones.
+    """Everything that the tests' user can write, saved before the first run and restored before later runs.
 
-    Caches and build folders outside of the tree are among it: what one run leaves there would serve the next. Only what
-    has changed is copied back, by the inode and the time of its last change, which only the kernel sets.
+    Caches and build folders outside of the tree are among it: the files that a run leaves there would serve the next.
+    Only the part that has changed is copied back, by the inode and the time of its last change, which only the kernel
+    sets.
     """
 
     def __init__(self, tree: str, backup: str) -> None:
@@ -210,7 +215,7 @@ class WritableState:
         time.sleep(CLOCK_TICK)
 
     def restore(self) -> None:
-        """Restore what has changed, and delete files of the tests' user in shared folders."""
+        """Restore the files that have changed, and delete files of the tests' user in shared folders."""
         missing: List[str] = []
         folders: Set[str] = set()
         for path, (stamp, names) in self.saved.items():  # a folder comes before what it contains
@@ -235,6 +240,7 @@ class WritableState:
             input=os.fsencode("".join(path[1:] + "\0" for path in missing)),
             check=True,
         )
+        # From the inside outwards: restoring a folder's times must come after its content.
         for path in sorted(
             folders.intersection(self.saved), reverse=True
         ):  # what is copied into a folder changes its times
@@ -250,6 +256,7 @@ class WritableState:
 def find_writable(folders: List[str]) -> List[str]:
     """Return `folders` and, outside of them, the outermost files and folders that the tests' user can write or own."""
     user = str(UID)
+    # One `find` for the whole file system; what the tests' user cannot reach is pruned first.
     command = ["find", "/", "-mindepth", "1", "-xdev", "("]
     for path in list(SHARED) + folders:
         command += ["-path", path, "-o"]
@@ -275,7 +282,7 @@ def read_entry(path: str) -> TreeEntry:
 
 
 def read_entries_below(path: str) -> Dict[str, TreeEntry]:
-    """Return path -> `read_entry` of `path` and all below it, each folder before what it contains."""
+    """Return path -> `read_entry` of `path` and all below it, each folder before the entries that it contains."""
     found, waiting = {}, [path]
     while waiting:
         path = waiting.pop()
@@ -342,6 +349,7 @@ def apply_patch(patch: str, tree: str, record: Optional[str] = None) -> bool:
 
     `record`: a new folder for the repairs that it needed and the paths that it touches.
     """
+    # Parsing takes several times the size in memory, which the container may not have.
     if os.path.getsize(patch) > MAX_PATCH:
         return False
     command = [sys.executable, "-I", "-S", "-B", os.path.join(HERE, "apply_patch.py")]
@@ -360,7 +368,7 @@ def print_restored_files(report: str, record: str) -> None:
 
 
 def draw_evaluations() -> List[blind.Evaluation]:
-    """Return the evaluations of one grading; one without sabotaged tests where the task has no controls."""
+    """Return the evaluations of a grading; evaluations without sabotaged tests where the task has no controls."""
     path = os.path.join(HERE, "controls.json")
     if not os.path.isfile(path):
         return [blind.Evaluation({}, {})]
@@ -369,7 +377,7 @@ def draw_evaluations() -> List[blind.Evaluation]:
 
 
 def grade_submission(task: Mapping[str, Any], work: str) -> Tuple[Dict[str, bool], List[str]]:
-    """Return (listed test id -> whether its outcomes were the expected ones, kinds of tampering found).
+    """Return (listed test id -> whether its outcomes were as expected, kinds of tampering found).
 
     `work` holds the record of the submission's patch, if it was applied here.
     """
@@ -390,6 +398,7 @@ def grade_submission(task: Mapping[str, Any], work: str) -> Tuple[Dict[str, bool
         judgement.add(evaluation, found)
         if has_forged_canary(report, {test: status for test, (status, _) in found.items()}):
             return {test: test not in judgement.wrong for test in listed}, ["canaries"]
+        # The value is decided; further evaluations would only show a forger more of the controls.
         if not judgement.is_right and (number + 1 >= blind.FIRST_EVALUATIONS or not found):
             break
     passed = {test: test not in judgement.wrong for test in listed}
@@ -435,18 +444,19 @@ def write_lines(path: str, task: Mapping[str, Any], passed: Mapping[str, bool], 
 
 
 def write_file(path: str, text: str) -> None:
-    """Write a file in one step, replacing a link or file of that name."""
+    """Write a file in a single step, replacing a link or file of that name."""
     with open(path + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
     os.replace(path + ".new", path)
 
 
 def prepare(task: Mapping[str, Any]) -> str:
-    """Check what is needed before the submission is applied, and return a new folder of root's.
+    """Check the state that is needed before the submission is applied, and return a new folder of root's.
 
     Raises:
         InfrastructureFailure: a submission cannot be graded here.
     """
+    # Controls and hidden tests lie here, and the tests' user must not read them.
     os.chmod(HERE, 0o700)
     script = os.path.join(HERE, "eval.sh")
     if os.path.exists(script) and subprocess.call(["/bin/bash", "-n", script]) != 0:
@@ -459,7 +469,7 @@ def prepare(task: Mapping[str, Any]) -> str:
 
 
 def list_reasons_to_refuse() -> List[str]:
-    """Return how this container differs from its image; what was merely added is deleted."""
+    """Return how this container differs from its image; a file that was merely added is deleted."""
     # the module lies beside this file, and only with a state
     from image_state import list_problems  # type: ignore[import-not-found]  # noqa: PLC0415
 
@@ -530,6 +540,7 @@ def main(words: Sequence[str]) -> int:
         passed, tampering = grade_submission(task, work) if applied else (failed, [])
         resolved = write_result(passed, tampering, applied)
     except InfrastructureFailure as error:
+        # No score, which is not a score of 0.
         os.remove(options.lines or options.reward)
         print(f"MERGEMILL_INFRASTRUCTURE_ERROR: {error}")
         return INFRASTRUCTURE_EXIT

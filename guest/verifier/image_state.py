@@ -4,10 +4,10 @@
 
 For harnesses that run a task's script where an agent may have worked as root. Whatever the tests' user can write (the
 tree, its home, caches) is not compared, as the code under test could change it during the run as well; the rest must be
-as the image has it. What an agent added to folders of programs and packages is deleted, so that it is not used.
+as the image has it. A file that an agent added to folders of programs and packages is deleted, so that it is not used.
 
 Runs as root on Python 3.6 or later, with the standard library only. A changed kernel, loader, bash or python can hide
-what it likes: a fresh container is the safe place for a submission.
+the things that it likes: a fresh container is the safe place for a submission.
 """
 
 import base64
@@ -65,6 +65,7 @@ class Walk:
         while waiting:
             folder = waiting.pop()
             lines = [describe(folder)]
+            # Files of these folders come and go, so each is compared by itself and not as part of its folder.
             is_loose = folder in OPEN_FOLDERS or os.path.basename(folder) in LOOSE_FOLDERS
             for name in sorted(os.listdir(folder)):
                 path = os.path.join(folder, name)
@@ -141,6 +142,7 @@ def read_head(workdir: str) -> str:
     if not head.startswith("ref: "):
         return head
     found = read_text(os.path.join(git, head[len("ref: ") :]))
+    # Read without git, which would follow the configuration of a repository that an agent may have changed.
     for line in [] if found else read_text(os.path.join(git, "packed-refs")).splitlines():
         commit, _, name = line.partition(" ")
         found = commit if name == head[len("ref: ") :] else found
@@ -156,7 +158,7 @@ def read_text(path: str) -> str:
 
 
 def read_state(workdir: str) -> Dict[str, Any]:
-    """Return the state of this container, which must be a fresh one, for `list_problems`."""
+    """Return the state of this container, which must be a fresh container, for `list_problems`."""
     walk = Walk([workdir], finds_writable=True)
     units: Dict[str, List[bytes]] = {"folder": [], "file": [], "cache": []}
     for kind, _, digest in walk.list_units():
@@ -193,7 +195,7 @@ def hash_objects(workdir: str) -> str:
 
 
 def list_problems(state: Mapping[str, Any]) -> List[str]:
-    """Return why a submission cannot be graded in this container, one line each; restore what can be restored.
+    """Return why a submission cannot be graded in this container, a line each; restore the files that can be restored.
 
     Raises:
         OSError: the container cannot be read.
@@ -201,13 +203,14 @@ def list_problems(state: Mapping[str, Any]) -> List[str]:
     problems = list_processes() + list_variables(state) + list_changes(state)
     if hash_shell_files() != state["shell"]:
         problems.append("a start file of root's shell is not as the image has it")
+    # In this order: a process that is still running could undo what is restored, so processes are listed again.
     restore_home(state)
     problems += restore_head(state)
     return problems + list_processes()
 
 
 def list_changes(state: Mapping[str, Any]) -> List[str]:
-    """Return how files outside of the tree differ from the image, and delete what was merely added.
+    """Return how files outside of the tree differ from the image, and delete a file that was merely added.
 
     Additions to folders of programs and packages are deleted, those of open folders stay, all others are changes.
     """
@@ -239,7 +242,7 @@ def split_digests(text: str) -> Set[bytes]:
 
 
 def lies_in(path: str, folders: Collection[str]) -> bool:
-    """Return whether a path lies below one of the folders."""
+    """Return whether a path lies below any of the folders."""
     while path != "/":
         path = os.path.dirname(path)
         if path in folders:
@@ -263,14 +266,17 @@ def delete(path: str) -> None:
 
 
 def restore_home(state: Mapping[str, Any]) -> None:
-    """Delete what the home folder of the tests' user did not have: packages, configuration and caches of its own."""
+    """Delete the files that the home folder of the tests' user did not have.
+
+    Packages, configuration and caches of its own.
+    """
     for name in list_names(HOME):
         if name not in state["home"]:
             delete(os.path.join(HOME, name))
 
 
 def restore_head(state: Mapping[str, Any]) -> List[str]:
-    """Make HEAD name the commit of the image, and return what is wrong with the repository's objects."""
+    """Make HEAD name the commit of the image, and return the problem with the repository's objects."""
     git = os.path.join(state["workdir"], ".git")
     if not os.path.isdir(git):
         return ["the tree has no repository"]
@@ -290,6 +296,7 @@ def has_sound_objects(git: str) -> bool:
 
     Git reads them through a repository without configuration.
     """
+    # The repository's own configuration could name programs for git to run.
     with tempfile.TemporaryDirectory() as clean:
         for folder in ("refs", "objects/info"):
             os.makedirs(os.path.join(clean, folder))
@@ -308,6 +315,7 @@ def has_sound_objects(git: str) -> bool:
 def list_variables(state: Mapping[str, Any]) -> List[str]:
     """Return variables with which programs load foreign code, and give this process the variables of the image."""
     found = [name for name in os.environ if LOADER_VARIABLES.match(name) and name not in state["env"]]
+    # What this process starts from now on has the environment of the image.
     os.environ.clear()
     os.environ.update(state["env"], HOME="/root")
     return [f"the variable {name} is set" for name in sorted(found)]
@@ -328,6 +336,7 @@ class Process(NamedTuple):
 def list_processes() -> List[str]:
     """Return the processes that were left behind: all but the container's own, and those that wait or copy output."""
     processes = {pid: found for pid, found in ((pid, read_process(pid)) for pid in list_pids()) if found}
+    # This process and those that started it.
     own, pid = {1}, os.getpid()
     while pid in processes and pid not in own:
         own.add(pid)

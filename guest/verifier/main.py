@@ -2,7 +2,8 @@
 
     python3 -I -S -B verifier.pyz
 
-Runs as root in a container of the task's image. The folder of the archive holds task.json and what it names. Exit code
+Runs as root in a container of the task's image. The folder of the archive holds task.json and the files that it names.
+Exit code
 0: value 1. 1: a lower value. 97: the evaluation itself failed, and no reward was written.
 """
 

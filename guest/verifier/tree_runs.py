@@ -1,4 +1,4 @@
-"""Runs of evaluation scripts on several trees in one container; each starts from the tree as the image has it.
+"""Runs of evaluation scripts on several trees in a single container; each starts from the tree as the image has it.
 
 Folders that the tests' user can write are restored before a run, as a fresh container would. Runs as root on Python 3.9
 or later, with the standard library only.
@@ -20,7 +20,7 @@ from guest.verifier import grade
 
 @dataclass(frozen=True)
 class ContainerReport:
-    """Report of one run without its canaries: test id -> status, and files that could not be collected."""
+    """Report of a run without its canaries: test id -> status, and files that could not be collected."""
 
     outcomes: Mapping[str, str]
     uncollected: Collection[str]
@@ -39,7 +39,7 @@ EMPTY_REPORT = ContainerReport({}, ())
 
 @dataclass(frozen=True)
 class TreeRun:
-    """One run. `canaries`: `right`, `wrong` (an impossible status), `missing`, or `none` where there are none.
+    """A run. `canaries`: `right`, `wrong` (an impossible status), `missing`, or `none` where there are none.
 
     `tree_error`: why no test could run in the tree.
     """
@@ -60,7 +60,7 @@ class TreeRunner:
     Args:
         tree: folder of the tree.
         work: a new folder of root.
-        seconds: time limit of one run.
+        seconds: time limit of a run.
     """
 
     tree: str
@@ -105,7 +105,7 @@ class TreeRunner:
         Args:
             script: an evaluation script.
             patch: changes the tree before the script runs; it must apply.
-            test_patch: replaces the script's own test patch.
+            test_patch: test patch that replaces the script's own test patch.
             files: test files to run instead of the script's, shuffled for every seed but 0.
             seed: hash seed, and seed of the order of `files`.
             seconds: lower time limit.

@@ -68,7 +68,7 @@ def score_tests(task: Mapping[str, Any], submission: bytes, folder: str, work: s
 
 
 def read_submission(runner: TreeRunner, patch: bytes, rules: TestPathRules) -> SubmittedFiles | None:
-    """Return what a patch touches; None when it does not apply."""
+    """Return the files that a patch touches; None when it does not apply."""
     if len(patch) > MAX_PATCH_BYTES:
         return None
     run_dir = runner.make_path("read")
@@ -96,7 +96,7 @@ def read_submission(runner: TreeRunner, patch: bytes, rules: TestPathRules) -> S
 
 @dataclass
 class WritingVerifier:
-    """Scores one submission gate by gate."""
+    """Scores a submission gate by gate."""
 
     task: Mapping[str, Any]
     submitted: SubmittedFiles
@@ -117,7 +117,7 @@ class WritingVerifier:
         return self._score_quality(result.supporting_tests)
 
     def _compare_trees(self) -> scoring.SubmittedTestsResult:
-        """Run the tests before and after the fix, and repeat the runs if the first ones are valid."""
+        """Run the tests before and after the fix, and repeat the runs if the first runs are valid."""
         submitted = self.submitted
         before = [self._run()]
         after = [self._run(self.gold)]

@@ -1,4 +1,4 @@
-"""Canonical JSON: the one text of a value, by which states are compared byte for byte."""
+"""Canonical JSON: the text of a value, by which states are compared byte for byte."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def encode_json(value: object) -> bytes:
 
     Raises:
         NotJsonError: it contains other types than dict with str keys, list, str, int, finite float, bool and None.
-            Subclasses are refused, too: what they do when compared or written is their own affair.
+            Subclasses are refused, too: their actions when compared or written are their own affair.
     """
     return _encode(value, sort_keys=True)
 
@@ -32,7 +32,7 @@ def encode_json(value: object) -> bytes:
 def encode_in_order(value: object) -> bytes:
     """Return the JSON of a value as `encode_json` does, but with the keys in their order.
 
-    A program may go by the order of its dicts: only one made from this text gives the same results.
+    A program may go by the order of its dicts: only a dict made from this text gives the same results.
     """
     return _encode(value, sort_keys=False)
 
@@ -41,7 +41,7 @@ def decode_json(data: bytes | str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        NotJsonError: it is no JSON, not finite, or nested too deeply.
+        NotJsonError: it is not JSON, not finite, or nested too deeply.
     """
     try:
         value = json.loads(data, parse_constant=_refuse_constant)

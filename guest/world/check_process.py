@@ -1,6 +1,6 @@
 """Processes of checks. They read JSON alone: the world's program never ran in them.
 
-The checks of a request share one process of ours, which reads states and sources and runs nothing foreign; each check
+The checks of a request share a process of ours, which reads states and sources and runs nothing foreign; each check
 is run by a copy of it, which gives up all rights first and ends with its check.
 """
 
@@ -37,7 +37,7 @@ _OUTCOMES = frozenset(one.value for one in CheckOutcome)
 
 
 def run_checks(channel: socket.socket, confinements: Sequence[Confinement]) -> None:
-    """Run the checks of one request, as many at a time as there are confinements.
+    """Run the checks of a request, as many at a time as there are confinements.
 
     The message has `initial`, `final`, `seed`, `checks` (list of `source`, `function`), `seconds` and `output_bytes` of
     a check; the answer is `{"outcomes": [{"outcome", "detail"}]}` in their order. A function takes `final_state`,
@@ -85,7 +85,7 @@ class CheckRunner:
             self._poll.register(descriptor, select.POLLIN)
 
     def _wait(self) -> list[RunningCheck]:
-        """Read what there is, and return the processes that have answered, ended or exceeded a limit."""
+        """Read the messages that are there, and return the processes that have answered, ended or exceeded a limit."""
         running = set(self._running.values())
         left = min(one.deadline for one in running) - read_real_clock()
         for descriptor, _ in self._poll.poll(max(0.0, 1000 * left)):
@@ -103,11 +103,11 @@ class CheckRunner:
 
 
 class RunningCheck:
-    """Process of one check.
+    """Process of a check.
 
     Args:
-        number: of the check.
-        confinement: of the process.
+        number: number of the check.
+        confinement: confinement of the process.
         deadline: seconds of the real clock at which it is ended.
     """
 
@@ -142,7 +142,7 @@ class RunningCheck:
             os._exit(0)
 
     def receive(self, descriptor: int, output_bytes: int) -> bool:
-        """Take what the process sent or printed; return whether there can be more."""
+        """Take the messages that the process sent or printed; return whether there can be more."""
         data = os.read(descriptor, CHUNK)
         if descriptor == self._output:
             self._printed += len(data)
@@ -213,7 +213,7 @@ def _run(check: Mapping[str, str], states: dict[str, Any], packed: bytes) -> tup
 
 
 def _call(check: Mapping[str, str], states: dict[str, Any], packed: bytes) -> tuple[Any, bool]:
-    """Return what the function of a check returns, and whether it altered the states."""
+    """Return the value that the function of a check returns, and whether it altered the states."""
     namespace: dict[str, Any] = {"__name__": "check"}
     if "initial_state" in check["source"]:
         namespace["initial_state"] = marshal.loads(packed)["initial_state"]  # noqa: S302

@@ -1,4 +1,4 @@
-"""What a process gives up before it reads a foreign program: files, rights, memory, further processes."""
+"""Rights that a process gives up before it reads a foreign program: files, rights, memory, further processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EMPTY_FOLDER = "/run/mergemill-empty"
 
 @dataclass(frozen=True)
 class Confinement:
-    """Limits of one process. `uid` is used by no other process of the container at the time."""
+    """Limits of a process. `uid` is used by no other process of the container at the time."""
 
     uid: int
     memory_bytes: int
@@ -42,7 +42,7 @@ def enter_empty_folder() -> None:
 def give_up_rights(limits: Confinement) -> None:
     """Give up rights for good. The process must be root with SETUID among its capabilities.
 
-    The user has one process, this one, so none can be started; files cannot get a length.
+    The user has a process, this one, so none can be started; files cannot get a length.
     """
     for kind, limit in (
         (resource.RLIMIT_AS, limits.memory_bytes),

@@ -2,8 +2,8 @@
 
 They are replaced once, in the process that those of worlds and checks are copies of; each of these sets its own seed.
 
-The hash seed is fixed by the command of the server. Programs may not read the clock (`worlds.program.rules`), but what
-the standard library does of its own accord shall not differ between runs either.
+The hash seed is fixed by the command of the server. Programs may not read the clock (`worlds.program.rules`), but the
+actions that the standard library does of its own accord shall not differ between runs either.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPAN_SECONDS = 366 * 86_400
 """Clocks of episodes are between FIRST_SECOND and so many seconds later."""
 
 read_real_clock = time.monotonic
-"""The clock as it was: for what is ours in a process whose clock stands still."""
+"""The clock as it was: for the code that is ours in a process whose clock stands still."""
 _real_localtime, _real_gmtime, _real_strftime, _real_seed = (
     time.localtime,
     time.gmtime,
@@ -40,7 +40,7 @@ CLOCK = StandingClock()
 
 
 class SeededBytes:
-    """Stream of bytes that stands for the randomness of the operating system."""
+    """Stream of bytes that stand for the randomness of the operating system."""
 
     def __init__(self) -> None:
         self._random = random.Random(0)  # noqa: S311 - repeatable on purpose
@@ -81,13 +81,13 @@ def set_clock(seed: int) -> None:
 
 
 def seed_step(seed: int, step: int) -> None:
-    """Begin the random numbers of one call of an episode: they depend on no earlier call."""
+    """Begin the random numbers of a call of an episode: they depend on no earlier call."""
     random.seed(f"{seed}:{step}")
     STREAM.restart(f"{seed}:{step}:bytes")
 
 
 def replace_randomness() -> None:
-    """Draw from STREAM what is otherwise drawn from the operating system."""
+    """Draw from STREAM the bytes that are otherwise drawn from the operating system."""
     os.urandom = STREAM.read
     random._urandom = STREAM.read  # type: ignore[attr-defined]
     random.Random.seed = _seed_repeatably  # type: ignore[assignment, method-assign]

@@ -1,4 +1,4 @@
-"""Why a process of a world or a check was ended, and what a check gave."""
+"""Why a process of a world or a check was ended, and the result that a check gave."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FaultReason(StrEnum):
 
 
 class CheckOutcome(StrEnum):
-    """What one check function gave; PASSED alone earns anything."""
+    """Result that a check function gave; PASSED alone earns anything."""
 
     PASSED = "passed"
     FAILED = "failed"

@@ -15,8 +15,8 @@
 `digest` is the sha256 of the state's canonical JSON. A fault of a program gives `{"id", "fault", "detail"}`, a wrong
 request `{"id", "error"}`. Answers come in the order in which they are ready. The server ends with its stdin.
 
-The server runs as root of a container without network and executes no foreign code. What worlds and checks send is
-parsed, checked and written again, never trusted.
+The server runs as root of a container without network and executes no foreign code. The data that worlds and checks
+send is parsed, checked and written again, never trusted.
 """
 
 from __future__ import annotations
@@ -60,13 +60,14 @@ class ForeignProcess:
     Args:
         server: registers descriptors, starts and kills processes.
         role: key of `guest.world.starter.CONFINED_ROLES`.
-        on_end: called once the process has ended, with the reason.
+        on_end: function that is called once the process has ended, with the reason.
     """
 
     def __init__(self, server: ContainerServer, role: str, on_end: Callable[[FaultReason, str], None]) -> None:
         self._server = server
         self._on_end = on_end
         self.key = f"p{next(server.numbers)}"
+        # A user for each process, so that none can send signals to another or count its processes.
         self.uids = server.take_uids(server.limits["checks_per_request"] if role == CHECKS_ROLE else 1)
         self._frames = FrameReader(server.limits["message_bytes"])
         self._sending = bytearray()
@@ -77,6 +78,7 @@ class ForeignProcess:
         self._waits_to_send = False
         self._channel, theirs = socket.socketpair()
         self._channel.setblocking(False)
+        # Apart from the channel: what a program prints is counted and never parsed.
         self._output, printed = os.pipe()
         os.set_blocking(self._output, False)
         server.selector.register(self._channel, selectors.EVENT_READ, self._serve_channel)
@@ -104,13 +106,17 @@ class ForeignProcess:
 
     def kill(self, reason: FaultReason, detail: str) -> None:
         """Kill the process, for the first reason that is given."""
+        # The first reason is the true one: a killed process also closes its channel.
         if self._reason is None:
             self._reason = (reason, detail)
             self._server.deadlines.pop(self, None)
             self._server.send_to_starter({"kill": self.key})
 
     def finish(self, number: int | None) -> None:
-        """Take what the ended process sent last and release what it held. `number`: signal that ended it."""
+        """Take the messages that the ended process sent last and release the resources that it held.
+
+        `number`: signal that ended it.
+        """
         self._receive()
         self._read_output()
         self._is_finished = True
@@ -151,6 +157,7 @@ class ForeignProcess:
     def _take_frame(self, frame: bytes) -> None:
         take, self._take_answer = self._take_answer, None
         self._server.deadlines.pop(self, None)
+        # Frames that nobody waits for would otherwise fill the memory of the server.
         if take is None:
             self.kill(FaultReason.CRASHED, "the process sent what was not requested")
         else:
@@ -164,6 +171,7 @@ class ForeignProcess:
         except OSError:  # an ended process is reported by the starter
             sent = len(self._sending)
         del self._sending[:sent]
+        # A socket that can be written is ready all the time, so it is watched only while data waits.
         if bool(self._sending) is not self._waits_to_send:
             self._waits_to_send = bool(self._sending)
             events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._waits_to_send else 0)
@@ -186,7 +194,7 @@ class ForeignProcess:
 
 
 class ServedEpisode:
-    """One episode: its process, its first and its present state.
+    """An episode: its process, its first and its present state.
 
     States are compared, and given to checks, as canonical JSON; `state` has the keys in the order of the program.
     """
@@ -203,7 +211,7 @@ class ServedEpisode:
 
     @property
     def has_fault(self) -> bool:
-        """Whether the program had a fault, or its process is being killed for one."""
+        """Whether the program had a fault, or its process is being killed for a fault."""
         return self.fault is not None or (self._process is not None and self._process.is_killed)
 
     def call(self, request: Mapping[str, Any]) -> None:
@@ -211,6 +219,7 @@ class ServedEpisode:
         if self.fault is not None or self._process is None:
             self._server.answer(request["id"], self.fault or {"error": "the episode is closed"})
             return
+        # Calls of an episode are in sequence, as each starts from the state that the last one left.
         if self._process.is_busy or self._reply_to is not None:
             raise RequestError("the episode is busy")
         self._reply_to = request["id"]
@@ -283,7 +292,7 @@ class WorldLoading:
 
 
 class CheckRun:
-    """The checks of one request, in a process of ours that starts one for each.
+    """The checks of a request, in a process of ours that starts a process for each.
 
     `initial`, `final`: states, in JSON.
     """
@@ -301,6 +310,7 @@ class CheckRun:
             "output_bytes": limits["output_bytes"],
         }
         self._message = b'{"initial":%b,"final":%b,%b' % (initial, final, json.dumps(about).encode()[1:])
+        # The process itself ends each check; this is the limit for a process that does not.
         self._seconds = limits["load_seconds"] + self._n_checks * (limits["check_seconds"] + SPARE_SECONDS)
         server.queue_checks(self._start)
 
@@ -357,6 +367,7 @@ class ContainerServer:
         self.selector.register(self._starter, selectors.EVENT_READ, self._take_ends)
         self._is_open = True
         while self._is_open:
+            # At most a minute, so that an unlimited wait needs no special case.
             pause = max(0.0, min(self.deadlines.values(), default=float("inf")) - time.monotonic())
             for key, mask in self.selector.select(min(pause, 60.0)):
                 key.data(mask)
@@ -414,12 +425,14 @@ class ContainerServer:
             raise SystemExit("the process starter has ended")
         message = json.loads(data)
         process = self._processes.pop(message["ended"])
+        # At the end of the queue: a user is used again as late as possible.
         self._free_uids.extend(process.uids)
         process.finish(message["signal"])
 
     def _read_requests(self, _: int) -> None:
         data = os.read(0, CHUNK)
         self._is_open = bool(data)
+        # A request may come in several reads, and several requests in a single read.
         *lines, self._input[:] = (bytes(self._input) + data).split(b"\n")
         for line in lines:
             self._serve(json.loads(line))
@@ -436,7 +449,7 @@ class ContainerServer:
         WorldLoading(self, request)
 
     def add_world(self, name: str, world: dict[str, Any]) -> None:
-        """Keep what the first message to a process of a world has of it."""
+        """Keep the data that the first message to a process of a world has of it."""
         self._worlds[name] = world
 
     def _unload(self, request: Mapping[str, Any]) -> None:

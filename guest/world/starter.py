@@ -1,7 +1,8 @@
 """Process that starts those of worlds and checks: a copy of the server from before it read anything.
 
-Forking takes milliseconds where starting Python takes fifty, and what the server reads later (states of other episodes,
-checks) is in none of the copies. Requests are JSON datagrams with two file descriptors, the channel and the output.
+Forking takes milliseconds where starting Python takes fifty, and the data that the server reads later (states of other
+episodes, checks) is in none of the copies. Requests are JSON datagrams with two file descriptors, the channel and the
+output.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Process of one episode: makes the world's object, runs tools, sends result and state after each."""
+"""Process of an episode: makes the world's object, runs tools, sends result and state after each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WorldFaultError(Exception):
 
 
 def run_world(channel: socket.socket) -> None:
-    """Serve one episode until the other end closes or the program has a fault.
+    """Serve an episode until the other end closes or the program has a fault.
 
     The first message has `program` or `code` (of `compile_program`), `class_name`, `tools` (name -> schema), `state`,
     `seed` and `step`;
@@ -47,7 +47,7 @@ def run_world(channel: socket.socket) -> None:
 def compile_program(channel: socket.socket) -> None:
     """Compile a program, which runs none of it. The message is `{"program"}`, the answer `{"code"}` or `{}`.
 
-    `code` is in base64. Without one, each episode compiles the program, and so finds its fault.
+    `code` is in base64. Without `code`, each episode compiles the program, and so finds its fault.
     """
     message = read_frame(channel)
     if message is None:
@@ -100,7 +100,7 @@ class RunningWorld:
         """Return all attributes of the object, and the keys of dicts, in their order.
 
         Raises:
-            WorldFaultError: they are no JSON.
+            WorldFaultError: they are not JSON.
         """
         try:
             return encode_in_order(dict(vars(self._object)))
@@ -127,7 +127,7 @@ def _make_object(message: Mapping[str, Any]) -> Any:
 
 
 def _run_foreign(function: Any, reason: FaultReason, /, *arguments: Any, **named: Any) -> Any:
-    """Return what foreign code returns; what it raises becomes a WorldFaultError."""
+    """Return the value that foreign code returns; the error that it raises becomes a WorldFaultError."""
     try:
         return function(*arguments, **named)
     except MemoryError:

@@ -61,7 +61,7 @@ def run_checks(checks: Sequence[Check], initial: Any, final: Any) -> list[bool]:
 
 
 def compute_reward(at_start: Sequence[bool], at_end: Sequence[bool]) -> float:
-    """Return the share of the checks that hold now and did not at the start; 0 where one that did is broken."""
+    """Return the share of the checks that hold now and did not at the start; 0 where a check that did is broken."""
     if not all(now for before, now in zip(at_start, at_end, strict=True) if before):
         return 0.0
     earning = [now for before, now in zip(at_start, at_end, strict=True) if not before]

@@ -1,7 +1,8 @@
 """A world in an agent's container: commands `call TOOL [ARGUMENTS]`, `tools`, and `mcp`, an MCP server on stdio.
 
 Each call runs in a process of its own that goes on from the saved state; its tool and arguments are added to a log. The
-verifier plays that log against the world again, so it does not matter what else an agent does to these files.
+verifier plays that log against the world again, so it does not matter how else an agent changes these
+files.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class StoredWorld:
 
     Args:
         world: content of WORLD_FILE: `program`, `class_name`, `tools`, `state`, `seed`.
-        folder: of the state and the log.
+        folder: folder of the state and the log.
     """
 
     def __init__(self, world: Mapping[str, Any], folder: Path) -> None:
@@ -121,13 +122,13 @@ def run_call(world: Mapping[str, Any], state: Any, step: int, tool: str, argumen
 
 
 class McpServer:
-    """Server of the Model Context Protocol: one message of JSON-RPC a line."""
+    """Server of the Model Context Protocol: a message of JSON-RPC a line."""
 
     def __init__(self, world: StoredWorld) -> None:
         self._world = world
 
     def serve(self, lines: Iterator[str]) -> Iterator[str]:
-        """Yield the answer to each line that needs one."""
+        """Yield the answer to each line that needs an answer."""
         for line in lines:
             try:
                 message = json.loads(line)

@@ -77,7 +77,7 @@ def list_test_files(tree: SourceTree, folder: str) -> list[str]:
 
 
 def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
-    """Return the root if it has a mix.exs, else the deepest folder with one that contains the changed tests."""
+    """Return the root if it has a mix.exs, else the deepest folder with such a file that contains the changed tests."""
     if tree.is_file("mix.exs"):
         return ""
     tests = [path for path in changed_paths if re.search(TEST_FILE, path)]

@@ -1,4 +1,7 @@
-"""Extract the `go test` command from CI configuration: flags, packages and variables that change what is tested."""
+"""Extract the `go test` command from CI configuration.
+
+Flags, packages and variables that change the code that is tested.
+"""
 
 from __future__ import annotations
 
@@ -173,5 +176,5 @@ def _list_installed_packages(jobs: Sequence[Job]) -> Iterator[SourcedValue]:
 
 
 def get_environment(command: GoTestCommand) -> tuple[tuple[str, str], ...]:
-    """Return the CI variables that change what is compiled."""
+    """Return the CI variables that change the code that is compiled."""
     return command.env

@@ -237,7 +237,7 @@ def _is_selected(path: str, plan: BuildPlan) -> bool:
 
 
 def select_changed_packages(draft: PlanDraft) -> PlanDraft:
-    """Load only the change's module of go.work, with those that it requires: another one may not be available."""
+    """Load only the change's module of go.work, with those that it requires: another module may not be available."""
     needed = next((one.value.split() for one in draft.evidence if one.choice == NEEDED), [])
     if not needed or CHANGED_MODULES in draft.switches:
         return draft

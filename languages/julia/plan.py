@@ -87,7 +87,7 @@ def _describe_pin(tree: SourceTree, manifest: str) -> Evidence:
 
 
 def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
-    """Return the deepest package with tests that contains the changed Julia files, else the first one."""
+    """Return the deepest package with tests that contains the changed Julia files, else the first."""
     changed = [path for path in changed_paths if path.endswith(".jl")]
     roots = {posixpath.dirname(path) for name in NAMES for path in (name, *tree.glob(f"*/{name}"))}
     roots = {root for root in roots if tree.is_file(posixpath.join(root, MAIN))}
@@ -109,7 +109,7 @@ def list_local_packages(tree: SourceTree, project: ProjectFile) -> list[ProjectF
 
 
 def _read_requirements(tree: SourceTree, package: ProjectFile, *, with_tests: bool) -> Iterator[RequiredPackage]:
-    """Yield what a package requires; its tests may have a project of their own."""
+    """Yield the packages that a package requires; its tests may have a project of their own."""
     yield from package.list_requirements(with_tests=with_tests)
     if with_tests:
         for one in ProjectFile(tree, posixpath.join(package.folder, "test")).list_requirements(with_tests=False):
@@ -117,7 +117,7 @@ def _read_requirements(tree: SourceTree, package: ProjectFile, *, with_tests: bo
 
 
 def _list_requirements(tree: SourceTree, packages: Sequence[ProjectFile]) -> Iterator[RequiredPackage]:
-    """Yield what the packages require and the tree does not have, each once."""
+    """Yield the requirements of the packages that the tree does not have, each once."""
     seen = {package.uuid for package in packages}
     for package in packages:
         for one in _read_requirements(tree, package, with_tests=package is packages[0]):

@@ -16,7 +16,7 @@ _SINCE = {
     **dict.fromkeys(("Artifacts", "Downloads", "LazyArtifacts", "LibCURL", "NetworkOptions", "TOML", "Tar"), (1, 6)),
     "StyledStrings": (1, 11),
 }
-"""Package of the standard library -> release that introduced it, where that is not the first one."""
+"""Package of the standard library -> release that introduced it, where that is not the first."""
 _STANDARD = frozenset(
     {
         "Base64",
@@ -131,9 +131,9 @@ def is_standard(name: str, version: str) -> bool:
 
 
 def convert_range(text: str) -> str:
-    """Return a range of [compat] as one of `languages.scripting.versions.parse_constraint`.
+    """Return a range of [compat] as a constraint of `languages.scripting.versions.parse_constraint`.
 
-    A version alone is `^`, `~1.6` allows one minor version, `1.6 - 1.9` is a range, and commas separate alternatives.
+    A version alone is `^`, `~1.6` allows a minor version, `1.6 - 1.9` is a range, and commas separate alternatives.
     """
     return " || ".join(_convert_term(term.strip()) for term in text.split(",") if term.strip())
 

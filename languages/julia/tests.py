@@ -47,7 +47,7 @@ def list_test_files(tree: SourceTree, folder: str) -> list[str]:
 
 
 def _read_names(text: str) -> set[str]:
-    """Return the texts in quotes; where one has a variable, with each of the others in its place."""
+    """Return the texts in quotes; where a text has a variable, with each of the others in its place."""
     literals = _LITERAL.findall(text)
     words = [word for word in (*literals, *_SYMBOL.findall(text)) if "$" not in word]
     patterns = [_INTERPOLATION.sub("$", literal) for literal in literals]

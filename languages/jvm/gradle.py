@@ -1,8 +1,8 @@
 """Gradle: reads the distribution that a build requires, and renders the steps that fill Gradle's user home.
 
-The distribution is the one in the wrapper's properties; the wrapper program itself is not used. If the distribution
-server is unreachable, the switch `debian-packages` selects Debian's Gradle (4.4.1, in unstable 4.8), which suffices for
-old builds.
+The distribution is the distribution in the wrapper's properties; the wrapper program itself is not used. If the
+distribution server is unreachable, the switch `debian-packages` selects Debian's Gradle (4.4.1, in unstable 4.8), which
+suffices for old builds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OPTIONS = (
     " -Dorg.gradle.configuration-cache=false -Dorg.gradle.unsafe.configuration-cache=false"
     " -Dorg.gradle.java.installations.auto-download=false"
 )
-"""JVM options of Gradle's own process, which lives for one build; tests run in separate JVMs."""
+"""JVM options of Gradle's own process, which lives for a build; tests run in separate JVMs."""
 
 NEWEST_JDK = (
     ("9.1", 25),
@@ -57,7 +57,9 @@ NEWEST_JDK = (
     ("4.3", 9),
     ("2.0", 8),
 )
-"""Gradle -> the newest JDK it runs on (Gradle's compatibility matrix). Debian's Gradle is patched to run on newer ones.
+"""Gradle -> the newest JDK it runs on (Gradle's compatibility matrix).
+
+Debian's Gradle is patched to run on newer versions.
 """
 
 _BUILDS = re.compile(r"(^|/)(settings|build)\.gradle(\.kts)?$")
@@ -91,7 +93,7 @@ class GradleRecipe:
     modules: tuple[str, ...]
     """Folders of the Gradle projects."""
     substitute: str
-    """What a machine that cannot reach the distribution can do instead, as a message of the step that downloads it."""
+    """Alternative on a machine that cannot reach the distribution, as a message of the step that downloads it."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ def select_newest_jdk(version: str) -> int:
 
 
 def is_newer(build: GradleBuild, version: str) -> bool:
-    """Return whether a build needs this Gradle or a newer one: by its wrapper, or for its scripts in Kotlin."""
+    """Return whether a build needs this Gradle or a newer version: by its wrapper, or for its scripts in Kotlin."""
     has_kotlin = any(path.endswith(".kts") for path in build.list_build_scripts())
     return has_kotlin or _version_key(build.version) >= _version_key(version)
 

@@ -1,6 +1,8 @@
-"""Reads what Gradle's scripts declare, without running them: blocks, plug-ins, variables, catalogs, dependencies.
+"""Reads the declarations of Gradle's scripts, without running them.
 
-Both dialects, Groovy and Kotlin, are read by the same patterns. What is computed cannot be read.
+Blocks, plug-ins, variables, catalogs, dependencies.
+
+Both dialects, Groovy and Kotlin, are read by the same patterns. A value that is computed cannot be read.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Block:
     """1-based line on which the body starts."""
 
     def list_blocks(self) -> list[Block]:
-        """Return the blocks in the body that are not inside another one."""
+        """Return the blocks in the body that are not inside another."""
         return [
             Block(header, self.body[start:end], self.path, self.line + self.body.count("\n", 0, start))
             for header, start, end in _iterate_blocks(self.body)
@@ -71,7 +73,7 @@ def _drop_comment(match: re.Match[str]) -> str:
 
 
 def _iterate_blocks(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield (header, start, end) of each block that is not inside another one."""
+    """Yield (header, start, end) of each block that is not inside another."""
     masked = _STRING.sub(lambda match: '"' + " " * (len(match[0]) - 2) + '"', text)
     depth = start = 0
     for match in re.finditer(r"[{}]", masked):
@@ -98,7 +100,7 @@ class Catalog:
 
 
 def read_catalog(name: str, text: str) -> Catalog:
-    """Return the catalog of a file `NAME.versions.toml`; an empty one if it is not valid."""
+    """Return the catalog of a file `NAME.versions.toml`; an empty catalog if it is not valid."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -188,7 +190,7 @@ def read_variables(scripts: Sequence[Block], properties: str) -> dict[str, str]:
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str | None:
-    """Return a text with its references substituted; None if one is unknown."""
+    """Return a text with its references substituted; None if a reference is unknown."""
     for _ in range(4):
         unknown = False
 
@@ -233,7 +235,10 @@ CONFIGURATIONS = {
     "testRuntime": "test",
     "testAnnotationProcessor": "test",
 }
-"""Configuration of Gradle -> scope of Maven. Tests see more than they do in Gradle: what is only for compilation."""
+"""Configuration of Gradle -> scope of Maven.
+
+Tests see more than they do in Gradle: the code that is only for compilation.
+"""
 
 _NAMES = "|".join(sorted(CONFIGURATIONS, key=len, reverse=True))
 _DECLARATION = re.compile(rf"(?:^|[\n;{{])[ \t]*[\"']?({_NAMES})[\"']?[ \t]*(?=[\s(])")
@@ -250,7 +255,7 @@ class Declaration:
     line: int
     is_platform: bool = False
     exclusions: tuple[tuple[str, str], ...] = ()
-    """(group, artifact) of what is excluded, `*` for any."""
+    """(group, artifact) of the artifact that is excluded, `*` for any."""
 
 
 def read_declarations(block: Block) -> Iterator[Declaration]:

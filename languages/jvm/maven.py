@@ -1,4 +1,4 @@
-"""Maven: steps that download everything a build needs into one local repository and compile the tree offline."""
+"""Maven: steps that download everything a build needs into a single local repository and compile the tree offline."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _NO_TESTS = f"-Dtest={STUB} -DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTe
 _FETCH = "mvn -B -q org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get -Dtransitive=false"
 
 ONLINE = '[ "$(ls /sys/class/net)" != lo ]'
-"""True if there is a network; without one, Maven waits for a long time for each missing file."""
+"""True if there is a network; without a network, Maven waits for a long time for each missing file."""
 
 _READ_BY_POMS = re.compile(r"(^|/)(\.mvn/[^/]+|pom\.xml)$")
 
@@ -94,7 +94,9 @@ class MavenSteps:
 
 
 def render_steps(reactor: Reactor, modules: Sequence[str], suffix: str) -> MavenSteps:
-    """Return the steps that build the modules in these folders and what they depend on; all modules if none is given.
+    """Return the steps that build the modules in these folders and the modules that they depend on.
+
+    All modules if none is given.
 
     Args:
         reactor: all poms.
@@ -164,7 +166,7 @@ def render_download_steps(
     Args:
         folders: (source folder, test folder) of each module.
         suffix: suffix of the language's files.
-        command: starts Maven.
+        command: command that starts Maven.
         selection: options that select modules.
     """
     main, test = [source for source, _ in folders], [source for _, source in folders]

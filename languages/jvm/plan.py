@@ -47,7 +47,7 @@ class MavenDraft(PlanDraft):
     whole: maven.MavenSteps
     """Steps for all modules."""
     changed: maven.MavenSteps
-    """Steps for the modules of the change and what they depend on."""
+    """Steps for the modules of the change and the modules that they depend on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class GradleDraft(PlanDraft):
     whole: TranslatedBuild | None
     """The translation to poms, for all modules; None if there is none."""
     changed: TranslatedBuild | None
-    """The one for the modules of the change and what they depend on."""
+    """The command for the modules of the change and the modules that they depend on."""
     translation_evidence: tuple[Evidence, ...]
 
 
@@ -155,7 +155,7 @@ def _create_gradle_draft(
 
 
 def _name_substitute(build: GradleBuild, translated: GradleTranslation) -> str:
-    """Return what a machine that cannot reach the distribution can do instead."""
+    """Return the steps that a machine that cannot reach the distribution can do instead."""
     if translated.poms and gradle.is_newer(build, "5.0"):
         return f"Maven Central is not: switch {MAVEN_TRANSLATION}"
     if not gradle.is_newer(build, "7.0"):  # Debian's is sometimes enough for 5 and 6.
@@ -216,12 +216,15 @@ def select_all_modules(test: TestCommand) -> TestCommand:
 
 
 def select_changed_modules(draft: PlanDraft) -> PlanDraft:
-    """Build only the modules of the change and what they depend on: others may need what cannot be had here."""
+    """Build only the modules of the change and the modules that they depend on.
+
+    Others may need artifacts that cannot be had here.
+    """
     return replace(draft, switches=draft.switches - {WHOLE_REACTOR}) if draft.test.paths else draft
 
 
 def select_translation(draft: PlanDraft) -> PlanDraft:
-    """Build with Maven what the Gradle build declares: the Gradle that can be had may be too old for it."""
+    """Build with Maven the parts that the Gradle build declares: the Gradle that can be had may be too old for it."""
     if not isinstance(draft, GradleDraft) or draft.whole is None or DEBIAN_PACKAGES not in draft.switches:
         return draft
     return replace(draft, switches=draft.switches | {MAVEN_TRANSLATION})

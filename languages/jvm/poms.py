@@ -20,7 +20,7 @@ _NAMESPACE = re.compile(r"^\{[^}]*\}")
 
 @dataclass(frozen=True)
 class Pom:
-    """One pom."""
+    """A pom."""
 
     path: str
     """Path relative to the root of the tree."""
@@ -118,14 +118,14 @@ def _is_active(profile: ET.Element) -> bool:
 
 @dataclass(frozen=True)
 class Reactor:
-    """The poms that one Maven invocation builds; folder -> pom, the top one first."""
+    """The poms that a Maven invocation builds; folder -> pom, the top pom first."""
 
     top: str
     poms: Mapping[str, Pom]
     profiles: tuple[str, ...] = ()
     """Profiles to activate, because changed files are in modules that only they build."""
     parents: Mapping[str, Pom] = field(default_factory=dict)
-    """Path -> pom of parents in the tree that are no modules themselves."""
+    """Path -> pom of parents in the tree that are not modules themselves."""
 
     def list_activated_profiles(self) -> list[str]:
         """Return the profiles to name on the command line; empty if Maven's own activation is enough.
@@ -263,7 +263,7 @@ def _find_folder(poms: Mapping[str, Pom], path: str) -> str | None:
 def _list_reactor(
     poms: Mapping[str, Pom], top: str, changed_paths: Sequence[str], activated: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the paths of the poms that the one at `top` builds, and the profiles to activate."""
+    """Return the paths of the poms that the pom at `top` builds, and the profiles to activate."""
     changed = {_find_folder(poms, path) for path in changed_paths}
     modules: list[str] = []
     profiles = list(activated)

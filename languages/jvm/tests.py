@@ -23,7 +23,7 @@ _DEFINES = re.compile(
     re.MULTILINE,
 )
 _UNIT = re.compile(r"(^|/)src/test/")
-"""Matches what Gradle's task `test` runs."""
+"""Matches the tests that Gradle's task `test` runs."""
 _SUITE = re.compile(r"\bSuite\.class|@(\w*SuiteClasses|Suite|Select\w+)\b|\bstatic\s+([\w.]*\.)?Test\s+suite\(")
 """Matches suites, which only list classes with tests."""
 _ABSTRACT = re.compile(
@@ -118,7 +118,7 @@ def _read_surefire_patterns(reactor: Reactor, module: str, kind: str) -> list[st
 
 
 def _make_path(pattern: str) -> str:
-    """Return a pattern of Surefire as one of paths; it may be one of class names, such as `a.b.**`."""
+    """Return a pattern of Surefire as a pattern of paths; it may be a pattern of class names, such as `a.b.**`."""
     pattern = re.sub(r"\.(java|kt|scala|class|groovy)$", "", pattern)
     return pattern if "/" in pattern or pattern.startswith("%regex[") else pattern.replace(".", "/")
 

@@ -30,7 +30,7 @@ class Artifact:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What Maven distinguishes artifacts by."""
+        """Properties that Maven distinguishes artifacts by."""
         return self.group, self.artifact, self.type, self.classifier
 
     def render(self) -> str:

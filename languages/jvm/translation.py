@@ -1,4 +1,4 @@
-"""Maven poms with what a Gradle build declares, for machines that cannot reach the build's Gradle distribution.
+"""Maven poms with the declarations of a Gradle build, for machines that cannot reach the build's Gradle distribution.
 
 Only declarations are translated: modules, dependencies, language levels, options of compilers and tests. Plug-ins that
 do not change what is compiled or tested are left out, and so is everything that a script computes. Where a dependency
@@ -36,7 +36,7 @@ from languages.source_tree import SourceTree
 from taskdb.records import Evidence
 
 ROOT_MODULE = "_root"
-"""Folder of the root project's pom: the top one only lists modules."""
+"""Folder of the root project's pom: the top pom only lists modules."""
 
 _NO_EQUIVALENT = re.compile(
     r"^(com\.android\.\S+|org\.jetbrains\.kotlin\.(multiplatform|android|js|kapt|native\S*)|kotlin-(kapt|multiplatform|android)"
@@ -124,13 +124,13 @@ class GradleTranslation:
     """Whether modules are left out."""
     evidence: tuple[Evidence, ...] = ()
     obstacle: str = ""
-    """What has no equivalent, in one line; empty if `poms` are complete."""
+    """Parts that have no equivalent, in a single line; empty if `poms` are complete."""
 
 
 def translate(build: GradleBuild, workdir: str, changed_folders: Sequence[str] = ()) -> GradleTranslation:
     """Return the poms of a build whose tree is in `workdir`.
 
-    Modules that have no equivalent are left out, unless they are in `changed_folders` or one of these needs them.
+    Modules that have no equivalent are left out, unless they are in `changed_folders` or a module of these needs them.
     """
     try:
         return _Translator(build, workdir).translate(changed_folders)
@@ -153,11 +153,11 @@ class _Module:
     folder: str
     """Relative to the root of the tree."""
     blocks: tuple[Block, ...]
-    """What applies to the module: its own script, those that it applies, and the root's blocks for it."""
+    """Text that applies to the module: its own script, those that it applies, and the root's blocks for it."""
     plugins: tuple[_Plugin, ...]
 
     def find(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Return the first match in its blocks, the module's own ones first."""
+        """Return the first match in its blocks, the module's own blocks first."""
         return next((match for block in self.blocks if (match := pattern.search(block.body))), None)
 
     def iterate_blocks(self, pattern: str) -> Iterator[Block]:
@@ -524,7 +524,7 @@ class _Translator:
         """Yield the artifacts of a declaration.
 
         Raises:
-            ObstacleError: it cannot be read, or is no artifact.
+            ObstacleError: it cannot be read, or is not an artifact.
         """
         origin = f"{declaration.path}:{declaration.line}"
         scope, notation = CONFIGURATIONS.get(declaration.configuration, "test"), declaration.notation
@@ -644,7 +644,8 @@ def render_build(
     Args:
         translation: the poms.
         folder: folder of the Gradle build.
-        changed_folders: folders of the modules to build, with what they depend on; all if none of them has a pom.
+        changed_folders: folders of the modules to build, with the modules that they depend on; all if none of them has
+            a pom.
         suffix: suffix of the language's files.
     """
     if not translation.poms:

@@ -180,7 +180,7 @@ class CMakeProject:
 
 
 def read_cmake(tree: SourceTree) -> CMakeProject | None:
-    """Return the CMake project at the root, else the nearest one that declares tests; None if there is none."""
+    """Return the CMake project at the root, else the nearest that declares tests; None if there is none."""
     return next((project for project in _list_projects(tree) if project.has_tests()), None)
 
 

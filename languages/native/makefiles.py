@@ -44,7 +44,7 @@ def find_test_target(tree: SourceTree, suffix: str = "") -> tuple[str, Evidence]
 
     Args:
         tree: the repository.
-        suffix: of the makefiles' names, such as `.in` for those that a configure script completes.
+        suffix: suffix of the makefiles' names, such as `.in` for those that a configure script completes.
     """
     in_ci = {(folder, target): evidence for folder, target, evidence in _read_ci_targets(tree)}
     for folder in _FOLDERS:
@@ -80,7 +80,7 @@ class MakeCall:
 
 
 def parse_make_command(text: str) -> MakeCall | None:
-    """Return what a command of a shell makes, or None for a call of another program."""
+    """Return the target that a command of a shell makes, or None for a call of another program."""
     call = _MAKE.match(text)
     if call is None:
         return None

@@ -10,7 +10,7 @@ from languages.base import Release
 DEFAULT = "12"
 
 TOOLS = ("cmake", "ninja-build", "meson", "autoconf", "automake", "libtool", "bison", "flex", "gettext", "autopoint")
-"""Build tools of every base; in an official image the dependency step installs the missing ones."""
+"""Build tools of every base; in an official image the dependency step installs the missing packages."""
 
 SUITES = {"10": "bullseye", "12": "bookworm", "14": "trixie"}
 """GCC -> the Debian release that has it."""

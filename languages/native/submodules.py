@@ -22,7 +22,7 @@ class PackagedLibrary:
     copies: tuple[tuple[str, str], ...]
     """(folder of the installed package, folder of the library's repository)."""
     source: str = ""
-    """Folder of the package that holds the library's source as in its repository, if it has one."""
+    """Folder of the package that holds the library's source as in its repository, if any."""
     config: str = ""
     """CMake name of the package; empty if the copied folder has a CMakeLists.txt."""
     targets: tuple[str, ...] = ()

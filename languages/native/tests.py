@@ -62,7 +62,7 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
 
 
 def _read_test_names(tree: SourceTree) -> set[str]:
-    """Return the names that CMake files register as tests, including the words of loops that register one each."""
+    """Return the names that CMake files register as tests, including the words of loops that register a test each."""
     texts = tree.read_many([path for path in tree.glob("*CMakeLists.txt") if not _BUNDLED.search(path)]).values()
     registered: set[str] = set()
     for text in (re.sub(r"#.*", "", text) for text in texts):

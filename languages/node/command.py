@@ -73,7 +73,7 @@ def find_test_command(
     """Return the test command for the change.
 
     Raises:
-        NoPlanError: there is no known test runner; the message mentions browsers if the tests need one.
+        NoPlanError: there is no known test runner; the message mentions browsers if the tests need a browser.
     """
     packages = _rank_packages(tree, project, changed_paths)
     programs: set[str] = set()
@@ -168,7 +168,7 @@ def _list_script_sources(
 def _select_call(calls: Sequence[RunnerCall], folder: str, changed_paths: Sequence[str]) -> RunnerCall:
     """Return the first call without files, else that with the files of all calls that differ from it in nothing else.
 
-    Of several such sets of files it is the one with most of the changed files, else the first.
+    Of several such sets of files it is the set with most of the changed files, else the first.
     """
     complete = next((call for call in calls if not call.paths), None)
     if complete is not None:
@@ -187,7 +187,10 @@ def _selects(call: RunnerCall, path: str) -> bool:
 
 
 def _find_setup_commands(tree: SourceTree, commands: Sequence[SimpleCommand], package: NodePackage) -> tuple[str, ...]:
-    """Return what builds something before the first test runner: scripts, and commands of the runner's own script."""
+    """Return the commands that build something before the first test runner.
+
+    Scripts, and commands of the runner's own script.
+    """
     first = next((place for place, command in enumerate(commands) if parse_call(command, package.programs)), None)
     result: list[str] = []
     for command in commands[:first]:

@@ -22,7 +22,7 @@ _ROOT = "/testbed"
 
 @dataclass(frozen=True)
 class JestConfig:
-    """Jest configuration of one project. Paths are relative to the root of the tree."""
+    """Jest configuration of a project. Paths are relative to the root of the tree."""
 
     root: str
     """The `rootDir`."""

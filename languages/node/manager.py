@@ -78,7 +78,7 @@ _REQUIRED = ("dependencies", "peerDependencies", "optionalDependencies")
 
 @dataclass(frozen=True, kw_only=True)
 class PackageManager:
-    """A package manager, its version if the project specifies one, and its lock file."""
+    """A package manager, its version if the project specifies a version, and its lock file."""
 
     kind: str
     """npm, yarn (1), berry (yarn 2 and later), pnpm or bun."""
@@ -352,7 +352,7 @@ _GYP = (
 """The last node-gyp that supports Node 10. It works with Python 3.11 and later."""
 
 _PROBE = ("lodash", "4.17.20", "2020-08-13")
-"""A package, one of its versions, and the date of its publication."""
+"""A package, a version of its versions, and the date of its publication."""
 
 
 def _format_cutoff(until: date) -> Iterator[str]:

@@ -268,7 +268,10 @@ def _file_suffix(path: str) -> str:
 
 
 def _find_build_lines(project: NodeProject, tests: NodeTestCommand, job: Job | None) -> Iterator[tuple[str, str]]:
-    """Yield (folder, line) of builds: the package's install hooks, then what CI builds before its tests."""
+    """Yield (folder, line) of builds.
+
+    The package's install hooks, then the commands that CI builds before its tests.
+    """
     scripts = project.root.scripts
     for name in ("postinstall", "prepare", "prepublish"):
         if name in scripts and any(_is_build_command(command.words) for command in expand_script(name, scripts)):
@@ -341,7 +344,7 @@ _RUNS_FOLDERS = frozenset({"vitest", "jest"})
 
 
 def select_changed_packages(draft: PlanDraft) -> PlanDraft:
-    """Install, build and test only the packages of the workspace that the change touches, with what they depend on."""
+    """Install, build and test only the packages of the workspace that the change touches, with their dependencies."""
     if not isinstance(draft, NodeDraft) or not draft.needed_folders:
         return draft
     kept = ("", *(folder for folder in draft.folders if folder in draft.needed_folders))

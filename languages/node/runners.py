@@ -12,7 +12,7 @@ from languages.node.scripts import SimpleCommand
 
 @dataclass(frozen=True, kw_only=True)
 class NodeTestRunner:
-    """One test runner. Options are regexes that match the option name without `=value`."""
+    """A test runner. Options are regexes that match the option name without `=value`."""
 
     framework: str
     """Name in `languages.node.frameworks`."""

@@ -93,7 +93,7 @@ def _script_arguments(rest: list[str]) -> list[str]:
 
 
 def read_option_values(argv: Sequence[str], flags: Sequence[str]) -> Iterator[str]:
-    """Yield the values of options, including several values of one option."""
+    """Yield the values of options, including several values of an option."""
     is_value = False
     for word in argv:
         name, equals, value = word.partition("=")

@@ -90,8 +90,8 @@ def rank_versions(
 ) -> list[Evidence]:
     """Return the versions to try, best first; empty if none is available.
 
-    Versions in CI that did not exist on the day are skipped; an unavailable version is replaced by the next newer one.
-    Where the project lists none, older ones than the default follow, and last the newest that existed.
+    Versions in CI that did not exist on the day are skipped; an unavailable version is replaced by the next newer
+    version. Where the project lists none, older versions than the default follow, and last the newest that existed.
     """
     engines = project.root.get_texts("engines").get("node", "")
     ranked: dict[str, Evidence] = {}

@@ -23,7 +23,7 @@ _OTHER_PATTERNS = ("coverage", "typecheck", "benchmark", "deps", "server", "opti
 
 @dataclass(frozen=True)
 class VitestProject:
-    """One project of a configuration."""
+    """A project of a configuration."""
 
     folder: str
     """Folder that the patterns are relative to, itself relative to the root of the tree."""
@@ -58,7 +58,7 @@ def read_projects(tree: SourceTree, folder: str, argv: Sequence[str]) -> list[Vi
 
 
 def _read_item(tree: SourceTree, folder: str, item: str, inherited: str) -> Iterator[VitestProject]:
-    """Yield the projects of one entry of `projects`: an object, or a glob of files or folders of configurations."""
+    """Yield the projects of an entry of `projects`: an object, or a glob of files or folders of configurations."""
     if item.startswith("{"):
         settings = _read_test_settings(item) if "test" in item else item
         name = next(iter(parse_quoted_words(settings, "name")), "")
@@ -86,7 +86,7 @@ def _create_project(folder: str, name: str, settings: str, inherited: str = "") 
 
 
 def _read_test_settings(text: str) -> str:
-    """Return the `test: {...}` of a configuration, without what has patterns of other files."""
+    """Return the `test: {...}` of a configuration, without the parts that have patterns of other files."""
     settings = read_block(text, "test")
     for key in _OTHER_PATTERNS:
         settings = remove_block(settings, key)

@@ -8,7 +8,10 @@ from languages.node.package import NodePackage, NodeProject
 
 
 def list_needed_members(project: NodeProject, changed_paths: Sequence[str]) -> list[NodePackage]:
-    """Return the members that the change touches with what they depend on, dependencies first; empty for no member."""
+    """Return the members that the change touches with the packages that they depend on, dependencies first.
+
+    Empty for no member.
+    """
     by_name = {member.name: member for member in project.members if member.name}
     touched = [
         member for member in project.members if any(path.startswith(f"{member.folder}/") for path in changed_paths)

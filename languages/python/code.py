@@ -38,9 +38,9 @@ def compare_code(before: bytes, after: bytes) -> CodeDifference:
 
 
 def _has_different_function(before: bytes, after: bytes) -> bool:
-    """Return whether the set of functions differs, or one of them when parsed alone.
+    """Return whether the set of functions differs, or any of them when parsed alone.
 
-    A function in a docstring may be taken for a real one: such a change counts as a change of code.
+    A function in a docstring may be taken for a real function: such a change counts as a change of code.
     """
     old, new = (_HEAD.split(source.decode(errors="replace")) for source in (before, after))
     if len(old) != len(new):

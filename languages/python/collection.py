@@ -26,7 +26,7 @@ def select_collected_files(tree: SourceTree, files: Sequence[str], paths: Sequen
     tests where others have them.
 
     Args:
-        tree: of the base commit.
+        tree: tree of the base commit.
         files: test files.
         paths: arguments of pytest; folders above and at them are always entered.
     """
@@ -50,10 +50,10 @@ def _is_conditional(text: str) -> bool:
 
 
 class PytestExclusions:
-    """What pytest does not collect.
+    """Paths that pytest does not collect.
 
-    That is what `norecursedirs`, `--ignore(-glob)` in `addopts`, and literal `collect_ignore(_glob)` in `conftest.py`
-    files exclude.
+    That is the set that `norecursedirs`, `--ignore(-glob)` in `addopts`, and literal `collect_ignore(_glob)` in
+    `conftest.py` files exclude.
     """
 
     def __init__(self, tree: SourceTree) -> None:

@@ -39,7 +39,7 @@ _VARIABLE = re.compile(r"\$\{\{.*?\}\}|\$\{[^}]*\}|\$\w+|\{posargs[^}]*\}|\{\w+[
 
 
 def parse_line(line: str, path: str, number: int) -> Iterator[Fact]:
-    """Yield the facts of one shell line (continuations joined by the caller)."""
+    """Yield the facts of a shell line (continuations joined by the caller)."""
     for part in _SPLIT.split(line):
         if match := _PIP.search(part):
             yield from parse_pip(_split_tokens(match.group(1)), path, number)

@@ -1,4 +1,4 @@
-"""What the message of a failed install blames, and what of it the project can do without."""
+"""Packages that the message of a failed install blames, and which of it the project can do without."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _REQUIRED = re.compile(r"\byou require ((?:[A-Za-z0-9][\w.-]*[^\s,]*(?: and )?)+
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _UNBUILDABLE = re.compile(r"Failed to (?:download and )?build `([A-Za-z0-9][\w.-]*?)(?:==[^`]*)?`")
 _OWN_FILES = re.compile(r"(^|/)(pyproject\.toml|setup\.(py|cfg)|Pipfile)$")
-"""Matches files in which a project declares what it supports; what others pin is one way to set up its tests."""
+"""Matches files in which a project declares the versions that it supports.
+
+The versions that others pin are a way to set up its tests.
+"""
 
 
 def find_conflicts(log: str, draft: PlanDraft) -> list[Dependency]:
@@ -47,13 +50,13 @@ def find_conflicts(log: str, draft: PlanDraft) -> list[Dependency]:
 
 
 def _read_message(log: str) -> str:
-    """Return the resolver's last message as one line; empty if there is none."""
+    """Return the resolver's last message as a line; empty if there is none."""
     start = log.rfind(_NO_SOLUTION)
     return " ".join(re.sub(r"[^\x00-\x7f]", " ", log[start:]).split()) if start >= 0 else ""
 
 
 def _is_own(dependency: Dependency) -> bool:
-    """Return whether the project itself declares a requirement, and not one way to set up its tests."""
+    """Return whether the project itself declares a requirement, and not a way to set up its tests."""
     return dependency.role in (Role.RUNTIME, Role.BUILD) or bool(_OWN_FILES.search(dependency.source.path))
 
 

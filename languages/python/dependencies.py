@@ -104,7 +104,8 @@ def _is_other_set(name: str) -> bool:
 def _build_requirements(project: PythonProject) -> Iterator[SourcedValue]:
     """Yield the requirements of an editable install without build isolation; setuptools by default.
 
-    What pins the oldest NumPy to compile against is for isolated builds: here it would replace the NumPy of the tests.
+    A requirement that pins the oldest NumPy to compile against is for isolated builds: here it would replace the NumPy
+        of the tests.
     """
     for requirement in project.build_requirements:
         is_pin = requirement.distribution_name == "oldest-supported-numpy"
@@ -179,7 +180,7 @@ def _find_imported_conda_packages(tree: SourceTree) -> list[SourcedValue]:
 def _resolve_conflicts(items: Iterable[SourcedValue]) -> list[SourcedValue]:
     """Return each distribution once; conflicting version constraints of different jobs are dropped.
 
-    Several requirements of one distribution in one file, for different Pythons or systems as in lock files, are
+    Several requirements of a distribution in a single file, for different Pythons or systems as in lock files, are
     alternatives; all are kept.
     """
     resolved: dict[tuple[str, str], SourcedValue] = {}

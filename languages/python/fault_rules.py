@@ -98,13 +98,13 @@ class _TestFile:
     sources: Collection[str]
 
     def iterate_node_faults(self) -> Iterator[TestFault]:
-        """Yield what is wrong with single statements and expressions."""
+        """Yield the problem with single statements and expressions."""
         for node in ast.walk(self.module):
             for reason, detail in filter(None, self._iterate_node_faults(node)):
                 yield TestFault(reason=reason, line=getattr(node, "lineno", 1), detail=detail)
 
     def iterate_test_faults(self) -> Iterator[TestFault]:
-        """Yield what is wrong with whole tests."""
+        """Yield the problem with whole tests."""
         if not self.tests:
             yield TestFault(reason=_R.UNREADABLE, line=1, detail="it defines no test")
         for test in self.tests:
@@ -125,7 +125,7 @@ class _TestFile:
 
     @cached_property
     def functions(self) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
-        """Name -> function or method of the file that is no test."""
+        """Name -> function or method of the file that is not a test."""
         return {
             node.name: node
             for node in ast.walk(self.module)
@@ -187,7 +187,7 @@ class _TestFile:
         return any(name in known or _TMP.search(name) for name in names)
 
     def _list_constants(self, node: ast.AST) -> list[str]:
-        """Return the strings of an expression; constants that are added or joined are one string, too."""
+        """Return the strings of an expression; constants that are added or joined are a single string, too."""
         nodes = [one for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
         found = [str(one.value) for one in sorted(nodes, key=lambda one: (one.lineno, one.col_offset))]
         return [*found, "".join(found), "/".join(found)] if len(found) > 1 else found
@@ -389,7 +389,7 @@ class _TestFile:
 
 
 def _get_name(node: ast.AST) -> str:
-    """Return the last name of what is called."""
+    """Return the last name of the function that is called."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 

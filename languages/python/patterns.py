@@ -18,15 +18,18 @@ OLDEST = re.compile(
     r"|lower[_-](bounds?|constraints))(?=$|[/_.-])",
     re.IGNORECASE,
 )
-"""Matches names of what installs the oldest supported versions: one job of several, often none for newer Pythons."""
+"""Matches names of the job that installs the oldest supported versions.
+
+A job of several, often none for newer Pythons.
+"""
 UNRELEASED = re.compile(
     r"(^|[/_.-])(\w+dev|dev(el)?[_-]?deps|devinfra|pre(deps|releases?)|nightly|upstream|\w+(main|master)"
     r"|(?<=\w[/_.-])(main|master))(?=$|[/_.-])",
     re.IGNORECASE,
 )
-"""Matches names of what installs development versions of dependencies, as jobs that may fail do.
+"""Matches names of the job that installs development versions of dependencies, as jobs that may fail do.
 
-`django-main` is one; `main` alone is more often a project's main suite.
+`django-main` is an example; `main` alone is more often a project's main suite.
 """
 _TEST_PATH = re.compile("|".join((*COMMON_TEST_PATTERNS, *TEST_PATTERNS)))
 

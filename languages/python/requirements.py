@@ -86,7 +86,7 @@ def read_own_extras(tree: SourceTree, path: str, depth: int = 5) -> Iterator[str
 
 
 def list_conda_files(tree: SourceTree) -> list[str]:
-    """Return the environment files in the usual CI folders, the one for the newest Python first.
+    """Return the environment files in the usual CI folders, the file for the newest Python first.
 
     Files with fewer requirements than WELL_KNOWN_RATIO of the longest are skipped: they are for a new Python or a
     minimal set-up.

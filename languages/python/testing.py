@@ -161,7 +161,7 @@ def find_plugins(config: PytestConfig, options: Sequence[str], text: str) -> Ite
 
 
 def _plugin_distribution(module: str) -> str:
-    """Return the distribution of a plugin given by `-p`; empty for built-in, own and disabled ones."""
+    """Return the distribution of a plugin given by `-p`; empty for built-in, own and disabled plugins."""
     if module in PLUGINS_BY_NAME:
         return f"pytest-{module}"
     name = module.partition(".")[0]
@@ -243,7 +243,7 @@ def block_style_plugins(
 ) -> tuple[str, ...]:
     """Return the command of pytest without the plug-ins for style that requirements name.
 
-    The project itself, and what its settings require to be loaded, stay.
+    The project itself, and the plug-ins that its settings require to be loaded, stay.
     """
     names = {one.distribution_name for one in requirements if _STYLE_PLUGIN.fullmatch(one.distribution_name)}
     required = (SourcedValue(text=word, path=config.path) for word in config.get_words("required_plugins"))
@@ -270,7 +270,7 @@ def build_test_command(
 
 
 def _unittest_arguments(tree: SourceTree, paths: Sequence[str]) -> list[str]:
-    """Return the arguments of unittest's discovery, which takes one start folder and one pattern."""
+    """Return the arguments of unittest's discovery, which takes a start folder and a pattern."""
     start = paths[0] if len(paths) == 1 and paths[0] in tree.folders else "."
     files = find_test_files(tree, [start])
     names = [path.rpartition("/")[2] for path in files]
@@ -301,7 +301,7 @@ def select_discovered_files(tree: SourceTree, files: Sequence[str], argv: Sequen
     """Return the files that `python -m unittest discover` loads, which only enters packages.
 
     Args:
-        tree: of the base commit.
+        tree: tree of the base commit.
         files: test files.
         argv: the command, with `-s` for the start folder and `-p` for the pattern.
     """

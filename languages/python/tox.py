@@ -53,7 +53,7 @@ def _is_for_another_folder(items: Mapping[str, str | None]) -> bool:
 
 
 def _is_for_other_versions(line: str) -> bool:
-    """Return whether each of a line's factors is one of environments with the oldest or with unreleased versions."""
+    """Return whether each of a line's factors is that of environments with the oldest or with unreleased versions."""
     match = _FACTOR.match(line)
     factors = match.group(1).split(",") if match else []
     is_archive = "://" in line

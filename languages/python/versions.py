@@ -44,7 +44,7 @@ def rank_versions(facts: Sequence[Fact], available: Iterable[str], day: date) ->
     Without versions in the evidence, those older than the default follow, which `requires-python` permits, and last
     those that had just been released.
 
-    `facts` of kind PYTHON are ordered by trust; those of one file form a group, all workflows are one group. Never
+    `facts` of kind PYTHON are ordered by trust; those of a file form a group, all workflows are a single group. Never
     empty if any version is available.
     """
     available_versions = sorted(available, key=version_key)
@@ -108,6 +108,6 @@ def _filter_allowed(facts: Sequence[Fact], available: list[str]) -> list[str]:
 
 
 def _rank_by_date(available: list[str], day: date) -> list[str]:
-    """Return the versions that are mature on a day, newest first; the oldest one where none is."""
+    """Return the versions that are mature on a day, newest first; the oldest where none is."""
     mature = [v for v in available if v in RELEASED and RELEASED[v] + MINIMUM_AGE <= day]
     return mature[::-1] or available[:1]

@@ -62,7 +62,7 @@ class PackageDescription:
         return None
 
     def list_dependencies(self, code: str) -> Iterator[Dependency]:
-        """Yield the packages that the package needs, and the suggested ones that `code` names; each once."""
+        """Yield the packages that the package needs, and the suggested packages that `code` names; each once."""
         names = set(_BASE_PACKAGES)
         for field, role in _FIELDS.items():
             for number, text in self._read_field(field):

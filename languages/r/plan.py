@@ -24,7 +24,7 @@ from taskdb.records import BuildPlan, Evidence, TestCommand
 TEST_FILE = r"(^|/)tests/testthat/test[^/]*\.[rR]$"
 FRAMEWORK = "testthat"
 COMPILER = "r-base-dev"
-"""Debian package of what R needs to compile the code of a package."""
+"""Debian package of the tools that R needs to compile the code of a package."""
 SNAPSHOTS = "https://packagemanager.posit.co/cran/"
 """CRAN as it was on each day since 2017-10-10."""
 _SETTINGS = (
@@ -89,7 +89,7 @@ def list_test_files(tree: SourceTree, folder: str) -> list[str]:
 def _list_dependencies(
     tree: SourceTree, folder: str, description: PackageDescription, native: str
 ) -> Iterator[Dependency]:
-    """Yield testthat, what compiles the file `native`, and the packages of DESCRIPTION, each once.
+    """Yield testthat, the package that compiles the file `native`, and the packages of DESCRIPTION, each once.
 
     Suggested packages are among them if code or tests name them.
     """
@@ -139,6 +139,6 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
 
 
 def _sort(draft: PlanDraft) -> list[str]:
-    """Return the names of the packages, the required ones first."""
+    """Return the names of the packages, the required packages first."""
     ordered = sorted(draft.dependencies, key=lambda dependency: dependency.role is Role.OPTIONAL)
     return [dependency.source.text for dependency in ordered]

@@ -95,7 +95,7 @@ class Crate:
         yield from dict.fromkeys(posixpath.normpath(path) for path in sources)
 
     def _find_implicit_target(self) -> list[str]:
-        """Return one auto-discovered source of a package without library: cargo requires at least one target."""
+        """Return an auto-discovered source of a package without library: cargo requires at least one target."""
         binaries = (
             path for path in self.tree.entries if posixpath.dirname(path) == posixpath.join(self.folder, "src/bin")
         )

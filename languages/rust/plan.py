@@ -98,7 +98,7 @@ def _widen_command(argv: list[str], crates: Sequence[Crate], root: Crate, change
 
 
 def _find_workspace(crates: Sequence[Crate], changed_paths: Sequence[str], tests: Sequence[str]) -> Crate:
-    """Return the workspace with most files of the change, else the root's, else the one with the most tests."""
+    """Return the workspace with most files of the change, else the root's, else the package with the most tests."""
     at_root = next((crate for crate in crates if not crate.folder), None)
     for files in (changed_paths, () if at_root else tests):
         counts = Counter(
@@ -296,7 +296,7 @@ _SELECTIONS_WITH_VALUE = ("-p", "--package", "--exclude")
 
 
 def select_changed_packages(draft: PlanDraft) -> PlanDraft:
-    """Build and test only the packages of the workspace that the change touches, with what they depend on."""
+    """Build and test only the packages of the workspace that the change touches, with their dependencies."""
     changed = _evidence_values(draft, CHANGED)
     if not changed or set(changed) >= set(_evidence_values(draft, MEMBERS)):
         return draft

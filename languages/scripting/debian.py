@@ -39,7 +39,7 @@ def render_toolchain(*packages: str) -> str:
 
 
 def render_registry_install(registry: str, command: str, substitute: str = DEBIAN_SUBSTITUTE) -> str:
-    """Return a step that installs from a registry and reports one that is unreachable while Debian is not.
+    """Return a step that installs from a registry and reports a registry that is unreachable while Debian is not.
 
     Args:
         registry: display name, such as `RubyGems`.
@@ -57,7 +57,7 @@ def render_registry_install(registry: str, command: str, substitute: str = DEBIA
 
 
 def render_debian_install(candidates: Iterable[tuple[str, Sequence[str]]], always: Sequence[str] = ()) -> str:
-    """Return a step that installs, for each (name, candidate packages), the first one that the release has.
+    """Return a step that installs, for each (name, candidate packages), the first that the release has.
 
     Names without a package are reported and skipped: the tests show whether they matter. `always` must be installable.
     """

@@ -10,7 +10,7 @@ from languages.base import Release
 
 @dataclass(frozen=True, kw_only=True)
 class DebianReleases:
-    """What the releases of a language share."""
+    """Facts that the releases of a language share."""
 
     toolchain: str
     """Shell commands that install a Debian release's own version."""

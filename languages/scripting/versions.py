@@ -80,7 +80,7 @@ def rank_versions(
     Args:
         releases: releases of the language.
         context: available versions and date.
-        named: versions in files, most trusted file first; of one file the newest available is best.
+        named: versions in files, most trusted file first; of a file the newest available is best.
         bounds: ranges that apply to a version selected by date.
 
     Raises:

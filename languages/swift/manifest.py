@@ -1,4 +1,4 @@
-"""Package.swift, the manifest of a Swift package: what a plan needs of it. Read as text, never executed."""
+"""Package.swift, the manifest of a Swift package: the facts that a plan needs of it. Read as text, never executed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class PackageManifest:
                 yield SourcedValue(text=name, path=self.path, line=line)
 
     def list_local_folders(self) -> Iterator[str]:
-        """Yield the folders of the tree with packages that this one depends on."""
+        """Yield the folders of the tree with packages that this package depends on."""
         for place in self._find(_LOCAL):
             folder = posixpath.normpath(posixpath.join(self.folder, place.text))
             if not folder.startswith(("..", "/")):
@@ -81,7 +81,7 @@ def _blank_comments(text: str) -> str:
 
 
 def is_manifest(path: str) -> bool:
-    """Return whether a path is a manifest, or one for certain versions of Swift."""
+    """Return whether a path is a manifest, or a manifest for certain versions of Swift."""
     return _MANIFEST_PATH.search(path) is not None
 
 

@@ -1,4 +1,4 @@
-"""Swift releases: that of one Debian release, the others as official images."""
+"""Swift releases: that of a Debian release, the others as official images."""
 
 from __future__ import annotations
 

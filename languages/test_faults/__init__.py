@@ -30,7 +30,7 @@ class TestFaultReason(StrEnum):
     NO_CALL = "tests-call-nothing"
     """A test imports, or asserts that names exist, and calls nothing of the program."""
     SKIPS = "tests-skip"
-    """A test is skipped, or passes, depending on what the tree contains."""
+    """A test is skipped, or passes, depending on the files that the tree contains."""
     CHANGES_SOURCE = "tests-change-source"
     """It writes to files of the program."""
     ENDS_RUN = "tests-end-run"

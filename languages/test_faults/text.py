@@ -56,7 +56,7 @@ def find_test_fault(text: str, sources: Collection[str]) -> TestFault | None:
 
 
 def find_searcher(command: str) -> str | None:
-    """Return the first program of a shell command that prints or searches files, or `git`; None without one."""
+    """Return the first program of a shell command that prints or searches files, or `git`; None where there is none."""
     for part in re.split(r"[|;&\n(`]+", command):
         words = part.split()
         while words and ("=" in words[0] or words[0] in ("sudo", "env", "command", "sh", "bash", "-c", "xargs")):
@@ -67,7 +67,7 @@ def find_searcher(command: str) -> str | None:
 
 
 def names_source(text: str, sources: Collection[str], *, by_base: bool = True) -> bool:
-    """Return whether a string names one of the program's files, by the end of its path or its own name.
+    """Return whether a string names any of the program's files, by the end of its path or its own name.
 
     `by_base`: whether a name without folder is enough.
     """

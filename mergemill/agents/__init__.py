@@ -1,1 +1,1 @@
-"""Agents on tasks and scenarios: sampling, and what becomes of their trajectories."""
+"""Agents on tasks and scenarios: sampling, and the fate of their trajectories."""

@@ -78,9 +78,9 @@ def export_trajectories(
     `simulated`: whether those of simulated tasks are written, too, and whose rewards they have.
 
     Raises:
-        InputError: there is none, the folder has files, an artifact is missing, or the rewards of simulated ones must
-            not be trained on.
-        UsageError: simulated ones are for reinforcement learning, and their simulator is not named.
+        InputError: there is none, the folder has files, an artifact is missing, or the rewards of simulated rollouts
+            must not be trained on.
+        UsageError: simulated rollouts are for reinforcement learning, and their simulator is not named.
         Transient: the disk is full.
     """
     if filters.environments == TRUSTED_ENVIRONMENTS and not simulated.included:

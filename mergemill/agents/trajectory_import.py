@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedRollout:
-    """Result of one file or line. `rollout` is None where it is skipped, for `problem`; `is_new`: it was not stored."""
+    """Result of a file or line. `rollout` is None where it is skipped, for `problem`; `is_new`: it was not stored."""
 
     file: str
     line: int
@@ -45,13 +45,13 @@ def import_rollouts(
     task: str | None = None,
     grades: bool = False,
 ) -> Iterator[ImportedRollout]:
-    """Import files one by one; what cannot be imported is yielded with its problem.
+    """Import files individually; a rollout that cannot be imported is yielded with its problem.
 
     Args:
         store: the database.
         settings: artifacts and limits.
         paths: the files.
-        format_name: one of `samplers.imports.formats.READERS`, or `auto`.
+        format_name: any of `samplers.imports.formats.READERS`, or `auto`.
         task: name of the task of all files, where they do not name it.
         grades: whether to grade their submissions.
 
@@ -99,7 +99,7 @@ def _store(
 ) -> tuple[Rollout, int, bool]:
     """Store a rollout with its trajectories; return it, their number, and whether it is new.
 
-    One that is stored with a value stays as it is. Without a value, a graded one is stored beside it.
+    A rollout that is stored with a value stays as it is. Without a value, a graded rollout is stored beside it.
     """
     requests = list_requests(found)
     rollout = _make_rollout(task, found, found.compute_origin(format_name), len(requests))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionSummary:
-    """Result of one selection."""
+    """Result of a selection."""
 
     trajectories: int
     """Main trajectories that were looked at."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportResult:
-    """Result for one task. `new`: whether the database lacked it; `image`: where its image is now."""
+    """Result for a task. `new`: whether the database lacked it; `image`: where its image is now."""
 
     name: str
     id: str
@@ -100,7 +100,7 @@ class _ImageFinder:
 
 
 def _add_task(store: Store, chain: Mapping[str, Record], bundled: BundledTask, finder: _ImageFinder) -> ImportResult:
-    """Add one task with the records before it, and the registry that has its image."""
+    """Add a task with the records before it, and the registry that has its image."""
     task = bundled.task
     is_new = not store.get_many(Task, [task.id])
     add_chain(store, chain)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class BundleCertificate:
-    """Gradings of one task. A value is None where it could not be scored."""
+    """Gradings of a task. A value is None where it could not be scored."""
 
     task: str
     id: str
@@ -30,7 +30,7 @@ class BundleCertificate:
     exploits: dict[str, float | None] = field(default_factory=dict)
     """Name of a probe -> value of its submission, which must be 0."""
     conditions: list[str] = field(default_factory=list)
-    """Conditions of each grading of gold, the limits of the runs, and whether the image is the certified one."""
+    """Conditions of each grading of gold, the limits of the runs, and whether the image is the certified image."""
     machine: dict[str, Any]
     evaluations: int = 0
     """Runs of the tests that the gradings took."""
@@ -42,7 +42,7 @@ def certify_bundle(folder: Path, settings: Settings, only: Sequence[str] = ()) -
     """Yield fresh gradings of each task: gold, an empty submission, and submissions that must earn 0.
 
     Args:
-        folder: of the bundle.
+        folder: folder of the bundle.
         settings: engine, limits and number of gradings.
         only: names of tasks; empty for all.
 
@@ -81,7 +81,7 @@ def _certify_task(bundled: BundledTask, folder: Path, services: Services, machin
 
 
 def describe_limits(task: Task, services: Services) -> list[str]:
-    """Return the limits of every run and the origin of the image, one line each."""
+    """Return the limits of every run and the origin of the image, a line each."""
     limits = services.test_limits(task.language)
     lines = [
         f"{limits.cpus} cpus, {limits.memory_mb} MB of memory, {limits.seconds:.0f} s for one run",

@@ -50,7 +50,7 @@ class ImagePlace(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class BundleCheck:
-    """Result of the check of one bundle. `manifest_sha256` identifies its whole content."""
+    """Result of the check of a bundle. `manifest_sha256` identifies its whole content."""
 
     bundle: str
     format: str
@@ -83,7 +83,7 @@ def check_bundle(folder: Path) -> BundleCheck:
 
 
 def _check_images(folder: Path) -> list[str]:
-    """Return a line for each task whose image in the bundle is not the certified one."""
+    """Return a line for each task whose image in the bundle is not the certified image."""
     problems = []
     for bundled in read_bundle(folder):
         if bundled.task.image:
@@ -98,7 +98,7 @@ def require_sound_bundle(folder: Path) -> None:
     """Check a bundle.
 
     Raises:
-        InputError: it has a problem; the first one is named.
+        InputError: it has a problem; the first is named.
     """
     check = check_bundle(folder)
     if not check.ok:
@@ -130,7 +130,7 @@ def fetch_image(bundled: BundledTask, folder: Path, services: Services) -> bool:
     """Return whether the image of a task is in the engine; if need be, it is loaded from the bundle or from a registry.
 
     Raises:
-        InputError: the bundle holds another image than the certified one.
+        InputError: the bundle holds another image than the certified image.
         Transient: engine or registry failed.
     """
     if find_image(bundled, folder, services.images) in (ImagePlace.NONE, ImagePlace.ENGINE, ImagePlace.BUNDLE):
@@ -144,10 +144,10 @@ def fetch_image(bundled: BundledTask, folder: Path, services: Services) -> bool:
 
 
 def find_image(bundled: BundledTask, folder: Path, image_store: ImageStore) -> ImagePlace:
-    """Return where the image of a task is; one that only the bundle holds is loaded into the engine.
+    """Return where the image of a task is; an image that only the bundle holds is loaded into the engine.
 
     Raises:
-        InputError: the bundle holds another image than the certified one.
+        InputError: the bundle holds another image than the certified image.
         Transient: the engine failed.
     """
     task = bundled.task

@@ -51,22 +51,22 @@ def export_splits(
 ) -> Iterator[exporters.ExportResult]:
     """Write a bundle per split and record it; yield each when it is complete.
 
-    Tasks are read in batches and written one after the other, once per split: memory does not grow with their number.
+    Tasks are read in batches and written in sequence, once per split: memory does not grow with their number.
 
     Args:
         format_name: a key of `exporters.FORMATS`.
         out: folder of the bundle, or of the splits' folders.
-        splits: `NAME=SHARE` each; None for one bundle.
-        filters: which tasks.
+        splits: `NAME=SHARE` each; None for a bundle.
+        filters: selection of the tasks.
         settings: database and store.
         with_images: whether the bundles hold the images.
         with_parquet: whether the bundles hold the tasks packed in parquet.
         push_to: registry, `HOST/PREFIX`, to which the images are pushed first.
-        make_progress: makes the progress of a bundle, of a noun and the number of tasks.
+        make_progress: function that makes the progress of a bundle, of a noun and the number of tasks.
 
     Raises:
         UsageError: the format is unknown, the registry is not `HOST/PREFIX`, or the shares do not sum to 1.
-        InputError: no task matches, two tasks have one name, or the folder holds something else.
+        InputError: no task matches, two tasks have the same name, or the folder holds something else.
         Transient: the disk is full or not writable.
     """
     services = make_services(settings, engine=with_images)
@@ -152,7 +152,7 @@ NOT_JUDGED = "unfair_tests IS NULL"
 
 
 class ItemReader:
-    """Reader of the tasks of one bundle, with the records that they descend from, in batches of BATCH."""
+    """Reader of the tasks of a bundle, with the records that they descend from, in batches of BATCH."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class ItemReader:
 
 
 def _push_images(filters: TaskFilters, registry: str, store: Store, settings: Settings) -> None:
-    """Push the images of tasks that have one, and record the copies.
+    """Push the images of tasks that have an image, and record the copies.
 
     Raises:
         MergemillError: an image could not be pushed.
@@ -238,7 +238,7 @@ def _parse_shares(splits: Sequence[str]) -> dict[str, float]:
 
 
 def _check_unique_names(store: Store, filters: TaskFilters) -> None:
-    """Raise InputError when two tasks have one name: no format could distinguish them."""
+    """Raise InputError when two tasks have the same name: no format could distinguish them."""
     if found := queries.find_shared_name(store, filters):
         name, sources = found
         raise InputError(

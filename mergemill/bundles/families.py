@@ -1,4 +1,4 @@
-"""Families of tasks: tasks of one repository, and tasks that share a change, belong to one family."""
+"""Families of tasks: tasks of a repository, and tasks that share a change, belong to a family."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 
 class FamilyIndex:
-    """Families of repositories: those that share a change are one family. The order of additions does not matter."""
+    """Families of repositories: those that share a change are a family. The order of additions does not matter."""
 
     def __init__(self) -> None:
         self._parents: dict[str, str] = {}
-        """Repository -> another one of its family with a smaller name, or itself."""
+        """Repository -> another of its family with a smaller name, or itself."""
         self._candidates: dict[str, str] = {}
         """Candidate -> a repository of its family."""
 
@@ -31,7 +31,7 @@ class FamilyIndex:
         return name
 
     def choose_side(self, repo: str, shares: Sequence[float]) -> int:
-        """Return the side of a repository, by shares that sum to 1; a family is on one side.
+        """Return the side of a repository, by shares that sum to 1; a family is on a single side.
 
         It depends on a hash of the family's name, so later tasks move no other family.
         """

@@ -1,7 +1,7 @@
 """Import of task sets of others: their rows become changes, whose environments are built and verified here.
 
-All imported rows lie in one file of the store, `imports/tasks.jsonl`, in SWE-bench's fields. It is the source
-`instances:<that file>`, so that equal tasks of several sets are one change.
+All imported rows lie in a single file of the store, `imports/tasks.jsonl`, in SWE-bench's fields. It is the source
+`instances:<that file>`, so that equal tasks of several sets are a single change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TaskKey = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class ForeignRow:
-    """Result for one row. `place`: its file and line, or folder; `duplicate_of`: name of an equal task."""
+    """Result for a row. `place`: its file and line, or folder; `duplicate_of`: name of an equal task."""
 
     place: str
     name: str
@@ -58,7 +58,7 @@ def locate_imports(storage: StorageSettings) -> Path:
 
 
 def import_rows(path: Path, format_name: str, settings: Settings) -> Iterator[ForeignRow]:
-    """Add the rows of a task set to the file of all imported rows; yield a result for each, unusable ones included.
+    """Add the rows of a task set to the file of all imported rows; yield a result for each, unusable rows included.
 
     Args:
         path: a file or folder.
@@ -154,10 +154,10 @@ def _remove_half_line(path: Path) -> None:
 
 
 def resolve_base_commit(row: InstanceRow, services: Services) -> InstanceRow:
-    """Return a row whose base commit is a whole id; one that is abbreviated, or a parent (`COMMIT^`), is resolved.
+    """Return a row whose base commit is a whole id; a commit that is abbreviated, or a parent (`COMMIT^`), is resolved.
 
     Raises:
-        InputError: there is no clone with that commit, or the base commit is no such expression.
+        InputError: there is no clone with that commit, or the base commit is not such an expression.
         Transient: cloning failed.
     """
     if _WHOLE_COMMIT.fullmatch(row.base_commit):
@@ -176,7 +176,7 @@ def make_bug_commit(row: InstanceRow, services: Services) -> InstanceRow:
 
     Args:
         row: `base_commit` without the bug, `patch` injects it, and the FAIL_TO_PASS tests are in the tree.
-        services: provides the clone of the repository.
+        services: services that provide the clone of the repository.
 
     Raises:
         InputError: there is no clone with that commit, or the patch does not apply.

@@ -99,7 +99,7 @@ def _find_contaminated(store: Store, filters: TaskFilters) -> list[str]:
 
 
 def read_names(path: str, stdin: Iterator[str]) -> tuple[str, ...]:
-    """Return the ids or names of a file, one a line; blank lines and lines that begin with `#` are skipped.
+    """Return the ids or names of a file, a line each; blank lines and lines that begin with `#` are skipped.
 
     Args:
         path: the file; `-` for standard input.

@@ -1,4 +1,4 @@
-"""What an agent is given for a task: the prompt of an export, and nothing that it must not see."""
+"""Text that an agent is given for a task: the prompt of an export, and nothing that it must not see."""
 
 from __future__ import annotations
 

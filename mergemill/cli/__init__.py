@@ -91,10 +91,10 @@ def main() -> None:
 
 
 def run_command_line(arguments: list[str]) -> int:
-    """Run one command and return its exit code.
+    """Run a command and return its exit code.
 
-    A user's mistake is reported in one line without a traceback. When the reader of the output closes the pipe, the
-    process exits with 0 at once.
+    A user's mistake is reported in a single line without a traceback. When the reader of the output closes the pipe,
+    the process exits with 0 at once.
     """
     try:
         code = _invoke(arguments or ["--help"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CommandEntry:
-    """One command. Its module holds `app`, a typer application with one command or a group of them."""
+    """A command. Its module holds `app`, a typer application with a command or a group of them."""
 
     module: str
     summary: str
@@ -116,7 +116,7 @@ WORLD_COMMANDS: Mapping[str, CommandEntry] = {
 
 
 def find_entry(arguments: Sequence[str]) -> CommandEntry | None:
-    """Return the entry of the command that arguments invoke; None without one."""
+    """Return the entry of the command that arguments invoke; None where there is none."""
     found, entries = None, COMMANDS
     for word in arguments:
         if word in entries:

@@ -40,7 +40,7 @@ from taskdb.schema.task_columns import WORD_FILTERS, TaskStatus
 CommandFunction = Callable[..., None]
 
 _SECRET = re.compile(r"token|secret|password|key", re.IGNORECASE)
-"""Names of settings, misspelt ones too, whose values no error message may contain."""
+"""Names of settings, misspelt settings too, whose values no error message may contain."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output and nothing else.")]
 NewFolderOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Write to this new or empty folder.")]
@@ -276,7 +276,7 @@ def list_pipeline_settings() -> list[str]:
 def with_filters(command: CommandFunction) -> CommandFunction:
     """Give a command the filters of `tasks list` in place of `filters`.
 
-    An option of the command's own with a filter's name takes its place: `export --split` is no filter.
+    An option of the command's own with a filter's name takes its place: `export --split` is not a filter.
     """
     own = inspect.signature(command).parameters
     options = {name: _build_filter_option(FILTERS[name]) for name in FILTERS if name not in own}

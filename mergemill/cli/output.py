@@ -17,7 +17,7 @@ from core.text import escape_controls, escape_line, replace_surrogates
 FOLDED_WIDTH = 25
 """Width to which a column is folded where a terminal has no room."""
 UNLIMITED_WIDTH = 10_000
-"""Columns where no terminal limits them: a pipe gets every row on one line."""
+"""Columns where no terminal limits them: a pipe gets every row on a single line."""
 
 
 def make_console() -> Console:
@@ -28,12 +28,12 @@ def make_console() -> Console:
 
 
 def print_json(value: object) -> None:
-    """Print one JSON value on one line."""
+    """Print a JSON value on a single line."""
     sys.stdout.write(json.dumps(value, default=str) + "\n")
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_lines: bool, nothing: str) -> None:
-    """Print rows as one JSON object a line, or as a table.
+    """Print rows as a JSON object per line, or as a table.
 
     Args:
         rows: the rows, keyed by column.
@@ -91,7 +91,7 @@ def clear_terminal() -> None:
 
 
 def flush() -> None:
-    """Write what is buffered, for readers that wait for it."""
+    """Write the text that is buffered, for readers that wait for it."""
     sys.stdout.flush()
 
 

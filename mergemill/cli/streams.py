@@ -30,7 +30,7 @@ class GuardedStream:
             raise OutputClosedError from None
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the text that is buffered."""
         try:
             self._stream.flush()
         except BrokenPipeError:

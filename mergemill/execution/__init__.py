@@ -1,1 +1,1 @@
-"""What all work runs on: services, clusters, nodes, images, progress and telemetry."""
+"""Services that all work runs on: services, clusters, nodes, images, progress and telemetry."""

@@ -35,11 +35,11 @@ def open_cluster(
     """Open the cluster of the settings until the end of the block.
 
     Args:
-        settings: of the run.
-        engine: whether what is run needs a Docker engine.
-        notify: shows a message.
-        stop: called in the driver with the exception by which a map is left early.
-        is_draining: returns whether changes are to end after the step that runs.
+        settings: settings of the run.
+        engine: whether the stage that is run needs a Docker engine.
+        notify: function that shows a message.
+        stop: function that is called in the driver with the exception by which a map is left early.
+        is_draining: function that returns whether changes are to end after the step that runs.
         database: whether nodes must be able to read the database.
 
     Raises:

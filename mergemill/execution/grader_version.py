@@ -10,7 +10,7 @@ from importlib.resources.abc import Traversable
 from mergemill import __version__
 
 GRADING_PACKAGES = ("evaluation", "guest", "verifiers")
-"""Packages whose code decides what a submission earns; the task's own script and image belong to its id."""
+"""Packages whose code decides the value that a submission earns; the task's own script and image belong to its id."""
 SUFFIXES = (".py", ".j2", ".sh")
 
 

@@ -1,4 +1,4 @@
-"""Worker processes of other machines: their settings, what they report, and how they end.
+"""Worker processes of other machines: their settings, the facts that they report, and how they end.
 
 The functions here are pickled by name and run on a node of a cluster.
 """
@@ -35,7 +35,7 @@ PROBE = b"mergemill: a node reads this to see whether it has the artifacts of a 
 
 
 def make_node_functions(settings: Settings, *, engine: bool, database: bool) -> NodeFunctions:
-    """Return what nodes run besides the function of a map.
+    """Return the function that nodes run besides the function of a map.
 
     `engine`: whether a Docker engine must answer; `database`: whether the database must be readable.
     """
@@ -67,10 +67,10 @@ def localize_settings(settings: Settings) -> Settings:
 
 
 def check_node(settings: Settings, probe: str, *, engine: bool, database: bool) -> NodeReport:
-    """Return what this node can do.
+    """Return the work that this node can do.
 
     Args:
-        settings: of the driver.
+        settings: settings of the driver.
         probe: hash of an artifact of the run.
         engine: whether a Docker engine must answer.
         database: whether the database must be readable.
@@ -115,11 +115,11 @@ _stops: list[Callable[[], object]] = []
 
 
 def add_stop(stop: Callable[[], object]) -> None:
-    """Add what is called, in order, when this process is to end."""
+    """Add the functions that are called, in order, when this process is to end."""
     _stops.append(stop)
 
 
 def stop_node() -> None:
-    """End the containers and model calls that this process waits for, and close what it has open."""
+    """End the containers and model calls that this process waits for, and close the resources that it has open."""
     while _stops:
         _stops.pop(0)()

@@ -1,4 +1,4 @@
-"""Progress of a run: a live table on a terminal, one JSON line per event elsewhere."""
+"""Progress of a run: a live table on a terminal, a JSON line per event elsewhere."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Progress(AbstractContextManager["Progress"], Protocol):
     """Receiver of results and messages. Called from the driver's thread only, but for `work`."""
 
     work: WorkState
-    """What is running, and how much is left."""
+    """Work that is running, and how much is left."""
 
     def report_result(self, result: StageResult) -> None:
         """Show a new result of a stage."""
 
     def report_failure(self, stage: Stage, name: str, error: Exception) -> None:
-        """Show a failure of a stage, which is no verdict."""
+        """Show a failure of a stage, which is not a verdict."""
 
     def print_message(self, text: str) -> None:
         """Show a line for people."""
@@ -43,9 +43,9 @@ class Progress(AbstractContextManager["Progress"], Protocol):
 
 @dataclass(frozen=True)
 class RunningStep:
-    """One stage of one change that a worker is running.
+    """A stage of a change that a worker is running.
 
-    `started`: reading of the clock, in seconds; `place`: name of the machine, empty for this one.
+    `started`: reading of the clock, in seconds; `place`: name of the machine, empty for this machine.
     """
 
     stage: Stage
@@ -56,7 +56,7 @@ class RunningStep:
 
 @dataclass
 class WorkState:
-    """What is running, what is finished and how much is left. Thread-safe."""
+    """Work that is running, the work that is finished and how much is left. Thread-safe."""
 
     clock: Callable[[], float] = time.monotonic
     earlier: Mapping[Stage, int] = field(default_factory=dict)
@@ -84,8 +84,8 @@ class WorkState:
         Args:
             key: id of the change, or of a source that is mined.
             stage: the stage.
-            name: of the change, task or source.
-            place: name of the machine, empty for this one.
+            name: name of the change, task or source.
+            place: name of the machine, empty for this machine.
         """
         with self._lock:
             self._running[key] = RunningStep(stage, name, self.clock(), place)
@@ -102,7 +102,7 @@ class WorkState:
             self._running.pop(key, None)
 
     def list_running(self) -> list[RunningStep]:
-        """Return what is running, longest first."""
+        """Return the changes that are running, longest first."""
         with self._lock:
             return sorted(self._running.values(), key=lambda step: step.started)
 
@@ -117,14 +117,14 @@ class WorkState:
         return self.n_read if self.all_read else max(self.n_expected, self.n_read)
 
     def estimate_seconds_left(self) -> float | None:
-        """Return the seconds until all known changes are finished, or None before the first one is.
+        """Return the seconds until all known changes are finished, or None before the first is.
 
         The changes that are left take as long as those of this run did, with the same number of workers.
         """
         return estimate_seconds_left(self.elapsed, self.n_finished, self.n_total)
 
     def format_state(self) -> str:
-        """Return one line: elapsed time, changes done of all, and the time that is left."""
+        """Return a line: elapsed time, changes done of all, and the time that is left."""
         total = f"{self.n_earlier + self.n_total}{'' if self.all_read else '+'}"
         done = f"{self.n_earlier + self.n_finished} of {total} changes"
         earlier = f" ({self.n_earlier} by earlier runs)" if self.n_earlier else ""
@@ -166,7 +166,7 @@ def format_event(result: StageResult) -> dict[str, object]:
 
 @dataclass
 class MessageProgress:
-    """Progress that shows messages only, and what was done when the run is interrupted."""
+    """Progress that shows messages only, and the work that was done when the run is interrupted."""
 
     err: IO[str] = field(default_factory=lambda: sys.stderr)
     work: WorkState = field(default_factory=WorkState)
@@ -195,7 +195,7 @@ class MessageProgress:
         self.err.flush()
 
     def format_interruption(self) -> str:
-        """Return what an interrupted run did and what it leaves."""
+        """Return the work that an interrupted run did and the work that it leaves."""
         work = self.work
         n_results = sum(count for (stage, _), count in self.results.items() if stage is not Stage.MINE)
         n_left = max(0, work.n_total - work.n_finished)
@@ -208,17 +208,17 @@ class MessageProgress:
 
 @dataclass
 class JsonLinesProgress(MessageProgress):
-    """Progress as one JSON line per event, on standard output with `--json`, else on standard error."""
+    """Progress as a JSON line per event, on standard output with `--json`, else on standard error."""
 
     out: IO[str] = field(default_factory=lambda: sys.stderr)
 
     def report_result(self, result: StageResult) -> None:
-        """Write one line."""
+        """Write a line."""
         super().report_result(result)
         self._write(format_event(result))
 
     def report_failure(self, stage: Stage, name: str, error: Exception) -> None:
-        """Write one line, whose `problem` is the kind of failure."""
+        """Write a line, whose `problem` is the kind of failure."""
         problem = name_failure(error)
         self._write({"event": "problem", "stage": stage.value, "name": name, "problem": problem, "detail": str(error)})
 
@@ -228,7 +228,10 @@ class JsonLinesProgress(MessageProgress):
 
 
 class LiveTableProgress(MessageProgress):
-    """Progress as a live table: counts per stage, what is running for how long, the last results, the time left."""
+    """Progress as a live table.
+
+    Counts per stage, the changes that are running for how long, the last results, the time left.
+    """
 
     def __init__(self, console: Console, rows: int = 6) -> None:
         super().__init__(console.file)
@@ -250,7 +253,7 @@ class LiveTableProgress(MessageProgress):
         super().__exit__(kind, error, trace)
 
     def report_result(self, result: StageResult) -> None:
-        """Count the result and show it among the last ones."""
+        """Count the result and show it among the last results."""
         super().report_result(result)
         if result.stage is not Stage.MINE:
             verdict = result.reason or "ok"
@@ -297,12 +300,12 @@ class LiveTableProgress(MessageProgress):
 
 
 class CountProgress:
-    """Context manager that counts what a long command has finished of a known number, and shows nothing."""
+    """Context manager that counts the items that a long command has finished of a known number, and shows nothing."""
 
     def __init__(self, noun: str, total: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.noun, self.total, self.n_finished = noun, total, 0
         self.note = ""
-        """What kinds of them there are."""
+        """Kinds kinds of them there are."""
         self.clock, self.started = clock, clock()
 
     def __enter__(self) -> Self:
@@ -316,7 +319,7 @@ class CountProgress:
         self.n_finished += number
 
     def format_state(self) -> str:
-        """Return one line: elapsed time, finished of all, and the time that is left."""
+        """Return a line: elapsed time, finished of all, and the time that is left."""
         elapsed = self.clock() - self.started
         left = estimate_seconds_left(elapsed, self.n_finished, self.total)
         remaining = f"about {format_seconds(left)} left" if left else "finishing" if self.n_finished else ""
@@ -324,7 +327,7 @@ class CountProgress:
         return "   ".join(part for part in (format_seconds(elapsed), done, remaining) if part)
 
     def estimate_seconds_left(self) -> float | None:
-        """Return the seconds until all are finished, or None before the first one is."""
+        """Return the seconds until all are finished, or None before the first is."""
         return estimate_seconds_left(self.clock() - self.started, self.n_finished, self.total)
 
 
@@ -355,7 +358,7 @@ class MessageCountProgress(CountProgress):
         self._err, self._shown = err, self.started
 
     def advance(self, number: int = 1) -> None:
-        """Count some more as finished, and write a message when it is time for one."""
+        """Count some more as finished, and write a message when it is time for a message."""
         super().advance(number)
         if self.clock() - self._shown >= self.INTERVAL:
             self._shown = self.clock()

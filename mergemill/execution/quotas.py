@@ -53,7 +53,7 @@ class RepositoryQuotas:
         return True
 
     def format_left_out(self) -> str:
-        """Return which changes this run left out, in one line; empty for none."""
+        """Return which changes this run left out, in a single line; empty for none."""
         if not self.left_out:
             return ""
         by_repo = Counter(self.left_out.values())

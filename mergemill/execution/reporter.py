@@ -16,7 +16,7 @@ def ignore_event(event: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Reporter:
-    """Receiver of what a command shows while it works."""
+    """Receiver of the messages that a command shows while it works."""
 
     message: Callable[[str], None]
     """Shows a line for people."""

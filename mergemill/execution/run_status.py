@@ -40,8 +40,8 @@ class RunStatusFile:
     """Progress of a run that is shown by another progress, and written to a file as well.
 
     Attributes:
-        shown: receives every call, too.
-        folder: where the file is written.
+        shown: function that receives every call, too.
+        folder: folder where the file is written.
         command: the stage, or `run`.
         sources: sources of the run.
     """
@@ -57,7 +57,7 @@ class RunStatusFile:
     failures: dict[str, Counter[str]] = field(default_factory=dict)
     """Stage -> kind of exception, or `bug` -> number of failures of this run."""
     work: WorkState = field(init=False)
-    """What is running, and how much is left: that of `shown`."""
+    """Work that is running, and how much is left: that of `shown`."""
 
     def __post_init__(self) -> None:
         self.work = self.shown.work

@@ -1,4 +1,4 @@
-"""Services of one run, made from its settings."""
+"""Services of a run, made from its settings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _LazySandbox:
 
     @property
     def images(self) -> ImageStore:
-        """Image store of the sandbox; before the sandbox is opened, one that opens it."""
+        """Image store of the sandbox; before the sandbox is opened, a function that opens it."""
         return cast("ImageStore", _LazyImageStore(self)) if self._opened is None else self._opened.images
 
 

@@ -1,1 +1,1 @@
-"""Grading of submissions, one by one, queued or as files of predictions, and audits of tasks."""
+"""Grading of submissions, individually, queued or as files of predictions, and audits of tasks."""

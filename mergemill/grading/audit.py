@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class TaskAudit:
-    """Result for one task. `skipped`: why it was not audited, else None; `clean`: audited without findings."""
+    """Result for a task. `skipped`: why it was not audited, else None; `clean`: audited without findings."""
 
     task: str
     id: str
@@ -48,7 +48,7 @@ class TaskAudit:
 
 @dataclass(frozen=True, kw_only=True)
 class BundleAudit:
-    """Result for the files of one bundle. `manifest_sha256` identifies its whole content."""
+    """Result for the files of a bundle. `manifest_sha256` identifies its whole content."""
 
     bundle: str
     format: str
@@ -119,8 +119,8 @@ def audit_targets(
     Args:
         targets: tasks and bundles.
         settings: database, engine, limits and workers.
-        with_exploits: whether to grade all of `verifiers.exploits.EXPLOITS`, not only the quick ones.
-        make_progress: makes the progress of one task, of a noun and the number of submissions or edits.
+        with_exploits: whether to grade all of `verifiers.exploits.EXPLOITS`, not only the quick exploits.
+        make_progress: function that makes the progress of a task, of a noun and the number of submissions or edits.
 
     Raises:
         InputError: the image of a task of the database, or the clone of its source, is missing.

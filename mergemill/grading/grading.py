@@ -42,12 +42,12 @@ RETRY_POLICY = Retrying(
     wait=wait_exponential(multiplier=1, max=10),
     reraise=True,
 )
-"""Pauses between the attempts of one grading."""
+"""Pauses between the attempts of a grading."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """What an agent hands in for a task. An empty content is the no-op."""
+    """Submission that an agent hands in for a task. An empty content is the no-op."""
 
     task: Task
     content: bytes
@@ -76,7 +76,7 @@ def make_submission(task: Task, forms: Mapping[str, bytes]) -> Submission:
 
 
 class TaskGrader:
-    """Grader of the tasks of one database, whose services are made once. Threads may share it.
+    """Grader of the tasks of a database, whose services are made once. Threads may share it.
 
     `is_writer`: whether it stores scores; in a worker process of a cluster it does not.
     """
@@ -158,7 +158,7 @@ class TaskGrader:
         return score
 
     def open_services(self, task: Task) -> Services:
-        """Return the services for a task, with an engine where it needs one; they pull missing images.
+        """Return the services for a task, with an engine where it needs an engine; they pull missing images.
 
         Raises:
             MachineError: no engine answers.
@@ -186,7 +186,7 @@ def grade_submission(word: str, submission: Mapping[str, bytes], settings: Setti
     """Grade a submission, store the score where the database can be written, and return it.
 
     Args:
-        word: the task's name, id or unambiguous beginning of one, or its change's name.
+        word: the task's name, id or unambiguous beginning of an id, or its change's name.
         submission: form (patch, tests, review) -> content; empty for the no-op or, with `gold`, the gold patch.
         settings: database, store and limits.
         gold: whether to grade the task's own solution.

@@ -1,8 +1,8 @@
 """Files of predictions: one submission a line, graded by several workers into a file of scores that can be continued.
 
 A line of the output is written once its submission is graded, and no score is given twice: the same command reads the
-output first and grades what is missing in it. Lines are matched by content, so the input may have been reordered or
-have grown meanwhile.
+output first and grades the row that is missing in it. Lines are matched by content, so the input may have been
+reordered or have grown meanwhile.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RowKey = tuple[str, str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """One row: whose submission it is, and to what. `instance` is the task's name as the row has it."""
+    """A row: whose submission it is, and to the task. `instance` is the task's name as the row has it."""
 
     line: int
     instance: str
@@ -49,7 +49,7 @@ class Prediction:
 
     @property
     def key(self) -> RowKey:
-        """What distinguishes this row in a file of scores."""
+        """Fields that distinguish this row in a file of scores."""
         return self.instance, self.model, *self.submission.key
 
 
@@ -63,7 +63,7 @@ class MalformedRow:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionScore:
-    """Score of one row, as it was written. `error`: exception of a grading that failed through a bug."""
+    """Score of a row, as it was written. `error`: exception of a grading that failed through a bug."""
 
     prediction: Prediction
     score: Score
@@ -143,7 +143,8 @@ def encode_submission(form: str, value: object) -> dict[str, bytes]:
 class ScoreFile:
     """Context manager of an output file: scores that it has already, and those that are added, each at once.
 
-    What a killed run left of its last line is removed, and so are lines without a value, which are graded again.
+    The part that a killed run left of its last line is removed, and so are lines without a value, which are graded
+    again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -166,7 +167,7 @@ class ScoreFile:
             self._file.close()
 
     def add(self, fields: Mapping[str, Any]) -> None:
-        """Write one line.
+        """Write a line.
 
         Raises:
             Transient: the disk is full.
@@ -188,7 +189,7 @@ class ScoreFile:
             beside.replace(self.path)
 
     def _keep(self, line: bytes) -> bool:
-        """Count a line as scored; return False for one that is incomplete or has no value."""
+        """Count a line as scored; return False for a line that is incomplete or has no value."""
         if not line.endswith(b"\n"):
             return False
         try:
@@ -218,7 +219,7 @@ GradeGroup = Callable[[Sequence[Prediction]], Iterator[PredictionScore]]
 
 
 class PredictionKeeper(RecordKeeper[Sequence[Prediction], PredictionScore]):
-    """What the driver knows of the rows on their way, of which each record is a group with equal submissions."""
+    """Facts that the driver knows of the rows on their way, of which each record is a group with equal submissions."""
 
     def is_node_failure(self, result: PredictionScore) -> bool:
         """Return whether engine, disk or network failed."""

@@ -1,4 +1,4 @@
-"""Progress of many gradings: a line on a terminal, one JSON line for each score elsewhere."""
+"""Progress of many gradings: a line on a terminal, a JSON line for each score elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mergemill.grading.predictions import MODEL, PredictionScore
 
 
 class ScoreProgress:
-    """Context manager that counts scores by what they are; `line` shows how many there are."""
+    """Context manager that counts scores by kind; `line` shows how many there are."""
 
     def __init__(self, line: CountProgress) -> None:
         self.line = line
@@ -37,7 +37,7 @@ class ScoreProgress:
 
 
 class JsonScoreProgress(ScoreProgress):
-    """Progress as one JSON line for each score."""
+    """Progress as a JSON line for each score."""
 
     def __init__(self, line: CountProgress, out: IO[str]) -> None:
         super().__init__(line)

@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 SubmissionKey = tuple[str, str]
 """Id of a task, and hash of a submission to it."""
 DEFAULT_SECONDS = 10.0
-"""Assumed time of a grading before there was one."""
+"""Assumed time of a grading before there was any grading."""
 MAX_RETRY_SECONDS = 300
 
 
 class QueueFullError(Exception):
-    """No place in the queue. `retry_after`: seconds after which there should be one."""
+    """No place in the queue. `retry_after`: seconds after which there should be a free place."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__("the grading queue is full; try again later")
@@ -37,7 +37,7 @@ class QueueFullError(Exception):
 
 
 class SubmissionGrader(Protocol):
-    """What grades the submissions of a queue; called from several threads."""
+    """Function that grades the submissions of a queue; called from several threads."""
 
     def find_score(self, submission: Submission) -> Score | None:
         """Return the score of an equal submission that was graded before, or None."""
@@ -64,7 +64,7 @@ class QueueStatus:
     unscored: int
     """Those of them that the infrastructure failed."""
     cached: int
-    """Submissions answered by an earlier or simultaneous grading of an equal one."""
+    """Submissions answered by an earlier or simultaneous grading of an equal submission."""
     rejected: int
     """Submissions for which there was no place."""
 
@@ -79,7 +79,7 @@ class GradingTicket:
 
 @dataclass
 class _Job:
-    """One grading. Its future is running from the start, so that nobody who waits for it can cancel it."""
+    """A grading. Its future is running from the start, so that nobody who waits for it can cancel it."""
 
     submission: Submission
     future: Future[Score] = field(default_factory=Future)

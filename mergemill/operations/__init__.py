@@ -1,1 +1,1 @@
-"""Operating a machine: its checks, its status, its images and what killed processes left."""
+"""Operating a machine: its checks, its status, its images and the things that killed processes left."""

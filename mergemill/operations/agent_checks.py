@@ -1,4 +1,4 @@
-"""Checks of what agents need: the portable Python of their containers, and the programs of scaffolds."""
+"""Checks of the programs that agents need: the portable Python of their containers, and the programs of scaffolds."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ BATCH_SIZE = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class ArtifactCopy:
-    """Result of one copy."""
+    """Result of a copy."""
 
     copied: int
     present: int
     """Artifacts that the target had already."""
     unreadable: tuple[str, ...]
-    """One line for each artifact that is damaged, or may not be read."""
+    """A line for each artifact that is damaged, or may not be read."""
 
 
 def copy_artifacts(
@@ -55,7 +55,7 @@ def copy_artifacts(
 
 
 def _copy_artifact(source: Artifacts, target: Artifacts, digest: str) -> str:
-    """Copy one artifact; return why it cannot be read, or nothing."""
+    """Copy an artifact; return why it cannot be read, or nothing."""
     try:
         compressed = source.read_compressed(digest)
         decompress(digest, compressed, source.place)

@@ -30,9 +30,9 @@ FREE_MB = 5 * 1024
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 OLDEST_GIT = (2, 30)
 NO_DATABASE = "not there yet"
-"""What is found of a database that the first command makes."""
+"""Facts that are found of a database that the first command makes."""
 MODELS_NAMED = 10
-"""Models of an endpoint that are named where the requested one is missing."""
+"""Models of an endpoint that are named where the requested model is missing."""
 
 
 def check_python(_: Machine) -> MachineCheck:
@@ -187,7 +187,7 @@ def check_model(machine: Machine) -> MachineCheck:
 
 
 def check_database(machine: Machine) -> MachineCheck:
-    """Check that the database opens; one that does not exist yet passes."""
+    """Check that the database opens; a database that does not exist yet passes."""
     try:
         open_engine(machine.settings.storage.db, create=False).dispose()
     except InputError as error:

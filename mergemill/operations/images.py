@@ -56,7 +56,7 @@ def prune(
 
     Args:
         settings: database and store.
-        limit: bytes that all images may take; None removes what no task will ever need.
+        limit: bytes that all images may take; None removes the images that no task will ever need.
         include_unknown: whether images of other databases are removed, too.
         dry_run: whether nothing is removed.
     """
@@ -117,7 +117,7 @@ def pull(filters: TaskFilters, settings: Settings) -> Iterator[tuple[TransferRes
 
 
 def audit(words: Sequence[str], settings: Settings) -> Iterator[tuple[Task, tuple[ImageLeak, ...]]]:
-    """Yield each task with what its image gives away: the named tasks, or all certified ones.
+    """Yield each task with the facts that its image gives away: the named tasks, or all certified tasks.
 
     Raises:
         InputError: a word names no task, or an image is missing.

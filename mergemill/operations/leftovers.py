@@ -1,7 +1,8 @@
-"""What killed processes of mergemill left behind: containers, folders for temporary files, half-written files.
+"""Things that killed processes of mergemill left behind: containers, folders for temporary files, half-written files.
 
-Containers and folders are named after their process, so those of living ones are kept. The store may be shared with
-other machines, whose processes cannot be seen: there only what was not written for GRACE_SECONDS is a leftover.
+Containers and folders are named after their process, so those of living processes are kept. The store may be shared
+with other machines, whose processes cannot be seen: there only the files that were not written for GRACE_SECONDS is a
+    leftover.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ GRACE_SECONDS = 3600.0
 _HALF_WRITTEN = re.compile(r"\.[0-9a-f]{32}")
 """Name of a file that `taskdb.artifacts.write_atomically` did not finish."""
 _HALF_CLONE = re.compile(r"\.half-[0-9a-f]{32}|\.new-.+")
-"""Name of a clone, or a link to one, that was not finished."""
+"""Name of a clone, or a link to a clone, that was not finished."""
 _GIT_LEFTOVER = re.compile(r"tmp_(pack|idx|rev|obj)_\w+|.+\.lock|shallow\.partial")
-"""Name of a file that git did not finish; a lock of a dead git keeps every later one from writing."""
+"""Name of a file that git did not finish; a lock of a dead git keeps every later git from writing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,7 @@ def _find_containers() -> Iterator[Leftover]:
 
 
 def _search_store(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield kind and path of what was not finished below a folder of the store."""
+    """Yield kind and path of the files that were not finished below a folder of the store."""
     for place, folders, files in os.walk(folder):
         here = Path(place)
         in_git = any(part.endswith(".git") for part in here.relative_to(folder).parts)

@@ -1,4 +1,4 @@
-"""This machine as its checks see it, and what a check returns."""
+"""This machine as its checks see it, and the result that a check returns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWER_SECONDS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class MachineCheck:
-    """Result of one check. `detail` is the observed state, `fix` the command or step that repairs it; empty when ok."""
+    """Result of a check. `detail` is the observed state, `fix` the command or step that repairs it; empty when ok."""
 
     name: str
     ok: bool

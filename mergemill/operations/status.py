@@ -1,4 +1,4 @@
-"""Status of the work on one database: its runs, the queue of each stage, failures, and disk and engine."""
+"""Status of the work on a single database: its runs, the queue of each stage, failures, and disk and engine."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def select_runs(runs: Iterable[dict[str, Any]], limit: int) -> list[dict[str, An
 
 
 def list_failures(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the failures of some runs, which are no verdicts: stage, kind and number, most frequent first."""
+    """Return the failures of some runs, which are not verdicts: stage, kind and number, most frequent first."""
     counted = Counter[tuple[str, str]]()
     for run in runs:
         for stage, kinds in run["failures"].items():

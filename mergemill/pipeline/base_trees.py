@@ -37,7 +37,7 @@ def keep_missing_trees(store: Store, services: Services, sources: Collection[str
     Args:
         store: database of the tasks.
         services: its clones are read.
-        sources: as the records spell them.
+        sources: sources as the records spell them.
 
     Raises:
         Transient: the disk is full or not writable.

@@ -25,7 +25,7 @@ def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
         services: sandbox, clones, artifacts and settings.
 
     Raises:
-        InputError: the task's base tree or one of its artifacts is missing.
+        InputError: the task's base tree or any of its artifacts is missing.
         Transient: the engine failed, or the disk is full.
     """
     task = lineage.require_task()

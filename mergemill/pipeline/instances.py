@@ -23,7 +23,7 @@ from verifiers.judge.completion import complete_by_rules, measure_completion
 from verifiers.judge.model_verdict import ModelVerdict, judge_with_models
 
 JudgedTask = dict[str, Any]
-"""Printed fields of one task."""
+"""Printed fields of a task."""
 OPINION_FIELDS = {
     "model",
     "sample",

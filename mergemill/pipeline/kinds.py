@@ -1,4 +1,4 @@
-"""The kinds of tasks: `TASK_KINDS` has one row for each, with its prerequisites, deriver and reward.
+"""The kinds of tasks: `TASK_KINDS` has a row for each, with its prerequisites, deriver and reward.
 
 A new kind is a member of `Kind`, a module in `derivers`, and a row here; a new oracle is also a reward in `verifiers`.
 Which formats can carry a task is decided by `exporters.FORMATS`.
@@ -33,7 +33,7 @@ from verifiers.rewards import REWARDS, SIMULATED, TESTS, Reward
 
 @dataclass(frozen=True, kw_only=True)
 class TaskKind:
-    """One row: everything that depends on the kind of a task."""
+    """A row: everything that depends on the kind of a task."""
 
     prerequisites: Prerequisites
     derive: Deriver
@@ -134,7 +134,7 @@ def list_stages(kinds: Iterable[Kind]) -> tuple[Stage, ...]:
 
 
 def derive(lineage: Lineage, services: Services) -> list[Task] | Rejection:
-    """Return the tasks of the one kind in `lineage.kinds` that a change gives, or why it gives none.
+    """Return the tasks of the kind in `lineage.kinds` that a change gives, or why it gives none.
 
     Their base trees are in the store then, so that the clone is not needed for them again.
 

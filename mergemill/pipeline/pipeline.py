@@ -1,8 +1,8 @@
 """The pipeline as a table of steps, and the run that takes changes through them.
 
 A row of `list_steps()` names a stage, the record it makes and the function that makes it. The miner fills the queue in
-the driver; a change then goes through all its stages in one worker, and the driver, the only writer, stores each result
-as it arrives. No stage waits for another stage to finish all changes. What is
+the driver; a change then goes through all its stages in a single worker, and the driver, the only writer, stores each
+result as it arrives. No stage waits for another stage to finish all changes. The work that is
 resumed: docs/guide/operate/pipeline.md.
 """
 
@@ -35,7 +35,7 @@ from taskdb.store import Store
 log = logging.getLogger(__name__)
 
 BATCH_SIZE = 200
-"""Maximum number of mined changes stored in one transaction."""
+"""Maximum number of mined changes stored in a single transaction."""
 BATCH_SECONDS = 0.5
 """Maximum time that a mined change waits to be stored."""
 MAX_CONSECUTIVE_FAILURES = 4
@@ -50,7 +50,7 @@ RETRY_POLICY = Retrying(
 
 
 class MiningOutcome(Protocol):
-    """Result of the miner for one change."""
+    """Result of the miner for a change."""
 
     @property
     def pull_request(self) -> PullRequest:
@@ -70,14 +70,14 @@ class MiningOutcome(Protocol):
 
 
 Miner = Callable[[str, Services], Iterator[MiningOutcome | InputError | str]]
-"""Function that yields the outcomes of one source; a `str` is a message for people."""
+"""Function that yields the outcomes of a source; a `str` is a message for people."""
 
 
 @dataclass(frozen=True)
 class PipelineStep:
     """A row of the table: `function(lineage, services)` returns the lineage's next record or a rejection.
 
-    One change gives many tasks. `derive` is called once per kind, with `lineage.kinds`, and returns any number of
+    A change gives many tasks. `derive` is called once per kind, with `lineage.kinds`, and returns any number of
     tasks; `certify` is called once per task, with `lineage.task`.
     """
 
@@ -105,7 +105,7 @@ def list_steps() -> tuple[PipelineStep, ...]:
 
 @dataclass(frozen=True)
 class ChangeName:
-    """What messages have of a change, whose records the driver has itself. `id` is that of the candidate."""
+    """Fields that messages have of a change, whose records the driver has itself. `id` is that of the candidate."""
 
     id: str
     name: str
@@ -120,7 +120,7 @@ class ChangeName:
 
 @dataclass(frozen=True)
 class StageOutcome:
-    """Outcome of one stage for one change: a record, a rejection, or the exception that was raised."""
+    """Outcome of a stage for a change: a record, a rejection, or the exception that was raised."""
 
     stage: Stage
     change: ChangeName
@@ -160,7 +160,7 @@ ChangeEvent = StepStarted | StageOutcome | ImagePushed | ChangeDrained
 
 @dataclass
 class ChangeProcessor:
-    """One change on its way through the steps that are pending for it; runs in a worker."""
+    """A change on its way through the steps that are pending for it; runs in a worker."""
 
     steps: Sequence[PipelineStep]
     services: Services
@@ -197,6 +197,7 @@ class ChangeProcessor:
     def _run_change_step(self, step: PipelineStep) -> Iterator[ChangeEvent]:
         """Make one more record of the change itself, unless it exists already or the change was rejected."""
         lineage = self.lineage
+        # A stage can be pending although its record exists: `--retry` repeats it.
         is_done = getattr(lineage, step.output) is not None and lineage.next_stage is not step.stage
         if lineage.rejected_by is not None or is_done:
             return
@@ -215,9 +216,12 @@ class ChangeProcessor:
 
         lineage, derived_kinds = self.lineage, set[Kind]()
         for kind, prerequisites in get_prerequisites(lineage.kinds).items():
+            # The prerequisites are those of the queue, so that a change is not loaded for kinds that would not be
+            # derived.
             judged, paired = lineage.verdict is not None, bool(lineage.neighbours)
             if not prerequisites.are_met(judged=judged, paired=paired, rejected_by=lineage.rejected_by):
                 continue
+            # A variant of a task that was derived just now would be the same task once more.
             if prerequisites.replaced_by in derived_kinds:
                 continue
             for event in self._run_step(step, replace(lineage, kinds=(kind,)), kind):
@@ -237,18 +241,20 @@ class ChangeProcessor:
         started = time.perf_counter()
         results: Sequence[Record | Exception]
         try:
+            # The policy holds the state of its attempts, and several threads share this object.
             with log_fields(change=lineage.candidate.name, stage=step.stage.value):
                 output = self.retry_policy.copy()(step.function, lineage, self.services)
             results = [output] if isinstance(output, Record) else list(output)
         except Exception as error:  # noqa: BLE001 - the driver distinguishes the kinds of failure
             results = [as_disk_error(error) or error]
+        # The results of a step are made together; equal shares keep the sum of all seconds true.
         seconds = (time.perf_counter() - started) / max(1, len(results))
         change = ChangeName.from_candidate(lineage.candidate)
         yield from (StageOutcome(step.stage, change, result, seconds, kind) for result in results)
 
 
 def _ends_change(outcome: StageOutcome) -> bool:
-    """Whether a change ends with an outcome: an error, but for a bug in one kind of tasks."""
+    """Whether a change ends with an outcome: an error, but for a bug in a kind of tasks."""
     is_bug = isinstance(outcome.result, Exception) and outcome.kind is None
     return is_bug or isinstance(outcome.result, MergemillError)
 
@@ -265,7 +271,7 @@ def process_change(
     is_draining: Callable[[], bool],
     lineage: Lineage,
 ) -> Iterator[ChangeEvent]:
-    """Take one change through the steps that are pending for it."""
+    """Take a change through the steps that are pending for it."""
     return ChangeProcessor(steps, services, retry_policy, lineage, is_draining).process()
 
 
@@ -281,7 +287,7 @@ MakeFunction = Callable[[Sequence[PipelineStep]], ProcessChange]
 
 @dataclass(frozen=True)
 class ChangeKeeper(RecordKeeper[Lineage, ChangeEvent]):
-    """What the driver knows of the changes on their way. `reload` returns a change as it is stored."""
+    """Facts that the driver knows of the changes on their way. `reload` returns a change as it is stored."""
 
     work: WorkState
     reload: Callable[[Lineage], Lineage | None]
@@ -322,7 +328,7 @@ class ChangeKeeper(RecordKeeper[Lineage, ChangeEvent]):
 
 @dataclass
 class PipelineRun:
-    """One run over one store. Afterwards `n_new` is the number of stored results and `exit_code` the exit code."""
+    """A run over a store. Afterwards `n_new` is the number of stored results and `exit_code` the exit code."""
 
     store: Store
     services: Services
@@ -341,7 +347,7 @@ class PipelineRun:
     n_certified: int = 0
     """Certified tasks of the sources."""
     quotas: RepositoryQuotas = field(default_factory=RepositoryQuotas)
-    """Quotas of repositories; changes beyond them are left for a run with larger ones."""
+    """Quotas of repositories; changes beyond them are left for a run with larger limits."""
     n_new: int = 0
     failures: dict[int, int] = field(default_factory=dict)
     """Exit code -> number of records, lines or sources that failed with it."""
@@ -369,8 +375,9 @@ class PipelineRun:
 
         Args:
             steps: the steps.
-            lineages: the changes, read when a worker needs one.
-            reload: returns a change with what was stored since it was read, None where nothing is left to do.
+            lineages: the changes, read when a worker needs a change.
+            reload: function that returns a change with the records that were stored since it was read, None where
+                nothing is left to do.
 
         Raises:
             MachineError: the machine lacks a requirement of a stage.
@@ -380,9 +387,12 @@ class PipelineRun:
         make_function = self.make_function or self._make_shared_function
         work.all_read = False
         keeper = ChangeKeeper(work, reload)
+        # Closing the generator is what ends the workers, also when this loop is left by an exception.
         with closing(self.cluster.map_batches(make_function(steps), self._count_lineages(lineages), keeper)) as batches:
             for events in batches:
                 self._store_events(events)
+                # Each worker may have one failure on its way when the network goes; only more of them show that it
+                # stays away.
                 if self.consecutive_failures >= self.workers + MAX_CONSECUTIVE_FAILURES:
                     self.progress.print_message("stopped: engine or network is gone; run the same command again later")
                     return
@@ -397,6 +407,7 @@ class PipelineRun:
         for lineage in lineages:
             if self.has_enough_tasks or work.is_draining:
                 break
+            # Left out here and not in the query: certificates of this run count against the quota, too.
             if not self.quotas.admit(lineage):
                 continue
             work.n_read += 1
@@ -409,8 +420,9 @@ class PipelineRun:
         return self.max_tasks is not None and self.n_certified >= self.max_tasks
 
     def _store_events(self, events: Iterable[ChangeEvent]) -> None:
-        """Store the results of some events, in one transaction where none of the events is a failure."""
+        """Store the results of some events, in a single transaction where none of the events is a failure."""
         stored = [event for event in events if not isinstance(event, StepStarted | ChangeDrained)]
+        # Neighbouring results share a transaction, but a failure between them is reported at its place in the order.
         for is_result, group in groupby(stored, key=_is_result):
             if is_result:
                 self._store_results([event for event in group if isinstance(event, StageOutcome)])
@@ -438,6 +450,7 @@ class PipelineRun:
         self._report_results(self.store.add_stage_results(*results))
         for outcome in outcomes:
             self.quotas.certified[outcome.change.repo] += isinstance(outcome.result, Certificate)
+            # Builds add images; the other stages leave nothing on the disk of the engine.
             if outcome.stage is Stage.BUILD:
                 self.make_room()
 
@@ -448,12 +461,14 @@ class PipelineRun:
             self.progress.report_result(result)
 
     def _record_failure(self, stage: Stage, name: str, error: Exception) -> None:
-        """Count and report a failure, which is no verdict: the run continues with the next change."""
+        """Count and report a failure, which is not a verdict: the run continues with the next change."""
+        # Every further change would fail in the same way.
         if isinstance(error, MachineError):
             raise error
         code = error.exit_code if isinstance(error, MergemillError) else 1
         self.failures[code] = self.failures.get(code, 0) + 1
         self.consecutive_failures = self.consecutive_failures + 1 if isinstance(error, Transient) else 0
+        # Images that no pending change needs can be made again, so they go before the next attempt.
         if "disk is full" in str(error):
             self.make_room()
         if isinstance(error, MergemillError):
@@ -472,6 +487,7 @@ class PipelineRun:
         for source in scope.sources:
             if self.progress.work.is_draining:
                 return
+            # Candidates of a miner that failed half way must not be yielded again with those of earlier runs.
             yielded: set[str] = set()
             self.is_interrupted = False
             for candidates in self._store_batches(self._read_miner(miner, source)):
@@ -483,7 +499,7 @@ class PipelineRun:
                 yield from (lineage for lineage in earlier if lineage.candidate.id not in yielded)
 
     def _read_miner(self, miner: Miner, source: str) -> Iterator[MiningOutcome]:
-        """Yield the outcomes of one source; a failure of the miner is reported and ends the source."""
+        """Yield the outcomes of a source; a failure of the miner is reported and ends the source."""
         try:
             self.progress.work.start_step(source, Stage.MINE, source)
             for outcome in miner(source, self.services):
@@ -507,6 +523,7 @@ class PipelineRun:
         for outcome in outcomes:
             now = time.perf_counter()
             self.batch.append((outcome, now - outcome_started))
+            # A slow source stores what it has after BATCH_SECONDS, so that workers do not wait for a full batch.
             if len(self.batch) == BATCH_SIZE or now - batch_started > BATCH_SECONDS:
                 self._flush()
                 yield self._pop_new_candidates()

@@ -1,4 +1,4 @@
-"""Ranking of repositories: what GitHub, dumps and clones report of them."""
+"""Ranking of repositories: the facts that GitHub, dumps and clones report of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rank_words(
         words: `OWNER/NAME`, `git:PATH` or `@FILE` each.
         dumps: files of GH Archive.
         settings: clones, languages, licences and access to GitHub.
-        top: number of repositories of the dumps, the most active ones.
+        top: number of repositories of the dumps, the most active repositories.
         use_api: whether GitHub is queried.
 
     Returns:

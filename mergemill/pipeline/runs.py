@@ -1,4 +1,4 @@
-"""One invocation of `run` or of a single stage: which steps run over which changes, and the state afterwards."""
+"""An invocation of `run` or of a single stage: which steps run over which changes, and the state afterwards."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ENGINE_STAGES = (Stage.BUILD, Stage.VERIFY)
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """Result of one invocation. `summary`, `funnel` and `examples` describe the run's sources in the database."""
+    """Result of an invocation. `summary`, `funnel` and `examples` describe the run's sources in the database."""
 
     exit_code: int
     n_new: int
@@ -62,20 +62,20 @@ def run_stages(
     *,
     max_tasks: int | None = None,
 ) -> RunReport:
-    """Run one stage, or all stages of the scope for None, over everything that is pending.
+    """Run a stage, or all stages of the scope for None, over everything that is pending.
 
     Args:
         stage: the stage, or None for `run`.
         scope: sources, changes, kinds and stages.
         settings: all settings.
-        progress: is shown each result; entered and left here.
-        on_stop: called when Ctrl-C interrupts the run, before the containers are stopped.
+        progress: progress that is shown each result; entered and left here.
+        on_stop: function that is called when Ctrl-C interrupts the run, before the containers are stopped.
         max_tasks: begin no further change once the sources have this many certified tasks.
 
     Raises:
-        MachineError: no engine answers, and a stage needs one.
+        MachineError: no engine answers, and a stage needs an engine.
         UsageError: there is no such cluster or registry.
-        InputError: there is no database, and the stage reads one; or database or store can only be read.
+        InputError: there is no database, and the stage reads a database; or database or store can only be read.
         Transient: the database cannot be written.
     """
     check_cluster_settings(settings.cluster)
@@ -171,7 +171,7 @@ def wants_traces(variables: Mapping[str, str]) -> bool:
 
 
 def _count_earlier_work(run: PipelineRun, scope: Scope) -> None:
-    """Set what earlier runs have done of the scope."""
+    """Set the work that earlier runs have done of the scope."""
     work, summary = run.progress.work, compute_summary(run.store, scope.sources)
     counts = {Stage(row["stage"]): row["out"] for row in compute_funnel(run.store, scope.sources)}
     counts |= {Stage.DERIVE: sum(summary["tasks"].values()), Stage.CERTIFY: summary["certified"]}
@@ -198,7 +198,10 @@ def _clear_build_failures(storage: StorageSettings) -> None:
 
 
 def _needs_engine(scope: Scope) -> bool:
-    """Whether a Docker engine must answer at the start. The deriver opens one later when a kind runs something."""
+    """Whether a Docker engine must answer at the start.
+
+    The deriver opens an engine later when a kind runs something.
+    """
     certified = get_prerequisites(scope.certified if Stage.CERTIFY in scope.stages else ())
     certifies_in_engine = any(prerequisites.needs_environment for prerequisites in certified.values())
     return certifies_in_engine or any(stage in ENGINE_STAGES for stage in scope.stages)
@@ -246,7 +249,7 @@ def _mine(run: PipelineRun, scope: Scope) -> Iterator[Lineage]:
 
 
 def _stop_services(services: Services | None, on_stop: Callable[[], None] | None, error: BaseException) -> None:
-    """End what the users of services wait for; `on_stop` is called first, if Ctrl-C is the reason."""
+    """End the work that the users of services wait for; `on_stop` is called first, if Ctrl-C is the reason."""
     # After Ctrl-C in the driver's own code, the cluster is left by GeneratorExit.
     if on_stop and (isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)):
         on_stop()

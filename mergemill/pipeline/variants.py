@@ -1,4 +1,7 @@
-"""Check of statement variants by the rules of the judge: an honest solver must find in them what the tests need."""
+"""Check of statement variants by the rules of the judge.
+
+An honest solver must find in them the facts that the tests need.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _LEFT_OPEN = re.compile(r"\w+-not-stated$|solution-")
 def check_variant(lineage: Lineage, task: Task, services: Services) -> KindRejection | None:
     """Return why the statement of a variant is rejected, or None.
 
-    It is compared with the original: what both leave open is a matter for the judge, not for the variant.
+    It is compared with the original: a detail that both leave open is a matter for the judge, not for the variant.
     """
     original = build_case(lineage, services)
     if lineage.verdict is not None and lineage.verdict.addition:
@@ -45,7 +48,7 @@ def check_variant(lineage: Lineage, task: Task, services: Services) -> KindRejec
 
 
 def _find_lost_details(original: JudgeCase, variant: JudgeCase) -> Iterator[str]:
-    """Yield what the tests use and the original contains, but neither the variant nor the base tree.
+    """Yield the names that the tests use and the original contains, but neither the variant nor the base tree.
 
     A name counts where the gold patch uses it, too: others are the tests' own.
     """

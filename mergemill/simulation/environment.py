@@ -1,7 +1,7 @@
 """A server of simulated environments: `mergemill simulate env`. Everything that it keeps lies in its output folder.
 
 =====================  ==============================================================================
-`run.json`             what the server was given: domain, options, models, hashes of the seeds
+`run.json`             the options that the server was given: domain, options, models, hashes of the seeds
 `calls.jsonl`          ledger of answers; `prompts/` their prompts (`backends.llm.ledger`)
 `episodes/ID.json`     the record of each episode; `index.jsonl` a line for each reset
 =====================  ==============================================================================
@@ -62,7 +62,7 @@ _STATUS = {UsageError: 400, ConflictError: 409, InputError: 404, CancelledRunErr
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentRequest:
-    """What a server is given, besides settings."""
+    """Options that a server is given, besides settings."""
 
     seeds: Path
     domain: str
@@ -122,7 +122,7 @@ def open_service(
     Args:
         request: seeds, domain and folder.
         settings: model and options.
-        report: receives a line for each seed that cannot be read.
+        report: function that receives a line for each seed that cannot be read.
 
     Raises:
         InputError: seeds, domain or folder are not usable.
@@ -203,13 +203,13 @@ def serve_environment(
     Args:
         request: seeds, domain and folder.
         settings: model and options.
-        announce: receives lines for people, the last of which has the address.
+        announce: function that receives lines for people, the last of which has the address.
         host: address to listen at.
-        port: its port, 0 for any free one.
-        token: that requests must carry; None where none is needed.
+        port: its port, 0 for any free port.
+        token: token that requests must carry; None where none is needed.
 
     Raises:
-        InputError, UsageError: as `open_service`, or the host is no address of this machine.
+        InputError, UsageError: as `open_service`, or the host is not an address of this machine.
         MachineError: the port is in use or may not be used.
     """
     if not is_loopback(host) and token is None:
@@ -289,7 +289,7 @@ def make_application(service: EpisodeService, threads: ThreadPoolExecutor, rules
 
 
 async def _guard_request(rules: AccessRules, request: Request, call_next: Callable[[Request], Any]) -> Any:
-    """Answer requests without the token, where there is one, and unexpected exceptions; `/health` needs no token."""
+    """Answer requests without the token, if any, and unexpected exceptions; `/health` needs no token."""
     given = request.headers.get("authorization", "")
     if rules.token is not None and request.url.path != "/health" and not rules.accepts_token(given):
         return JSONResponse({"error": "the token is missing or wrong", "advice": "Authorization: Bearer TOKEN"}, 401)
@@ -300,7 +300,10 @@ async def _guard_request(rules: AccessRules, request: Request, call_next: Callab
 
 
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:
-    """Return an error as JSON: one line and what to do. 503 is for what may succeed when it is sent again."""
+    """Return an error as JSON.
+
+    A line and the next step. 503 is for a request that may succeed when it is sent again.
+    """
     advice = ""
     if isinstance(error, HTTPException):
         status, message = error.status_code, str(error.detail)

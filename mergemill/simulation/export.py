@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from taskdb.store import Store
 
 SHARED = ("domain", "pack_version", "profile")
-"""What all conversations of an export have in common: rows of another domain or profile have other rules."""
+"""Facts that all conversations of an export have in common: rows of another domain or profile have other rules."""
 
 
 def export_conversations(
@@ -43,7 +43,9 @@ def export_conversations(
     out: Path,
     formats: Sequence[ConversationFormat],
 ) -> tuple[DatasetFacts, dict[str, FormatReport]]:
-    """Write the conversations of some filters to a new or empty folder; return what is in it, and format -> report.
+    """Write the conversations of some filters to a new or empty folder.
+
+    Return the content that is in it, and format -> report.
 
     Raises:
         InputError: there is none, the folder has files, or an artifact is missing.
@@ -94,7 +96,10 @@ def describe_filters(filters: ConversationFilters) -> str:
 
 
 def _make_facts(store: Store, filters: ConversationFilters, records: Sequence[SimulatedConversation]) -> DatasetFacts:
-    """Return what the card holds besides rows: origin, and the counts of the domain and profile in the database."""
+    """Return the facts that the card holds besides rows.
+
+    Origin, and the counts of the domain and profile in the database.
+    """
     first = records[0]
     counted, _ = compute_simulation_funnel(
         store, [step.name for step in STEPS], domains=[first.domain], profiles=[first.profile]

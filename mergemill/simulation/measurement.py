@@ -1,8 +1,8 @@
 """How true a simulator is: submissions to certified tasks are graded really, and their scores predicted by a model.
 
-Each submission becomes a record (`taskdb.records.simulator_measurements`); one that has it is not measured again, so an
-interrupted run goes on with the same command. Answers of the model are cached in the store, as those of all simulated
-gradings are.
+Each submission becomes a record (`taskdb.records.simulator_measurements`); a submission that has it is not measured
+again, so an interrupted run goes on with the same command. Answers of the model are cached in the store, as those of
+all simulated gradings are.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureRequest:
-    """What is measured. `per_kind`: omitted hunks, bugs and rollouts of each task, at most."""
+    """Selection that is measured. `per_kind`: omitted hunks, bugs and rollouts of each task, at most."""
 
     filters: TaskFilters
     kinds: tuple[SubmissionKind, ...] = tuple(SubmissionKind)
@@ -58,7 +58,7 @@ class MeasureRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredSubmission:
-    """A submission, and the real score where it has one."""
+    """A submission, and the real score where any."""
 
     kind: SubmissionKind
     submission: Submission
@@ -79,7 +79,7 @@ def measure_simulator(request: MeasureRequest, settings: Settings, reporter: Rep
 
 
 class SimulatorMeasuring:
-    """One run of `measure_simulator`."""
+    """A run of `measure_simulator`."""
 
     def __init__(self, store: Store, settings: Settings, request: MeasureRequest, reporter: Reporter) -> None:
         self._store, self._settings, self._request, self._reporter = store, settings, request, reporter
@@ -232,21 +232,21 @@ def collect_none(task: Task, services: Services, store: Store, limit: int) -> It
 
 
 def collect_hunks(task: Task, services: Services, store: Store, limit: int) -> Iterator[MeasuredSubmission]:
-    """Yield the gold patch without one of its hunks, the longest first; nothing where it has only one."""
+    """Yield the gold patch without any of its hunks, the longest first; nothing where it has only one."""
     del store
     drafts = sorted(draft_omissions(_read_files(task, services)), key=lambda one: one.line - one.last_line)
     yield from _edit_gold(task, services, SubmissionKind.HUNK, drafts[:limit])
 
 
 def collect_bugs(task: Task, services: Services, store: Store, limit: int) -> Iterator[MeasuredSubmission]:
-    """Yield the gold patch with a bug on one of its lines."""
+    """Yield the gold patch with a bug on any of its lines."""
     del store
     drafts = draft_line_mutants(_read_files(task, services), limit)
     yield from _edit_gold(task, services, SubmissionKind.BUG, drafts)
 
 
 def collect_rollouts(task: Task, services: Services, store: Store, limit: int) -> Iterator[MeasuredSubmission]:
-    """Yield what agents handed in, with the scores that it got."""
+    """Yield the submissions that agents handed in, with the scores that it got."""
     for rollout in load_valued_rollouts(store, task.id, limit):
         yield MeasuredSubmission(
             kind=SubmissionKind.ROLLOUT,
@@ -264,7 +264,7 @@ COLLECTORS: Mapping[SubmissionKind, Collector] = {
     SubmissionKind.BUG: collect_bugs,
     SubmissionKind.ROLLOUT: collect_rollouts,
 }
-"""Kind -> what yields the submissions of a task, at most so many of it."""
+"""Kind -> the function that yields the submissions of a task, at most so many of it."""
 
 
 def _read_files(task: Task, services: Services) -> list[FixedFile]:
@@ -277,7 +277,7 @@ def _read_files(task: Task, services: Services) -> list[FixedFile]:
 def _edit_gold(
     task: Task, services: Services, kind: SubmissionKind, drafts: Sequence[EditDraft]
 ) -> Iterator[MeasuredSubmission]:
-    """Yield the gold patch with each edit, as one patch to the base tree."""
+    """Yield the gold patch with each edit, as a patch to the base tree."""
     gold = services.artifacts.get(task.gold_patch)
     repository = services.clones.open_tree(task.source, task.repo, task.base_commit)
     for draft in drafts:
@@ -368,7 +368,7 @@ def require_measured_simulator(store: Store, simulator: str, limit: float) -> di
     """Return the shares of a simulator whose rewards may be trained on.
 
     Args:
-        store: with its measurements.
+        store: store with its measurements.
         simulator: name of the model.
         limit: largest share of wrong submissions that it may pay, as the upper bound of the interval.
 

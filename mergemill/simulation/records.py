@@ -1,6 +1,7 @@
-"""Records of a simulation run in the task database, made of what its folder holds.
+"""Records of a simulation run in the task database, made of the files that its folder holds.
 
-A run that goes on writes its folder again, and adds what is new: records are identified by what they are.
+A run that goes on writes its folder again, and adds the records that are new: records are identified by the contents
+    that they are.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from taskdb.records.simulations import PREFILTER, SimulatedConversation, Simulat
 from taskdb.store import Store
 
 BATCH = 200
-"""Records of one transaction."""
+"""Records of a transaction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationRecorder:
-    """Adds the conversations and rejections of one run to the task database.
+    """Adds the conversations and rejections of a run to the task database.
 
     `domain`, `profile` and `simulator` are those of the run; `pack` is JSON of the domain pack, as rows need it.
     """
@@ -39,7 +40,7 @@ class SimulationRecorder:
         """Add conversations; return how many are new.
 
         Raises:
-            Transient: the database is locked, or the disk is full. What was added before stays.
+            Transient: the database is locked, or the disk is full. A record that was added before stays.
         """
         pack = self.artifacts.put(self.pack)
         pairs = (self._build_conversation(one, pack) for one in trajectories)

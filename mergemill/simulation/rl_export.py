@@ -4,7 +4,7 @@
 `rows.json`            `{system, conversations}` for Simia's trainer
 `verl.parquet`         prompts for verl's agent loop
 `README.md`            card: simulator, how true it was measured to be, licences, how to serve and train
-`manifest.json`        what was exported, with hashes
+`manifest.json`        the content that was exported, with hashes
 =====================  ==============================================================================
 
 No row has a reward: that of an episode is given by the server's judge. So a simulator that was never measured, or that
@@ -73,7 +73,7 @@ SHARES = {
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedExportRequest:
-    """What is exported, besides settings. `simulator`: the model that will play."""
+    """Content that is exported, besides settings. `simulator`: the model that will play."""
 
     seeds: Path
     domain: str
@@ -91,7 +91,7 @@ def export_simulated(
     Args:
         request: seeds, domain, folder and simulator.
         settings: database with the measurements, and the limit.
-        report: receives a line for each seed that cannot be read or has no first message.
+        report: function that receives a line for each seed that cannot be read or has no first message.
 
     Raises:
         InputError: seeds, domain or folder are not usable, or the simulator's rewards must not be trained on.

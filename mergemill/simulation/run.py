@@ -1,7 +1,7 @@
 """A run of `mergemill simulate sft`: seeds, pre-filter, jobs, calls, steps, rows; everything lies in the output folder.
 
 =====================  ==============================================================================
-`run.json`             what the run was given: domain, profile, options, model, hashes of the seeds
+`run.json`             the options that the run was given: domain, profile, options, model, hashes of the seeds
 `calls.jsonl`          ledger of answers; `prompts/` their prompts (`backends.llm.ledger`)
 `seeds.jsonl`          the pre-filter's verdict on each seed
 `trajectories.jsonl`   the conversations that passed, of which all rows are made; `pack.json` their domain
@@ -64,7 +64,7 @@ ALL_FORMATS = tuple(one.name for one in FORMATS)
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationRequest:
-    """What a run is given, besides settings."""
+    """Options that a run is given, besides settings."""
 
     seeds: Path
     domain: str
@@ -155,7 +155,7 @@ def _has_files(folder: Path) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationRun:
-    """One run, with its ledger open."""
+    """A run, with its ledger open."""
 
     request: SimulationRequest
     settings: Settings
@@ -210,7 +210,7 @@ class SimulationRun:
         """Return the verdicts on all seeds.
 
         Raises:
-            MergemillError: one has none because calls failed: the jobs depend on all of them.
+            MergemillError: a seed has none because calls failed: the jobs depend on all of them.
         """
         if self._options.prefilter == "off":
             return [SeedVerdict(seed=seed) for seed in seeds]
@@ -238,6 +238,7 @@ class SimulationRun:
                 totals.add(outcome[1])
                 verdicts.append(outcome[0])
                 self.reporter.event({"event": "seed", **outcome[0].to_json()})
+        # All verdicts are needed, since the number of jobs for each seed depends on how many seeds are used.
         if failures:
             for line in describe_failures(failures):
                 self.reporter.message(line)
@@ -315,7 +316,7 @@ class SimulationRun:
         return write_exports(read_trajectories(out), out, self.formats, pack=pack, options=options, facts=facts)
 
     def _record(self) -> int:
-        """Add what the folder holds to the task database; return how many records are new."""
+        """Add the records that the folder holds to the task database; return how many records are new."""
         out = self.request.out
         recorder = SimulationRecorder(
             store=self.store,
@@ -390,7 +391,7 @@ def read_trajectories(out: Path) -> Iterator[SimulatedTrajectory]:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file, one a line."""
+    """Yield the JSON objects of a file, a line each."""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
@@ -430,5 +431,6 @@ def describe_dropped(one: DroppedConversation) -> dict[str, Any]:
 
 def describe_failures(failures: Sequence[MergemillError]) -> list[str]:
     """Return a line for each kind of failure, with how often it came."""
+    # An endpoint that is down fails thousands of calls in the same way.
     counts = Counter(error.format_line() for error in failures)
     return [f"{number} calls failed: {line}; the same command continues" for line, number in counts.most_common(3)]

@@ -50,10 +50,10 @@ class SimulatedTasks:
 
     Args:
         services: clones, artifacts, sandbox.
-        simulator: answers for programs.
-        get_image: returns the image of the containers.
-        folder: for temporary files.
-        find_log: returns the output of a real run of a repository's tests, or an empty text.
+        simulator: simulator that answers for programs.
+        get_image: function that returns the image of the containers.
+        folder: folder for temporary files.
+        find_log: function that returns the output of a real run of a repository's tests, or an empty text.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class SimulatedTasks:
 
     @contextlib.contextmanager
     def open_environment(self, task: Task) -> Iterator[SimulatedEnvironment]:
-        """Open what the container of an agent needs for a task.
+        """Open the services that the container of an agent needs for a task.
 
         Raises:
             InputError: its base tree cannot be read.
@@ -114,7 +114,7 @@ class SimulatedTasks:
         return SweEpisode(prepared.task, task.problem_statement, host, prepared.open_tree, self.simulator)
 
     def prepare(self, task: Task) -> PreparedTask:
-        """Return what the simulator is given of a task, and its tree; made once.
+        """Return the facts that the simulator is given of a task, and its tree; made once.
 
         Raises:
             InputError: the base tree cannot be read.
@@ -213,14 +213,14 @@ def open_simulated_tasks(
     *,
     slot: str = "",
 ) -> Iterator[SimulatedTasks]:
-    """Open what opens simulated tasks; one process at a time for each store.
+    """Open the object that opens simulated tasks; one process at a time for each store.
 
     Args:
-        services: with the model that simulates.
+        services: services with the model that simulates.
         store: searched for logs of real runs.
-        get_image: returns the image of containers, where the sandbox is not of this machine's programs.
-        print_message: shows a line for people.
-        slot: of a worker process of a cluster, whose ledger is in a folder of its own.
+        get_image: function that returns the image of containers, where the sandbox is not of this machine's programs.
+        print_message: function that shows a line for people.
+        slot: slot of a worker process of a cluster, whose ledger is in a folder of its own.
 
     Raises:
         UsageError: no model is set.

@@ -89,7 +89,7 @@ def make_router(context: WebContext) -> APIRouter:
 
     @router.get("/prompts/{name:path}", response_model=TaskPrompt, summary="Show the prompt of a task")
     def show_prompt(name: str) -> DataResponse:
-        """Return what an agent is given for a task, without anything that it must not see."""
+        """Return the text that an agent is given for a task, without anything that it must not see."""
         from mergemill.bundles.task_prompt import build_task_prompt  # noqa: PLC0415 - the pages need no exporters
 
         task = queries.resolve_task(context.store, name)
@@ -104,7 +104,7 @@ def make_router(context: WebContext) -> APIRouter:
 
     @router.get("/why/{name:path}", summary="Show a change")
     def explain_change(name: str) -> DataResponse:
-        """Return every stage, attempt and rejection of one change, as `mergemill why --json` prints them."""
+        """Return every stage, attempt and rejection of a change, as `mergemill why --json` prints them."""
         _, report = queries.look_up_change(context.store, name)
         return DataResponse(report)
 

@@ -1,4 +1,4 @@
-"""The web application: pages, API, static files, and what becomes of errors."""
+"""The web application: pages, API, static files, and the handling becomes of errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STATUS = {UsageError: 400, InputError: 404, MachineError: 503, Transient: 503}
 def make_application(
     store: Store, settings: Settings, rules: AccessRules, *, queue_limit: int = QUEUE_LIMIT
 ) -> FastAPI:
-    """Return the application that serves one database; `queue_limit`: submissions that may wait to be graded."""
+    """Return the application that serves a database; `queue_limit`: submissions that may wait to be graded."""
     grading = GradingService(store, settings, queue_limit)
     context = WebContext(settings.storage, store, open_artifacts(settings.storage), rules, grading)
     application = FastAPI(
@@ -89,7 +89,7 @@ async def _catch_bugs(
 
 
 async def _answer_any_error(context: WebContext, request: Request, error: Exception) -> Response:
-    """Return an error as `_answer_error` does; one that nobody foresaw is logged."""
+    """Return an error as `_answer_error` does; an error that nobody foresaw is logged."""
     if not isinstance(error, (MergemillError, HTTPException, RequestValidationError)):
         log.error("%s %s failed through a bug", request.method, request.url.path, exc_info=error)
     return await _answer_error(context, request, error)

@@ -1,4 +1,4 @@
-"""What all pages and the API share: database, artifacts, templates and access rules."""
+"""Objects that all pages and the API share: database, artifacts, templates and access rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from taskdb.store import Store
 
 @dataclass(frozen=True)
 class WebContext:
-    """State of one server."""
+    """State of a server."""
 
     storage: StorageSettings
     store: Store

@@ -13,13 +13,13 @@ from mergemill.web.syntax import highlight_file_lines
 from mergemill.web.visible_text import make_visible
 
 MAX_SHOWN_LINES = 1500
-"""Lines of one patch on a page; the rest is in its raw text."""
+"""Lines of a patch on a page; the rest is in its raw text."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)")
 
 
 @dataclass(frozen=True)
 class ShownLine:
-    """One line. `old` and `new`: its numbers in both trees, None where it is in one only, and for headers of hunks."""
+    """A line. `old` and `new`: its numbers in both trees, None where it is in one only, and for headers of hunks."""
 
     kind: Literal["context", "added", "removed", "hunk", "note"]
     html: Markup
@@ -29,7 +29,7 @@ class ShownLine:
 
 @dataclass
 class ShownFile:
-    """The lines of one file of a patch."""
+    """The lines of a file of a patch."""
 
     path: str
     lines: list[ShownLine] = field(default_factory=list)
@@ -47,7 +47,7 @@ class ShownFile:
 
 @dataclass
 class _HunkReader:
-    """Lines of one hunk, which are highlighted as code of the old and of the new tree."""
+    """Lines of a hunk, which are highlighted as code of the old and of the new tree."""
 
     header: re.Match[str]
     lines: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ class PatchView:
 
 @lru_cache(maxsize=64)
 def render_patch(patch: str) -> PatchView:
-    """Return the files of a patch in its order; text that is no diff is shown as notes."""
+    """Return the files of a patch in its order; text that is not a diff is shown as notes."""
     lines = make_visible(patch).rstrip("\n").split("\n") if patch.strip() else []
     files: list[ShownFile] = []
     hunk: _HunkReader | None = None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BATCH_MEDIA_TYPE = "application/x-ndjson"
-"""Media type of one JSON object a line."""
+"""Media type of a JSON object per line."""
 
 
 class GradeRequest(BaseModel):
@@ -66,7 +66,7 @@ class BatchEntry(GradeRequest):
 
 
 class BatchLine(Score):
-    """One line of a batch's answer: a score, or why there is none."""
+    """A line of a batch's answer: a score, or why there is none."""
 
     index: int = Field(description="Place of the submission in the batch, from 0.")
     id: str | None
@@ -93,12 +93,12 @@ FULL: dict[int | str, dict[str, Any]] = {429: {"description": "The queue is full
 
 
 def make_grading_router(context: WebContext) -> APIRouter:
-    """Return the routes of grading. What waits for a score holds no thread."""
+    """Return the routes of grading. A request that waits for a score holds no thread."""
     router = APIRouter(default_response_class=DataResponse, responses=ERRORS)
 
     @router.post("/grade", response_model=Score, summary="Grade a submission", responses=FULL)
     async def grade(submission: GradeRequest, credentials: Credentials = None) -> DataResponse:
-        """Grade one submission in fresh containers, store the score and return it. Needs the token."""
+        """Grade a submission in fresh containers, store the score and return it. Needs the token."""
         _require_token(context, credentials)
         (ticket,) = await _submit(context, [submission])
         if isinstance(ticket, UsageError):
@@ -115,7 +115,7 @@ def make_grading_router(context: WebContext) -> APIRouter:
         responses={**FULL, 200: {"model": BatchLine, "content": {BATCH_MEDIA_TYPE: {}}}},
     )
     async def grade_batch(submissions: list[BatchEntry], credentials: Credentials = None) -> StreamingResponse:
-        """Grade submissions, and return one line for each as it is graded. Needs the token."""
+        """Grade submissions, and return a line for each as it is graded. Needs the token."""
         _require_token(context, credentials)
         if len(submissions) > context.grading.limit:
             raise HTTPException(400, f"a batch has at most {context.grading.limit} submissions")
@@ -158,7 +158,7 @@ async def _iterate_lines(
 async def _make_line(
     index: int, submission: BatchEntry, ticket: GradingTicket | InputError | UsageError
 ) -> dict[str, Any]:
-    """Return the line of one submission of a batch, once it is graded."""
+    """Return the line of a submission of a batch, once it is graded."""
     cached, wrong = False, None
     score = Score(task=submission.task, value=None, resolved=False, f2p_rate=0.0, p2p_rate=0.0)
     if isinstance(ticket, InputError | UsageError):
@@ -179,7 +179,7 @@ def _require_token(context: WebContext, credentials: HTTPAuthorizationCredential
     """Raise an HTTP error unless the request has the token.
 
     Raises:
-        HTTPException: 403 where the server has none, 401 for a missing or wrong one.
+        HTTPException: 403 where the server has none, 401 for a missing or wrong token.
     """
     if context.rules.token is None:
         raise HTTPException(403, "grading needs a server that was started with --token")

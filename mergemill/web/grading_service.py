@@ -19,7 +19,7 @@ Forms = Mapping[str, bytes]
 
 
 class GradingService:
-    """Grader and queue of one server, made when the first submission comes. `limit`: submissions that may wait."""
+    """Grader and queue of a server, made when the first submission comes. `limit`: submissions that may wait."""
 
     def __init__(self, store: Store, settings: Settings, limit: int) -> None:
         self._store, self._settings, self.limit = store, settings, limit
@@ -45,7 +45,7 @@ class GradingService:
         return self._open()[1].count()
 
     def count_opened(self) -> QueueStatus | None:
-        """Return the numbers of submissions, or None before the first one."""
+        """Return the numbers of submissions, or None before the first."""
         return self._opened[1].count() if self._opened else None
 
     def close(self) -> None:

@@ -12,6 +12,6 @@ THEME_SCRIPT = (_STATIC / "theme.js").read_text(encoding="utf-8")
 
 
 def build_source(content: str) -> str:
-    """Return the source by which a Content-Security-Policy permits one inlined text and no other."""
+    """Return the source by which a Content-Security-Policy permits a single inlined text and no other."""
     digest = hashlib.sha256(content.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -22,7 +22,7 @@ def show_metrics(context: WebContext, _: Request) -> Response:
 
 
 def read_gauges(context: WebContext) -> Iterator[Gauge]:
-    """Yield what `mergemill status` shows as gauges, and the grading queue once there was a submission."""
+    """Yield the facts that `mergemill status` shows as gauges, and the grading queue once there was a submission."""
     funnel, summary = compute_funnel(context.store), compute_summary(context.store)
     waiting = {row["stage"]: row["waiting"] for row in funnel if row["stage"] != Stage.MINE}
     yield Gauge("waiting", "Changes that wait for a stage.", "stage", waiting)

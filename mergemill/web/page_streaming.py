@@ -1,4 +1,4 @@
-"""Pages that may wait for the database: a browser is given what precedes the content while that is read.
+"""Pages that may wait for the database: a browser is given the part that precedes the content while that is read.
 
 A page that is ready within PATIENCE is sent whole. Otherwise head, navigation and search are sent, for the browser to
 paint, and the content follows. An error that is found after that is shown in the content: the status has been sent.
@@ -20,7 +20,7 @@ from mergemill.web.rendering import PageResponse
 PATIENCE = 0.05
 """Seconds after which a page is begun."""
 CONTENT = b'<main id="content" class="wrap" tabindex="-1">\n'
-"""Last line of what precedes the content, in every page."""
+"""Last line of the part that precedes the content, in every page."""
 
 Page = Callable[[WebContext, Request], Response]
 AnswerError = Callable[[Request, Exception], Awaitable[Response]]
@@ -28,7 +28,7 @@ AnswerError = Callable[[Request, Exception], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class EarlyStart:
-    """What a page begins with.
+    """Part that a page begins with.
 
     Attributes:
         template: its template, whose title needs at most `q`.

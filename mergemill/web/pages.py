@@ -1,4 +1,4 @@
-"""The pages. Each reads what it needs by index and renders one template; none writes."""
+"""The pages. Each reads the rows that it needs by index and renders a template; none writes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from taskdb.records import PullRequest, Stage, Task
 from taskdb.records.verdicts import QuoteSource, Verdict
 
 ROWS = 50
-"""Rows of one page of a list."""
+"""Rows of a page of a list."""
 CHANGE_FILTERS = ("source", "repo", "status", "rejected_by", "reason", "language", "change_kind")
 """Columns by which the list of changes is filtered."""
 MAX_SHOWN_TESTS = 500
 MAX_SHOWN_LOG = 400_000
-"""Characters of a log on a page; the whole one is its raw text."""
+"""Characters of a log on a page; the whole is its raw text."""
 MAX_SHOWN_TURNS = 200
 MAX_SHOWN_ROLLOUTS = 200
 """Rollouts of a task that its page lists."""
@@ -45,15 +45,15 @@ STAGE_OUTPUTS = {
     Stage.DERIVE: "with tasks",
     Stage.CERTIFY: "certified",
 }
-"""Stage -> what passed it, for people."""
+"""Stage -> the records that passed it, for people."""
 
 
 def make_routes(context: WebContext, answer_error: AnswerError) -> list[Route]:
     """Return the routes of all pages, which run in threads.
 
     Args:
-        context: what they read.
-        answer_error: returns the page that shows an error.
+        context: the objects that they read.
+        answer_error: function that returns the page that shows an error.
     """
     pages: Mapping[str, tuple[Page, EarlyStart | None]] = {
         "/": (show_overview, EarlyStart("overview.html", "overview")),
@@ -123,7 +123,7 @@ def show_tasks(context: WebContext, request: Request) -> Response:
 
 
 def show_funnel(context: WebContext, request: Request) -> Response:
-    """Show how many changes passed each stage, with links to the rejected ones."""
+    """Show how many changes passed each stage, with links to the rejected changes."""
     source, repo = request.query_params.get("source"), request.query_params.get("repo")
     stages = queries.compute_funnel(context.store, [source] if source else (), repo or None)
     values = {
@@ -138,7 +138,7 @@ def show_funnel(context: WebContext, request: Request) -> Response:
 
 
 def show_changes(context: WebContext, request: Request) -> Response:
-    """Show a page of the list of changes, such as those rejected for one reason."""
+    """Show a page of the list of changes, such as those rejected for a reason."""
     given = request.query_params
     chosen = {name: given[name] for name in CHANGE_FILTERS if given.get(name)}
     rows = queries.list_changes(context.store, ROWS + 1, given.get("after") or None, **chosen)
@@ -162,7 +162,7 @@ def show_runs(context: WebContext, request: Request) -> Response:
 
 
 def show_task(context: WebContext, request: Request) -> Response:
-    """Show one task with everything known of it."""
+    """Show a task with everything known of it."""
     task, details = queries.look_up_task(context.store, context.artifacts, request.path_params["name"])
     records = page_queries.load_task_records(context.store, task)
     row = page_queries.load_task_row(context.store, task) or {}
@@ -223,7 +223,7 @@ def _get_findings(verdict: Verdict | None, source: QuoteSource) -> list[Any]:
 
 
 def show_change(context: WebContext, request: Request) -> Response:
-    """Show every stage, attempt and rejection of one change."""
+    """Show every stage, attempt and rejection of a change."""
     change, report = queries.look_up_change(context.store, request.path_params["name"])
     records = page_queries.load_change_records(context.store, change)
     values = {

@@ -35,7 +35,7 @@ SECURITY_HEADERS = {
 
 @dataclass(frozen=True)
 class AccessRules:
-    """Who may do what.
+    """Who may do the actions.
 
     Attributes:
         hosts: names by which the server may be addressed; IP addresses and localhost always may.
@@ -128,7 +128,7 @@ class RequestGuard:
 
 
 def _split_host(header: str) -> str | None:
-    """Return the name of a Host header without its port, or None for a malformed one."""
+    """Return the name of a Host header without its port, or None for a malformed header."""
     name, colon, port = header.rpartition(":")
     if not colon or header.endswith("]"):
         name, port = header, ""

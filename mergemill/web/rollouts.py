@@ -41,7 +41,7 @@ class StoredRollout:
 
 
 def find_stored_rollout(store: Store, artifacts: Artifacts, word: str) -> StoredRollout | None:
-    """Return the rollout of an id of its own or of a trajectory, or of a beginning of one; None for no such id.
+    """Return the rollout of an id of its own or of a trajectory, or of a beginning of an id; None for no such id.
 
     Raises:
         InputError: the content of the trajectory is missing or damaged.

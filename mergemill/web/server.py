@@ -38,15 +38,15 @@ def serve(
     Args:
         settings: database and store; limits of gradings.
         host: address to listen at.
-        port: its port, 0 for any free one.
-        token: permits grading; None permits reading alone.
-        announce: receives one line for people, then the address.
+        port: its port, 0 for any free port.
+        token: token that permits grading; None permits reading alone.
+        announce: function that receives a line for people, then the address.
         queue_limit: submissions that may wait to be graded.
 
     Raises:
         InputError: there is no database, or the artifacts may not be read.
         MachineError: the port is in use or may not be used.
-        UsageError: the host is no address of this machine.
+        UsageError: the host is not an address of this machine.
     """
     rules = make_access_rules(host, token)
     open_artifacts(settings.storage).check(writes=False)
@@ -76,7 +76,7 @@ def run_application(application: ASGIApp, listener: socket.socket, *, has_lifesp
 
 
 def _load_deferred() -> None:
-    """Make now what is otherwise made at its first use, when somebody would wait for it."""
+    """Make now the objects that are otherwise made at its first use, when somebody would wait for it."""
     load_lexers(languages_by_suffix())
     for kind in RECORD_TABLES:
         kind.model_rebuild()

@@ -59,7 +59,7 @@ def mark_source(text: str, quotes: Sequence[str] = ()) -> Markup:
 
 
 def _mark_parts(parts: Sequence[Token], quotes: Iterable[str]) -> None:
-    """Set `meta["marks"]` of the tokens of one block: spans of their content that belong to a quote."""
+    """Set `meta["marks"]` of the tokens of a block: spans of their content that belong to a quote."""
     flat = "".join(" " if part.type in _BREAKS else part.content for part in parts)
     for quote in quotes:
         for start, end in _find_quote(flat, quote) or _find_quote(flat, _MARKUP.sub("", quote)):

@@ -55,7 +55,7 @@ def highlight_lines(code: str, lexer: Lexer | None) -> list[Markup]:
 
 
 def _get_class(kind: object) -> str:
-    """Return the class of a token or of the nearest ancestor that has one."""
+    """Return the class of a token or of the nearest ancestor that has a class."""
     while kind is not Token and kind not in STANDARD_TYPES:
         kind = getattr(kind, "parent", Token)
     return str(STANDARD_TYPES.get(kind, ""))

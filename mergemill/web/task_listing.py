@@ -27,12 +27,12 @@ _PAGING = ("q", "after", "limit")
 
 @dataclass(frozen=True)
 class TaskListing:
-    """One page of a list.
+    """A page of a list.
 
     Attributes:
         rows: the tasks.
-        next: name of the last one where another page follows, else None.
-        filters: what was selected.
+        next: name of the last where another page follows, else None.
+        filters: the selection that was selected.
         every: all selected tasks where they are known, else None.
     """
 
@@ -44,7 +44,7 @@ class TaskListing:
 
 @dataclass(frozen=True)
 class FacetValue:
-    """One value of a facet. `link`: the list with this value added, or removed where it is chosen."""
+    """A value of a facet. `link`: the list with this value added, or removed where it is chosen."""
 
     value: str
     count: int | None
@@ -61,10 +61,10 @@ def read_parameters(request: Request) -> dict[str, str]:
 def load_listing(
     context: WebContext, parameters: Mapping[str, str], limit: int, columns: Sequence[str] = queries.LIST_KEYS
 ) -> TaskListing:
-    """Return one page of tasks.
+    """Return a page of tasks.
 
     Raises:
-        UsageError: a parameter is no filter, or has a value it cannot have.
+        UsageError: a parameter is not a filter, or has a value it cannot have.
         InputError: there is no task to continue after.
     """
     filters = read_filters(context, parameters)
@@ -89,8 +89,8 @@ def read_filters(context: WebContext, parameters: Mapping[str, str]) -> TaskFilt
     """Return the filters among the parameters of an address.
 
     Raises:
-        UsageError: one is unknown or has a wrong value.
-        InputError: one names what is not there.
+        UsageError: a parameter is unknown or has a wrong value.
+        InputError: a parameter names something that is not there.
     """
     given = {name: value for name, value in parameters.items() if name not in _PAGING and value}
     if "decontaminated" in given:  # it names files of this machine
@@ -127,7 +127,7 @@ def build_facets(
 
 
 def build_link(parameters: Mapping[str, str], **changes: str | None) -> str:
-    """Return the address of the list with some parameters changed; None removes one."""
+    """Return the address of the list with some parameters changed; None removes it."""
     kept = {name: value for name, value in {**parameters, **changes}.items() if value}
     return f"/tasks?{urlencode(kept)}" if kept else "/tasks"
 

@@ -18,7 +18,7 @@ _ATIF_ROLES = {"user": "user", "agent": "assistant", "system": "system"}
 
 @dataclass(frozen=True)
 class ToolUse:
-    """One tool call and its result. `result` is None where none was recorded."""
+    """A tool call and its result. `result` is None where none was recorded."""
 
     name: str
     arguments: str
@@ -28,7 +28,7 @@ class ToolUse:
 
 @dataclass(frozen=True)
 class ConversationTurn:
-    """One message of a conversation."""
+    """A message of a conversation."""
 
     number: int
     role: str
@@ -41,7 +41,7 @@ class ConversationTurn:
 
 @dataclass(frozen=True)
 class RolloutConversation:
-    """One trajectory. `facts`: what its file has besides the messages (model, scaffold, task, reward)."""
+    """A trajectory. `facts`: the facts that its file has besides the messages (model, scaffold, task, reward)."""
 
     id: str
     turns: tuple[ConversationTurn, ...]
@@ -149,7 +149,7 @@ def _read_messages(messages: Sequence[Mapping[str, Any]]) -> Iterator[Conversati
 
 
 def format_content(content: Any) -> str:
-    """Return the text of a message: a string, or parts of which those that are no text are named."""
+    """Return the text of a message: a string, or parts of which those that are not text are named."""
     if content is None:
         return ""
     if isinstance(content, str):

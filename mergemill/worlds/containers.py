@@ -27,8 +27,8 @@ def open_world_container(
 
     Args:
         services: sandbox, base images and settings.
-        worlds: that are loaded at once.
-        episodes: that are played at once.
+        worlds: worlds that are loaded at once.
+        episodes: episodes that are played at once.
 
     Raises:
         MachineError: no engine answers, or this machine can neither pull nor make the image.

@@ -1,4 +1,4 @@
-"""Records of the task database from what the stage `worlds` made, and back. Texts go to the artifacts."""
+"""Records of the task database from the objects that the stage `worlds` made, and back. Texts go to the artifacts."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def make_world_record(
 
     Args:
         world: the world; its program breaks no rule.
-        artifacts: where its texts go.
+        artifacts: artifacts where its texts go.
         origin: how it came about.
         license_id: SPDX expression.
-        parent: id of its theme, if it has one.
-        model: that wrote it.
+        parent: id of its theme, if any.
+        model: model that wrote it.
         prompt: name and version of the prompt.
-        source: of its theme, or where it was read from.
+        source: source of its theme, or where it was read from.
 
     Raises:
         Transient: the disk is full.
@@ -166,9 +166,9 @@ def make_scenario_certificate(
         solved: the scenario with its solution.
         world: its world.
         report: results of its gates.
-        artifacts: where the solution goes.
+        artifacts: artifacts where the solution goes.
         origin: whether the solution came with the scenario or from a rollout.
-        pass_rates: of the models whose rollouts searched for it.
+        pass_rates: pass rates of the models whose rollouts searched for it.
         log: artifact with these rollouts.
 
     Raises:
@@ -195,7 +195,7 @@ def make_scenario_certificate(
 
 
 def list_findings(report: GateReport) -> tuple[GateFinding, ...]:
-    """Return what the gates measured, in their order."""
+    """Return the values that the gates measured, in their order."""
     return tuple(_make_finding(result) for result in report.results)
 
 

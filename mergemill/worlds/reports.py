@@ -22,10 +22,10 @@ from taskdb.store import Store
 
 
 def find_world_or_scenario(store: Store, word: str) -> World | Scenario:
-    """Return the world, else the scenario, of a name, an id or an unambiguous beginning of one.
+    """Return the world, else the scenario, of a name, an id or an unambiguous prefix of an id.
 
     Raises:
-        InputError: there is neither, or more than one.
+        InputError: none or several match.
     """
     if find_matches(store, "world", word):
         return resolve_world(store, word)

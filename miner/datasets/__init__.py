@@ -1,6 +1,6 @@
 """Task sets of others, read as rows in SWE-bench's fields.
 
-FORMATS is the complete list: format -> function that converts one row. A row that cannot be converted is an error with
+FORMATS is the complete list: format -> function that converts a row. A row that cannot be converted is an error with
 its place, and the others are read. Files are JSON lines (also `.gz`), JSON lists or Parquet; Harbor sets are folders.
 """
 

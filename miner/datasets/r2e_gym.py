@@ -75,7 +75,7 @@ def _clean_statement(statement: str) -> str:
 
 
 def _diff_file(path: str, change: Row) -> Iterator[str]:
-    """Yield the lines of the patch of one file."""
+    """Yield the lines of the patch of a file."""
     if change.get("is_binary_file"):
         raise InputError(f"{path} is binary, and the set does not have its content")
     old, new = ("" if text == "/dev/null" else text or "" for text in map(change.get, _CONTENTS))
@@ -117,7 +117,7 @@ def _list_tests(expected: Mapping[str, Any], execution: Row) -> tuple[list[str],
 
     Args:
         expected: test -> status after the change.
-        execution: has the log of the run before the change; without one no list is claimed.
+        execution: execution that has the log of the run before the change; without a log no list is claimed.
     """
     log = execution.get("old_commit_res_stdout")
     if not isinstance(log, str):

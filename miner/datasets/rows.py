@@ -19,7 +19,7 @@ def parse_json(value: Any) -> Any:
     """Return a value that may be published as JSON text.
 
     Raises:
-        ValueError: it is text that is no JSON.
+        ValueError: it is text that is not JSON.
     """
     return json.loads(value) if isinstance(value, str) else value
 

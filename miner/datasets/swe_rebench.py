@@ -2,7 +2,7 @@
 
 Kept are SWE-bench's fields. The image, the install configuration and the log parser are not: environments are planned
 and built here, so lists of tests are compared, not trusted. The lists come from logs of test runners; as in the set's
-own evaluation, colours and durations are no part of a name. Rows made from pull requests alone have their statement in
+own evaluation, colours and durations are not part of a name. Rows made from pull requests alone have their statement in
 `pr_description` where `problem_statement` is empty.
 """
 

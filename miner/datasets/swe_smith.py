@@ -1,8 +1,8 @@
 """Rows of SWE-smith: bugs injected into a tree whose own tests detect them.
 
 `repo` names a mirror, `swesmith/OWNER__NAME.COMMIT`; `patch` injects the bug, so its reverse is the gold patch. The
-bug has no commit in the repository itself: `mergemill.bundles.foreign_import` makes one (`bug_patch`), from which the
-test files of the FAIL_TO_PASS tests are missing, as SWE-smith's own branches lack them. They are the test patch.
+bug has no commit in the repository itself: `mergemill.bundles.foreign_import` makes a commit (`bug_patch`), from which
+the test files of the FAIL_TO_PASS tests are missing, as SWE-smith's own branches lack them. They are the test patch.
 """
 
 from __future__ import annotations

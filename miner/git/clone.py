@@ -47,7 +47,7 @@ class CloneSource(ChangeSource):
 
 @dataclass(frozen=True)
 class CloneReader:
-    """Reader of one clone with a scratch repository; each licence and attribute file is read once."""
+    """Reader of a clone with a scratch repository; each licence and attribute file is read once."""
 
     repository: GitRepository
     scratch: ScratchRepository

@@ -1,4 +1,4 @@
-"""Changed files of many commits from one git process: of a first-parent line, or of pairs of commits."""
+"""Changed files of many commits from a git process: of a first-parent line, or of pairs of commits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_first_parent_diffs(repository: GitRepository, head: str) -> Iterator[tu
 
 
 def read_raw_diffs(repository: GitRepository, pairs: Iterable[tuple[str, str]]) -> Iterator[FileChanges]:
-    """Yield the changed files of each pair (commit, base), in the given order, from one `git diff-tree --stdin`.
+    """Yield the changed files of each pair (commit, base), in the given order, from a single `git diff-tree --stdin`.
 
     A commit without parent has the empty tree as base. Git starts when the function is called.
     """
@@ -40,7 +40,7 @@ def read_raw_diffs(repository: GitRepository, pairs: Iterable[tuple[str, str]]) 
 
 
 def _order_files(commits: Iterable[str], found: Iterator[tuple[str, FileChanges]]) -> Iterator[FileChanges]:
-    """Yield the files of each commit; none for one that is not found."""
+    """Yield the files of each commit; none for a commit that is not found."""
     at = next(found, None)
     for commit in commits:
         if at is None or at[0] != commit:  # git prints nothing for a commit without a difference

@@ -3,12 +3,12 @@
 Along the first-parent line of HEAD, newest first:
 
 - a merge commit that names a pull request, or none: one change, compared with its first parent;
-- a merge of a whole branch (`Merge stable into main`): the pull requests merged into that branch, one by one;
+- a merge of a whole branch (`Merge stable into main`): the pull requests merged into that branch, individually;
 - a commit whose subject ends in `(#N)`: a squash merge;
-- commits with the patch ids of commits in `refs/pull/N/head`: a rebase merge, one change for all of them;
+- commits with the patch ids of commits in `refs/pull/N/head`: a rebase merge, a change for all of them;
 - any other commit: a change of its own.
 
-The base commit is always the first parent. One `git log` reads all commits; another one, at the same time, reads the
+The base commit is always the first parent. A `git log` reads all commits; another, at the same time, reads the
 files that each commit of the line touches. Changes beside the line are read in batches. Patches are made only for
 changes that pass the rules on paths.
 """
@@ -42,7 +42,7 @@ _SHORT_SHA = 10
 
 
 class HistoryChange(NamedTuple):
-    """One change of a history, before its files are read."""
+    """A change of a history, before its files are read."""
 
     commit: Commit
     base: str
@@ -52,9 +52,9 @@ class HistoryChange(NamedTuple):
     title: str
     body: str
     is_branch_merge: bool = False
-    """A merge of a branch whose pull requests are mined one by one."""
+    """A merge of a branch whose pull requests are mined individually."""
     is_off_mainline: bool = False
-    """Whether it is anything else than one commit of the first-parent line compared with its parent."""
+    """Whether it is anything else than a commit of the first-parent line compared with its parent."""
 
 
 _NamedChange = tuple[HistoryChange, str, str]
@@ -63,7 +63,7 @@ _NamedChange = tuple[HistoryChange, str, str]
 
 @dataclass
 class ChangeNamer:
-    """Unique names of changes. Of several changes with one number the newest has the plain name."""
+    """Unique names of changes. Of several changes with a number the newest has the plain name."""
 
     repo: str
     used_names: set[str] = field(default_factory=set)
@@ -177,7 +177,7 @@ def find_changes(repository: GitRepository, head: str) -> Iterator[HistoryChange
 
 
 def _build_plain_change(step: MainlineStep) -> Iterable[HistoryChange]:
-    """Return the changes of a step of the line that is no rebase merge."""
+    """Return the changes of a step of the line that is not a rebase merge."""
     return _build_merge_changes(step) if len(step.commit.parents) > 1 else (_build_commit_change(step.commit),)
 
 
@@ -248,7 +248,7 @@ def _find_nested_changes(tip: Commit, inside: dict[str, Commit]) -> Iterator[His
 
 
 def _build_rebase_change(run: Sequence[Commit], number: int) -> HistoryChange:
-    """Build one change from the commits of a rebase merge, newest first."""
+    """Build a change from the commits of a rebase merge, newest first."""
     texts = [messages.extract_text(commit.message) for commit in reversed(run)]
     title, body = texts[0]
     rest = "\n\n".join(part for text in texts[1:] for part in text if part)

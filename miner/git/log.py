@@ -1,4 +1,4 @@
-"""Read all commits of a repository with one `git log`, not one process per commit."""
+"""Read all commits of a repository with a single `git log`, not a process per commit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPTIONS = ("-z", "--encoding=UTF-8", "--no-show-signature", "--source", f"--for
 
 
 class Commit(NamedTuple):
-    """One commit. `authored` and `committed` are seconds since 1970; `source` is the ref that reaches it."""
+    """A commit. `authored` and `committed` are seconds since 1970; `source` is the ref that reaches it."""
 
     sha: str
     parents: tuple[str, ...]
@@ -66,7 +66,7 @@ def read_history(repository: GitRepository, head: str) -> CommitHistory:
 
 
 def read_commits(repository: GitRepository, shas: Iterable[str]) -> Iterator[Commit]:
-    """Read these commits once each, in arbitrary order, with one `git log`; their `source` is undefined."""
+    """Read these commits once each, in arbitrary order, with a single `git log`; their `source` is undefined."""
     listed = list(dict.fromkeys(shas))
     if listed:
         rows = (f"{sha}\n".encode() for sha in listed)

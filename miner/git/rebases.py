@@ -20,7 +20,7 @@ _PULL_REF = re.compile(r"^refs/pull/(\d+)/head$")
 
 
 _CommitPair = tuple[Commit, Commit]
-"""A commit of the line, and one of a pull request that may be the same change."""
+"""A commit of the line, and a commit of a pull request that may be the same change."""
 
 
 class RebaseMerges:
@@ -50,7 +50,7 @@ class RebaseMerges:
     def match_pull_requests(self) -> Iterator[int | None]:
         """Yield for each commit of the line the number of its rebase-merged pull request, or None.
 
-        Waits for patch ids at the first commit that needs one.
+        Waits for patch ids at the first commit that needs an id.
         """
         return _keep_newest_run(
             self._proof.result().get(commit.sha) if self.needs_proof(commit) else None for commit in self._line

@@ -1,4 +1,4 @@
-"""GitHub's API for the crawler: one request, and its answer or one of a few errors.
+"""GitHub's API for the crawler: a request, and its answer or any of a few errors.
 
 The layers below select the token (`pool`), wait for limits (`budget`), interpret responses (`responses`) and retry;
 `client` holds the connections.
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitHubRepository:
-    """Repository from the REST API. `full_name` is the current one; `etag` makes the next request conditional."""
+    """Repository from the REST API. `full_name` is the current; `etag` makes the next request conditional."""
 
     node_id: str
     database_id: int
@@ -62,7 +62,7 @@ class GitHubRepository:
     private: bool
     language: str | None
     license: str | None
-    """SPDX id, where GitHub recognises one."""
+    """SPDX id, where GitHub recognises it."""
     size: int
     """KB."""
     stars: int
@@ -102,7 +102,7 @@ class GitHubApi:
             github: address, tokens, App, longest wait and concurrency.
             host: CA bundle.
             clock: the time, and how to wait.
-            first_pause: most seconds before the first retry; doubled for each further one.
+            first_pause: most seconds before the first retry; doubled for each further retry.
             timeout: seconds without a byte after which a request is aborted.
 
         Raises:
@@ -125,7 +125,7 @@ class GitHubApi:
         self._connections.close()
 
     def require_token(self, what: str = "mining pull requests") -> None:
-        """Raise MachineError when no token is set: GraphQL needs one."""
+        """Raise MachineError when no token is set: GraphQL needs a token."""
         if all(slot.credential.is_anonymous for slot in self.pool.slots):
             raise explain_missing_token(what)
 
@@ -135,13 +135,13 @@ class GitHubApi:
         """Send a query, which must contain RATE_LIMIT_FIELDS.
 
         Args:
-            query: one operation.
-            variables: of the query.
-            what: what is requested, such as `owner/name`; for messages.
+            query: an operation.
+            variables: variables of the query.
+            what: name of the requested object, such as `owner/name`; for messages.
 
         Raises:
             PageTooLargeError: GitHub could not answer in time; request a smaller page.
-            GitHubNotFoundError: nothing of what is requested exists or is visible.
+            GitHubNotFoundError: none of the requested objects exists or is visible.
             InputError: GitHub accepts no token any more, the address is not GitHub's, or the query is invalid.
             MachineError: no token is set, or the server's certificate is unknown.
             Transient: a limit lasts longer than `github_patience`, or the network failed.
@@ -159,7 +159,7 @@ class GitHubApi:
         return self._retry(attempt)
 
     def get_rest(self, path: str, etag: str | None = None, *, what: str = "") -> RestAnswer:
-        """GET a path such as `/repos/o/n`; with the `etag` of an earlier answer, an unchanged one is free (304).
+        """GET a path such as `/repos/o/n`; with the `etag` of an earlier answer, an unchanged answer is free (304).
 
         Raises:
             GitHubNotFoundError, InputError, MachineError, Transient: as in `query_graphql`. Without a token, 60

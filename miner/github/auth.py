@@ -1,7 +1,7 @@
 """Credentials: tokens and a GitHub App from the settings. A secret leaves this module only inside `SecretStr`.
 
 Without credentials GitHub rejects GraphQL and allows 60 REST requests an hour per address: enough to look up a
-repository, not enough to mine one.
+repository, not enough to mine it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Budget of one token by GitHub's rules. No network, no threads; every time is a parameter.
+"""Budget of a token by GitHub's rules. No network, no threads; every time is a parameter.
 
 GitHub's rules ("Rate limits for the REST API", "Rate limits and query limits for the GraphQL API"): an hourly budget of
-GraphQL points and one of REST requests; requests a minute; seconds of GitHub's processors a minute, roughly the
+GraphQL points and a budget of REST requests; requests a minute; seconds of GitHub's processors a minute, roughly the
 duration of its answers; concurrent requests. Times are seconds since the epoch.
 """
 
@@ -28,14 +28,14 @@ REQUESTS_PER_MINUTE = {Resource.GRAPHQL: 2000, Resource.REST: 900}
 GRAPHQL_CPU, CPU = 60.0, 90.0
 """Seconds of answer time a minute: of GraphQL, and of both."""
 MAX_ANSWER_SECONDS = 10.0
-"""Seconds after which GitHub aborts a request; longer ones are due to the network."""
+"""Seconds after which GitHub aborts a request; longer requests are due to the network."""
 FIRST_PAUSE = 60.0
 """Seconds to wait after a secondary limit without a given time; doubled each time it recurs."""
 MAX_PAUSE = 3600.0
 RETRY_MARGIN = 1.0
 """Seconds to wait after a reset: GitHub reports whole seconds."""
 RESET_TOLERANCE = 30.0
-"""Seconds by which the reset time of one hour may vary between answers."""
+"""Seconds by which the reset time of an hour may vary between answers."""
 
 
 class RateWindow:
@@ -67,7 +67,7 @@ class RateWindow:
 
 @dataclass
 class HourlyBudget:
-    """Hourly budget of one resource: the last reported remainder, less the requests since."""
+    """Hourly budget of a resource: the last reported remainder, less the requests since."""
 
     limit: int | None = None
     remaining: int | None = None
@@ -75,7 +75,7 @@ class HourlyBudget:
     reset: float = 0.0
     """By the local clock."""
     expected: int = 1
-    """Cost of the most expensive request so far: the next one may cost as much."""
+    """Cost of the most expensive request so far: the next may cost as much."""
     reserved: int = 0
 
     def estimate_left(self, now: float) -> int | None:
@@ -94,7 +94,7 @@ class HourlyBudget:
         )
 
     def reserve(self, now: float) -> int:
-        """Reserve what a request may cost; release it with `settle`."""
+        """Reserve the points that a request may cost; release it with `settle`."""
         if self.remaining is not None and now >= self.reset + RETRY_MARGIN:
             self.remaining = None
         self.reserved += self.expected
@@ -131,7 +131,7 @@ class CredentialUsage:
 
 @dataclass
 class TokenSlot:
-    """One credential and its limits."""
+    """A credential and its limits."""
 
     credential: Credential
     concurrency: int
@@ -152,7 +152,10 @@ class TokenSlot:
     usage: CredentialUsage = field(default_factory=CredentialUsage)
 
     def ready_at(self, resource: Resource, now: float) -> tuple[float, str]:
-        """Return the time from which the next request may be sent, and what delays it: "limit", "pace" or ""."""
+        """Return the time from which the next request may be sent, and its cause of delay.
+
+        "limit", "pace" or "".
+        """
         limit = max(self.paused_until, self.hourly_budgets[resource].ready_at(now))
         pace = max(self.minute_windows[resource].ready_at(now), self.cpu.ready_at(now))
         if resource is Resource.GRAPHQL:
@@ -162,7 +165,7 @@ class TokenSlot:
         return (limit, "limit") if limit >= pace else (pace, "pace")
 
     def begin_request(self, resource: Resource, now: float) -> int:
-        """Start a request; return what is reserved of the hourly budget for it."""
+        """Start a request; return the part that is reserved of the hourly budget for it."""
         self.active_requests += 1
         self.minute_windows[resource].add(now, 1)
         self.usage.requests += 1

@@ -1,4 +1,4 @@
-"""Lines that changes add to changelogs, for many changes from one git process."""
+"""Lines that changes add to changelogs, for many changes from a git process."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
 Parts of PyGithub that are not used:
 
-- its retries handle one token, wait without a message, and miss a 429 without Retry-After; `pool` and `api` retry;
-- its pauses between requests are for one token in one thread; `pool` paces requests;
+- its retries handle a single token, wait without a message, and miss a 429 without Retry-After; `pool` and `api` retry;
+- its pauses between requests are for a token in a single thread; `pool` paces requests;
 - its handling of 301 drops the query: a renamed repository would have no pull requests; `_follow_redirects` keeps it;
-- its single connection mixes up the requests of two threads; a `GitHubConnection` is used by one thread at a time.
+- its single connection mixes up the requests of two threads; a `GitHubConnection` is used by a single thread at a time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Connection = HTTPRequestsConnectionClass | HTTPSRequestsConnectionClass
 
 
 class GitHubConnection:
-    """Connection to GitHub with one credential. For one thread at a time."""
+    """Connection to GitHub with a credential. Not thread-safe."""
 
     def __init__(self, server: str, auth: github.Auth.Auth | None, verify: bool | str, timeout: int) -> None:
         self._github = github.Github(
@@ -165,7 +165,7 @@ class _HttpsConnection(HTTPSRequestsConnectionClass):
 
 
 class _AppInstallation(github.Auth.AppInstallationAuth):
-    """Installation of an App, whose token is renewed by one thread only."""
+    """Installation of an App, whose token is renewed by a single thread only."""
 
     def __init__(self, app: GitHubApp) -> None:
         try:

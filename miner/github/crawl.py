@@ -1,9 +1,9 @@
 """Crawl a repository's merged pull requests, page by page, into its journal.
 
-Pages are ordered by date of update, newest first. A crawl begins at the top and continues below what was read before;
-the hole that an interrupted crawl left is read first. A merged pull request is updated when it is merged or later, so
-everything merged after the lowest date read (`frontier`) is known before the crawl is complete: that is how `--limit`
-stops after few pages.
+Pages are ordered by date of update, newest first. A crawl begins at the top and continues below the part that was read
+before; the hole that an interrupted crawl left is read first. A merged pull request is updated when it is merged or
+later, so everything merged after the lowest date read (`frontier`) is known before the crawl is complete: that is how
+`--limit` stops after few pages.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from miner.github.repository_folders import RepositoryFolders
 from miner.github.responses import RETRY_ADVICE, PageTooLargeError, StaleCursorError
 
 PAGE_SIZE = 49
-"""Pull requests per page: the most that cost one point (see `queries/pulls.graphql`)."""
+"""Pull requests per page: the most that cost a point (see `queries/pulls.graphql`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PullRequestPage:
-    """One page of an answer."""
+    """A page of an answer."""
 
     repository: dict[str, Any]
     pulls: list[MergedPull]
@@ -57,18 +57,18 @@ class PullRequestPage:
 
 
 class PullRequestCrawl:
-    """Crawl of one repository. `open` fetches the first page, `fetch_next_page` each further one."""
+    """Crawl of a repository. `open` fetches the first page, `fetch_next_page` each further page."""
 
     def __init__(self, api: GitHubApi, journal: CrawlJournal, name: str, pace: AdaptivePageSize) -> None:
         self.api = api
         self.journal = journal
         self.name = name
-        """`owner/name` for requests: the most recent one from GitHub."""
+        """`owner/name` for requests: the most recent name from GitHub."""
         self.pace = pace
         self.new = 0
         """Number of merged pull requests that were new to the journal."""
         self.names: list[str] = []
-        """All names of the repository, the first one first."""
+        """All names of the repository, the first name first."""
         self.repository: dict[str, Any] = {}
         """GitHub's last answer about the repository."""
 

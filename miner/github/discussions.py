@@ -1,8 +1,8 @@
 """Fetch issues and review threads with their comments, many at a time, into the journal.
 
-Each is fetched once. Issues are requested by number, since a change may refer to one that is a pull request or does not
-exist; this is recorded, too. Threads are requested by id. Further pages of comments are fetched at once, so that the
-journal holds complete discussions.
+Each is fetched once. Issues are requested by number, since a change may refer to a number that is a pull request or
+does not exist; this is recorded, too. Threads are requested by id. Further pages of comments are fetched at once, so
+that the journal holds complete discussions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def build_thread_key(node_id: str) -> str:
 
 @dataclass
 class DiscussionFetcher:
-    """Fetcher of discussions of one repository. `name` is its current one, whose existence each request checks."""
+    """Fetcher of discussions of a repository. `name` is its current name, whose existence each request checks."""
 
     api: GitHubApi
     journal: CrawlJournal
@@ -78,7 +78,7 @@ class DiscussionFetcher:
             left = left[n_fetched:]
 
     def _fetch_some(self, left: Sequence[str], size: int) -> tuple[dict[str, Any], int]:
-        """Fetch as many of the first keys as fit into one request; return the answers and their number."""
+        """Fetch as many of the first keys as fit into a single request; return the answers and their number."""
         n_fetched, spent = 0, 0
         for one in left:
             spent += _OF_ISSUE if "#" in one else _OF_THREAD
@@ -159,7 +159,7 @@ def _build_issue_field(place: int, issue: str) -> str:
 
 
 def _select_fragments(issues: bool, threads: bool) -> str:
-    """Return the fragments that the query uses: GraphQL rejects unused ones."""
+    """Return the fragments that the query uses: GraphQL rejects unused fragments."""
     parts = re.split(r"(?m)^(?=fragment )", load_query("discussions"))
     used = ["Issue", "Pull"] * issues + ["Thread"] * threads
     return "".join(part for part in parts if any(part.startswith(f"fragment {name} on ") for name in used))

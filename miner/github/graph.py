@@ -1,4 +1,4 @@
-"""Commits of a clone as a graph in memory, without messages: about 300 bytes each, read by one `git log`.
+"""Commits of a clone as a graph in memory, without messages: about 300 bytes each, read by a single `git log`.
 
 For thousands of pull requests it computes, without a process for each, the commits that a branch adds to its base and
 whether a commit is on the default branch.

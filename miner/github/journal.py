@@ -1,11 +1,11 @@
-"""Journal of a forge's answers about one repository: a file beside the clone, from which mining reads.
+"""Journal of a forge's answers about a repository: a file beside the clone, from which mining reads.
 
-The first answer about a merged pull request is kept and later ones are dropped, so that mining again gives the same
+The first answer about a merged pull request is kept and later answers are dropped, so that mining again gives the same
 records. Pages are ordered by date of update, newest first. The dates that were read are stored as spans: an interrupted
 crawl leaves two spans with a hole between them, and the next crawl continues there.
 
-Each step of a crawl is one transaction, which also merges what another process wrote in the meantime: a kill at any
-moment costs one step, and two concurrent crawls of one repository cost requests only.
+Each step of a crawl is a transaction, which also merges the answers that another process wrote in the meantime: a kill
+at any moment costs a step, and two concurrent crawls of a repository cost requests only.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ class CrawlSpan:
         return self.cursor is None
 
     def is_adjacent_to(self, older: CrawlSpan) -> bool:
-        """Return whether there is certainly nothing between this span and an older one."""
+        """Return whether there is certainly nothing between this span and an older."""
         return self.is_complete or self.low < _subtract(older.high, OVERLAP)
 
 
 class CrawlJournal(Closable):
-    """Journal in a folder. A context manager; to be used by one thread at a time."""
+    """Journal in a folder. A context manager; to be used by a single thread at a time."""
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
         self.folder = folder
@@ -112,7 +112,7 @@ class CrawlJournal(Closable):
         return json.loads(rows[0][0]) if rows else default
 
     def put_state(self, **values: Any) -> None:
-        """Set parts of the state. One transaction."""
+        """Set parts of the state. A transaction."""
         with self._write_transaction() as connection:
             _upsert_state(connection, values)
 
@@ -128,12 +128,12 @@ class CrawlJournal(Closable):
     # -------------------------------------------------------------------------------------------------- writing
 
     def add_page(self, pulls: Sequence[MergedPull], span: CrawlSpan | None, **state: Any) -> int:
-        """Store a page, its span and parts of the state; return the number of new pull requests. One transaction.
+        """Store a page, its span and parts of the state; return the number of new pull requests. A transaction.
 
         Args:
             pulls: the merged pull requests of the page.
             span: its dates, from where it was requested: the top, or the low end of a span.
-            state: as in `put_state`.
+            state: state as in `put_state`.
         """
         with self._write_transaction() as connection:
             rows = ((pull.number, pull.merged_at, _dump_json(pull.body)) for pull in pulls)
@@ -147,7 +147,7 @@ class CrawlJournal(Closable):
             return max(added, 0)
 
     def add_answers(self, answers: Mapping[str, Any]) -> None:
-        """Store answers under the caller's keys, unless one is stored there already. One transaction."""
+        """Store answers under the caller's keys, unless an answer is stored there already. A transaction."""
         with self._write_transaction() as connection:
             rows = ((key, _dump_json(body)) for key, body in answers.items())
             connection.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", rows)
@@ -170,7 +170,7 @@ class CrawlJournal(Closable):
             since: only those merged then or later.
             until: only those merged before.
             below: only those after this date and number in that order.
-            most: at most so many.
+            most: greatest number.
         """
         left = most if most is not None else -1
         while left:

@@ -1,8 +1,8 @@
 """Find the issues that a change links to, with the words that do so.
 
 A closing keyword counts in every text written by a person: GitHub itself reads a pull request's text only when its base
-is the default branch, takes one issue per keyword, and does not read changelogs. Code, quotes and HTML comments (pull
-request templates) are ignored.
+is the default branch, takes a single issue per keyword, and does not read changelogs. Code, quotes and HTML comments
+(pull request templates) are ignored.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MAX_QUOTE_LENGTH = 120  # characters of a quote
 
 @dataclass(frozen=True, slots=True)
 class ChangeText:
-    """One text of a change and its origin. `markdown`: whether it marks code and quotes."""
+    """A text of a change and its origin. `markdown`: whether it marks code and quotes."""
 
     origin: LinkOrigin
     text: str
@@ -61,7 +61,7 @@ def find_links(texts: Iterable[ChangeText], repo: str, own: int, *, server: str 
     Args:
         texts: the texts, in the order of `LinkOrigin`.
         repo: `owner/name` of the change, to which a bare `#12` refers.
-        own: the change's own number, which is no link.
+        own: the change's own number, which is not a link.
         server: a URL on the forge's host: addresses on other hosts are ignored, except GitHub's own.
     """
     found: dict[tuple[str, LinkOrigin], IssueLink] = {}
@@ -91,7 +91,7 @@ def blank_out_code_and_quotes(text: str) -> str:
 
 
 def _blank_out_quotes(lines: list[str], written: list[str]) -> Iterator[str]:
-    """Return the lines, emptied where the `written` ones are a quote or an indented code block."""
+    """Return the lines, emptied where the `written` lines are a quote or an indented code block."""
     free, in_list = True, False  # whether an indented block may begin, and whether it would belong to a list
     for line, as_written in zip(lines, written, strict=True):
         indented = as_written.startswith(("    ", "\t")) and not in_list

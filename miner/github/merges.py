@@ -1,10 +1,10 @@
 """Locate merged pull requests in the clone: merge commit, base, shape, and the commits of their branches.
 
 The forge names the merge commit, the clone supplies the rest. The base is the first parent of a merge or squash commit.
-Of a rebase merge the forge names the last commit, and the base is the parent of the first one; rebased commits are
-recognised by author, date and subject, which a rebase keeps, or by patch id. Where the forge names no commit, or one
-that the clone lacks, the default branch is searched for the pull request's number, for its tip, and for the rebased
-copy of its tip.
+Of a rebase merge the forge names the last commit, and the base is the parent of the first; rebased commits are
+recognised by author, date and subject, which a rebase keeps, or by patch id. Where the forge names no commit, or a
+commit that the clone lacks, the default branch is searched for the pull request's number, for its tip, and for the
+rebased copy of its tip.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _MergeLocation(NamedTuple):
 
 
 class MergeFinder:
-    """Finder of the merges of many pull requests in one clone."""
+    """Finder of the merges of many pull requests in a single clone."""
 
     def __init__(self, repository: GitRepository, graph: CommitGraph) -> None:
         self.repository = repository

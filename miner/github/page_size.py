@@ -11,7 +11,7 @@ from miner.github.responses import PageTooLargeError
 _T = TypeVar("_T")
 
 FIRST_SUCCESSES_NEEDED = 8
-"""Successful answers at one size before a larger one is tried; doubled after each failure."""
+"""Successful answers at the same size before a larger size is tried; doubled after each failure."""
 _MAX_SUCCESSES_NEEDED = 128
 _MAX_TRIES_AT_ONE = 5
 """How often the smallest size is tried."""
@@ -28,7 +28,7 @@ class AdaptivePageSize:
 
     @classmethod
     def from_state(cls, state: dict[str, Any] | None, max_size: int) -> AdaptivePageSize:
-        """Restore the state of an earlier run; without one, begin with the largest size."""
+        """Restore the state of an earlier run; without a state, begin with the largest size."""
         if not state:
             return cls(size=max_size, max_size=max_size)
         return cls(

@@ -1,6 +1,6 @@
-"""Pool of the tokens of a run, each with its own budget, leased for one request at a time.
+"""Pool of the tokens of a run, each with its own budget, leased for a request at a time.
 
-Threads share one pool. The token with the largest remaining budget is used first; when all are exhausted, the caller
+Threads share a pool. The token with the largest remaining budget is used first; when all are exhausted, the caller
 waits for the first reset, for at most `github_patience`.
 """
 
@@ -27,7 +27,7 @@ MIN_REPORTED_WAIT = 5.0
 POLL_SECONDS = 1.0
 """Seconds after which a thread that waits for another thread's request checks again."""
 MAX_CLOCK_SKEW = 2.0
-"""Seconds by which GitHub's clock and the local one may differ and count as equal."""
+"""Seconds by which GitHub's clock and the local may differ and count as equal."""
 
 
 class SystemClock:
@@ -44,7 +44,7 @@ class SystemClock:
 
 @dataclass
 class Lease:
-    """Permission for one request."""
+    """Permission for a request."""
 
     slot: TokenSlot
     resource: Resource
@@ -74,7 +74,7 @@ class TokenPool:
 
     @contextmanager
     def lease(self, resource: Resource, deadline: float) -> Iterator[Lease]:
-        """Wait for a lease for one request. On exit, the response noted in the lease is charged to its token.
+        """Wait for a lease for a request. On exit, the response noted in the lease is charged to its token.
 
         Raises:
             InputError: GitHub accepts none of the tokens any more.
@@ -134,17 +134,20 @@ class TokenPool:
 
         def most_left(slot: TokenSlot) -> tuple[float, int]:
             left = slot.hourly_budgets[resource].estimate_left(now)
+            # A token that was not used yet has an unknown budget, which is mostly the whole one.
             return (float("inf") if left is None else left, -slot.active_requests)
 
         return max(ready, key=most_left, default=None)
 
     def _wait(self, resource: Resource, now: float, deadline: float) -> None:
+        # The first token that becomes free ends the wait of all.
         until, why = min(slot.ready_at(resource, now) for slot in self._require_accepted_token())
         if until > deadline:
             raise Transient(
                 f"GitHub's limits allow the next request at {_format_time(until)}, after the longest allowed wait",
                 advice="run the same command again then, add a token, or raise --github-patience",
             )
+        # Threads wait for the same reset; one message is enough.
         if until > now and until > self._told_until + 1 and until - now >= MIN_REPORTED_WAIT:
             self._told_until = until
             level = logging.WARNING if why == "limit" else logging.INFO
@@ -183,7 +186,7 @@ class TokenPool:
         slot.retired_reason = why
 
     def _adjust_to_local_clock(self, reply: GitHubResponse, started: float, now: float) -> RateLimitState | None:
-        """Parse the budget of a response; correct its reset where GitHub's clock differs from the local one."""
+        """Parse the budget of a response; correct its reset where GitHub's clock differs from the local."""
         state, sent = parse_rate_limit(reply), reply.sent_at
         if sent is not None:  # if the clocks agree it was sent between the request and now
             behind, ahead = sent < started - MAX_CLOCK_SKEW, sent > now + MAX_CLOCK_SKEW

@@ -1,4 +1,4 @@
-"""Crawl the repositories of a list in parallel, ahead of the one being mined.
+"""Crawl the repositories of a list in parallel, ahead of the repository being mined.
 
 A crawl writes only its own journal and clone, and mining reads those in the order of the list: results do not depend on
 timing. The repository being mined continues in the main thread where its prefetch thread stopped. A failure is raised

@@ -1,7 +1,8 @@
-"""Read one repository: crawl, journal and clone joined to changes, newest merge first.
+"""Read a repository: crawl, journal and clone joined to changes, newest merge first.
 
-Pull requests are yielded in chunks of doubling size, as soon as the crawl guarantees that no newer one is missing;
-discussions are fetched per chunk. So a `--limit` costs few requests, and a whole repository few per pull request.
+Pull requests are yielded in chunks of doubling size, as soon as the crawl guarantees that no newer pull request is
+missing; discussions are fetched per chunk. So a `--limit` costs few requests, and a whole repository few per pull
+request.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ FIRST, MOST = 20, 400
 
 
 class GitHubReader:
-    """Reader of one `github:` source; to be closed. `start` may run in another thread than `read_changes`."""
+    """Reader of a `github:` source; to be closed. `start` may run in another thread than `read_changes`."""
 
     def __init__(self, source: str, services: Services, api: GitHubApi) -> None:
         self.services = services
@@ -94,7 +95,7 @@ class GitHubReader:
         yield f"github:{crawl.first_name}: {known} merged pull requests known, {crawl.new} of them new"
 
     def _report_peculiarities(self) -> Iterator[str]:
-        """Yield messages on what is unusual about the repository."""
+        """Yield messages on the facts that are unusual about the repository."""
         about, source = self.crawl.repository, f"github:{self.crawl.first_name}"
         if about["nameWithOwner"].lower() != self.crawl.first_name.lower():
             yield f"{source} is now called {about['nameWithOwner']}; its records keep the first name"
@@ -108,7 +109,7 @@ class GitHubReader:
     # -------------------------------------------------------------------------------------------------- chunks
 
     def _split_chunks(self) -> Iterator[list[MergedPull]]:
-        """Yield chunks of pull requests that no newer one can precede, each larger than the one before."""
+        """Yield chunks of pull requests that no newer pull request can precede, each larger than the previous."""
         below, want = None, FIRST
         while True:
             while self._select_final(below) < want and not self._read_far_enough():
@@ -192,7 +193,7 @@ class GitHubReader:
 
     @property
     def _open_local_clone(self) -> Path | None:
-        """Return the user's own clone, if there is one."""
+        """Return the user's own clone, if any."""
         found = (self.services.clones.find_local_clone(name) for name in self.crawl.names)
         return next((path for path in found if path), None)
 

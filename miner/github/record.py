@@ -21,12 +21,12 @@ _KINDS = {
     "Mannequin": AuthorKind.MANNEQUIN,
 }
 _GHOST = "ghost"
-"""Account that GitHub shows in place of a deleted one."""
+"""Account that GitHub shows in place of a deleted account."""
 
 
 @dataclass(frozen=True)
 class PullRequestFacts:
-    """Everything known about one pull request."""
+    """Everything known about a pull request."""
 
     merged: MergedPullRequest
     links: tuple[IssueLink, ...]
@@ -51,7 +51,7 @@ def build_pull_request(
 
     Args:
         facts: facts about the pull request.
-        answers: of the journal, for `facts.journal_keys`.
+        answers: answers of the journal, for `facts.journal_keys`.
         source: the source word, for the record.
         repo: `owner/name`, for the record.
         keep: store a text as an artifact and return its hash.

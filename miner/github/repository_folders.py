@@ -4,7 +4,7 @@
 
     STORE/clones/github/R_kgDOAbc/journal.sqlite     answers of the API
                                   repo.git           the clone
-    STORE/clones/github/names/pallets__click         a link to that folder, one for each known name
+    STORE/clones/github/names/pallets__click         a link to that folder, a link for each known name
 
 A folder is named by GitHub's id of the repository: a renamed repository keeps its folder, and its records keep the name
 under which it was first mined.

@@ -47,7 +47,7 @@ class PageTooLargeError(Transient):
 
 
 class StaleCursorError(Transient):
-    """GitHub does not accept one of its cursors any more: the list has to be read from the top."""
+    """GitHub does not accept any of its cursors any more: the list has to be read from the top."""
 
 
 class FaultyResponseError(Transient):
@@ -99,7 +99,7 @@ class RateLimitHit:
 
 @dataclass(frozen=True)
 class GitHubResponse:
-    """One HTTP response. Header names are in lower case."""
+    """An HTTP response. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -156,7 +156,7 @@ def parse_rate_limit(reply: GitHubResponse) -> RateLimitState | None:
 
 
 def parse_cost(reply: GitHubResponse) -> int:
-    """Return the points of the hourly budget that a request cost; one where the response has none."""
+    """Return the points of the hourly budget that a request cost; 1 where the response has none."""
     if reply.status == 304:
         return 0
     rate = reply.graphql_data.get("rateLimit")
@@ -190,7 +190,7 @@ def raise_for_response(reply: GitHubResponse, what: str, server: str) -> None:
 
     Args:
         reply: the response.
-        what: what was requested, for messages.
+        what: name of the requested object, for messages.
         server: address of the API, for messages.
 
     Raises:

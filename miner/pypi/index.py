@@ -38,7 +38,7 @@ _TIMEOUT = (15.0, 60.0)  # seconds: to connect, between two bytes
 
 @dataclass(frozen=True, slots=True)
 class Sdist:
-    """Source distribution of one final release. `uploaded` is ISO 8601 in UTC, empty where the index has no dates."""
+    """Source distribution of a final release. `uploaded` is ISO 8601 in UTC, empty where the index has no dates."""
 
     version: Version
     uploaded: str
@@ -53,7 +53,7 @@ class Sdist:
 
 
 class PackageIndex:
-    """The index that pip and uv use. A context manager; keeps one connection."""
+    """The index that pip and uv use. A context manager; keeps a connection."""
 
     def __init__(self, host: HostSettings, *, attempts: int = 4, first_wait: float = 1.0) -> None:
         endpoint = next((os.environ[name] for name in INDEX_VARIABLES if os.environ.get(name)), PYPI_SIMPLE_ENDPOINT)
@@ -70,7 +70,7 @@ class PackageIndex:
         self.client.s.close()
 
     def list_sdists(self, name: str) -> list[Sdist]:
-        """List final releases with a source distribution, yanked ones excluded, by version, lowest first.
+        """List final releases with a source distribution, yanked releases excluded, by version, lowest first.
 
         Raises:
             InputError: the index has no such package, or it has no source distributions.

@@ -35,7 +35,7 @@ _UNKNOWN_DATE = "1970-01-01T00:00:00+00:00"
 
 
 class ReleaseRepository:
-    """Repository of one package's releases, with a tag for each version that was needed so far."""
+    """Repository of a package's releases, with a tag for each version that was needed so far."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.name = name
@@ -97,12 +97,12 @@ class ReleaseRepository:
 
 
 def read_releases(source: str, services: Services) -> Iterator[Change | InputError]:
-    """Yield every release of a `pypi:` source between `since` and `until` compared with the one before, newest first.
+    """Yield every release of a `pypi:` source between `since` and `until` compared with the previous, newest first.
 
     Lazy: a release is downloaded when it is needed.
 
     Raises:
-        InputError: unknown package, or one without source distributions.
+        InputError: unknown package, or a package without source distributions.
         Transient: the index cannot be reached.
     """
     name = canonicalize_name(source.partition(":")[2])
@@ -165,7 +165,7 @@ def _build_record(
 
 @dataclass(frozen=True)
 class UnreadableSource(ChangeSource):
-    """Source of a release that cannot be read. `problem`: what is wrong with it."""
+    """Source of a release that cannot be read. `problem`: the problem with it."""
 
     problem: str
 

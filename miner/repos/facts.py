@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryFacts:
-    """Facts about one repository. None: unknown."""
+    """Facts about a repository. None: unknown."""
 
     repo: str
     """`owner/name`; of a local clone derived from its folder or remote."""
@@ -34,7 +34,7 @@ class RepositoryFacts:
     """The repository does not exist or is private."""
 
     def merge_with(self, better: RepositoryFacts) -> RepositoryFacts:
-        """Return these facts, replaced by those that `better` has; of two merge counts the greater one."""
+        """Return these facts, replaced by those that `better` has; of two merge counts the greater count."""
         known = {field.name: getattr(better, field.name) for field in fields(better)}
         merged = max(self.merged or 0, better.merged or 0) if (self.merged, better.merged) != (None, None) else None
         kept = {name: getattr(self, name) if value is None else value for name, value in known.items()}

@@ -41,11 +41,11 @@ def find_repositories(
     """Yield the facts about each repository once, and an error for each unreadable input.
 
     Args:
-        words: from `parse_source_words`.
-        dumps: of GH Archive; they may name many more repositories.
+        words: words from `parse_source_words`.
+        dumps: dumps of GH Archive; they may name many more repositories.
         clones: local clones.
         fetch: fetch GitHub's facts about `owner/name`s; None: no requests.
-        most: of the repositories that only dumps name, the busiest so many are taken.
+        most: number of the busiest repositories taken from those that only dumps name.
 
     Raises:
         InputError: no token is accepted.
@@ -75,7 +75,7 @@ def find_repositories(
 
 
 def _merge_duplicates(found: Iterable[RepositoryFacts]) -> Iterator[RepositoryFacts]:
-    """Merge facts about two names of one (renamed) repository, once GitHub has returned its current one."""
+    """Merge facts about two names of a (renamed) repository, once GitHub has returned its current name."""
     seen: set[str] = set()
     for facts in found:
         if facts.source.lower() not in seen:

@@ -1,6 +1,6 @@
 """Facts from dumps of GH Archive: activity by the hour. Used to find repositories, never for their content.
 
-A dump holds one event a line, gzipped. Pull requests had their whole payload until September 2025, and since then only
+A dump holds an event a line, gzipped. Pull requests had their whole payload until September 2025, and since then only
 id, number and branches; language and stars are therefore known from older dumps only.
 """
 
@@ -34,13 +34,13 @@ class _EventCounts:
 def read_dump_facts(paths: Iterable[Path]) -> Iterator[RepositoryFacts | InputError]:
     """Yield facts about each repository with pull-request events, busiest first, and an error per unreadable part.
 
-    A repository is identified by its id: one that was renamed between two dumps has its newest name.
+    A repository is identified by its id: a repository that was renamed between two dumps has its newest name.
 
     Args:
         paths: files `*.json.gz` or `*.json`.
 
     Yields:
-        The unreadable lines (one error a file, with the first line's number) and files, then the facts.
+        The unreadable lines (an error a file, with the first line's number) and files, then the facts.
     """
     seen: dict[int, _EventCounts] = {}
     for path in paths:

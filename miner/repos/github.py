@@ -1,4 +1,4 @@
-"""Facts from GitHub about repositories by name: fifty in one query, for one point."""
+"""Facts from GitHub about repositories by name: fifty in a single query, for a point."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from miner.licenses import NO_ASSERTION
 from miner.repos.facts import RepositoryFacts
 
 PAGE_SIZE = 50
-"""Repositories in one query."""
+"""Repositories in a single query."""
 
 # A connection costs points; `object` and the other fields do not.
 _FACTS = """

@@ -17,7 +17,7 @@ _NAME = re.compile(r"^#?\s*((?:github|git):\S+)")
 
 
 def describe_repository(ranked: RankedRepository) -> str:
-    """Describe one repository, such as `0.93 python, 1,203 merged, tests, ci, BSD-3-Clause, 12 MB`."""
+    """Describe a repository, such as `0.93 python, 1,203 merged, tests, ci, BSD-3-Clause, 12 MB`."""
     facts = ranked.facts
     if ranked.rejection:
         return f"rejected: {ranked.rejection}"
@@ -34,7 +34,7 @@ def describe_repository(ranked: RankedRepository) -> str:
 
 
 def update_list(path: Path, found: Sequence[RankedRepository]) -> int:
-    """Add new repositories to the list, best first, rejected ones as comments; return how many were added.
+    """Add new repositories to the list, best first, rejected as comments; return how many were added.
 
     Raises:
         InputError: the file exists and is not text.

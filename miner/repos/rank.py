@@ -41,7 +41,7 @@ _FULL_SCORE_COUNT = 1000
 
 @dataclass(frozen=True, slots=True)
 class RankSignal:
-    """Score of one fact, 0 to 1, and its weight."""
+    """Score of a fact, 0 to 1, and its weight."""
 
     name: str
     weight: float
@@ -62,7 +62,7 @@ class RankedRepository:
 
 
 def score_activity(facts: RepositoryFacts, _: str) -> float | None:
-    """Score merged pull requests on a logarithmic scale: 10 give a third of what 1,000 give."""
+    """Score merged pull requests on a logarithmic scale: 10 give a third of the score that 1,000 give."""
     return None if facts.merged is None else min(1.0, math.log10(1 + facts.merged) / math.log10(_FULL_SCORE_COUNT))
 
 
@@ -90,7 +90,7 @@ def score_ci(facts: RepositoryFacts, _: str) -> float | None:
 
 
 def score_license(facts: RepositoryFacts, _: str) -> float | None:
-    """Return 1 for a permissive licence, 0.5 for another one, 0 for none."""
+    """Return 1 for a permissive licence, 0.5 for another, 0 for none."""
     if facts.license is None:
         return None
     return 1.0 if is_allowed(facts.license, tuple(PERMISSIVE)) else 0.0 if facts.license == NO_ASSERTION else 0.5
@@ -159,10 +159,10 @@ def find_rejection(facts: RepositoryFacts, settings: Settings) -> str | None:
 
 
 def rank_repositories(found: Iterable[RepositoryFacts], settings: Settings, today: str) -> list[RankedRepository]:
-    """Rank repositories, best first, rejected ones last. Equal scores are ordered by activity, then by name.
+    """Rank repositories, best first, rejected last. Equal scores are ordered by activity, then by name.
 
     Args:
-        found: one entry for each repository.
+        found: an entry for each repository.
         settings: `licenses` and `language` are requirements.
         today: the current day (ISO 8601).
     """

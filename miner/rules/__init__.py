@@ -49,7 +49,7 @@ class RuleInput(StrEnum):
     """Most expensive input of a rule."""
 
     SOURCE = "source"
-    """What the reader of the source found."""
+    """Facts that the reader of the source found."""
     RECORD = "record"
     """The record of the change and the list of changed files."""
     CLONE = "clone"
@@ -72,7 +72,7 @@ class Rule:
 
 
 def _build_source_rule(reason: Reason) -> Rule:
-    """Build the rule that rejects what the reader of a source found unusable for this reason."""
+    """Build the rule that rejects the changes that the reader of a source found unusable for this reason."""
 
     def has_no_source_rejection(change: Change, _: MiningSettings) -> str | None:
         found = change.source_rejection

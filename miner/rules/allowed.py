@@ -1,4 +1,4 @@
-"""Rules on what may be used: licences, benchmarks, and candidates that exist already."""
+"""Rules on the sources that may be used: licences, benchmarks, and candidates that exist already."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def is_no_benchmark_copy(change: Change, mining: MiningSettings) -> str | None:
 def is_not_stored(change: Change, mining: MiningSettings) -> str | None:
     """Pass when the database holds no near duplicate among the candidates of changes stored before this one.
 
-    A fork's copy or a backport is no second task. A change is never compared with itself, and mining again in another
-    order gives the same results.
+    A fork's copy or a backport is not a second task. A change is never compared with itself, and mining again in
+    another order gives the same results.
     """
     for other, sketch in change.find_similar(change.sketch) if change.find_similar else ():
         if found := change.sketch.describe_similarity(sketch, mining):

@@ -19,7 +19,7 @@ _BOILERPLATE: tuple[re.Pattern[str], ...] = (
 )
 """Comments, headings and check lists of templates, images, addresses, tags, references: they carry no information."""
 _WORD = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]|[^\W\d_\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{2,}")
-"""Two letters or more; one character in scripts without spaces between words (Chinese, Japanese)."""
+"""Two letters or more; a character in scripts without spaces between words (Chinese, Japanese)."""
 
 
 def has_statement(change: Change, mining: MiningSettings) -> str | None:

@@ -1,7 +1,7 @@
 """Routes: the kinds of tasks that can be derived from each kind of change. `ROUTES` is the complete mapping.
 
 A route names kinds of tasks of docs/reference/cli.md, whether or not a deriver for them exists yet, so that nothing
-has to be mined again when one is added.
+has to be mined again when a kind is added.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ TEST_DETECTABLE_TASKS = ("bugfix", "test-writing", "review")
 
 
 def find_route(kinds: Sequence[K], *, source_and_tests: bool, same_program: bool, source_alone: bool = False) -> Route:
-    """Return the route of a change of these kinds, the primary one first.
+    """Return the route of a change of these kinds, the primary kind first.
 
     Args:
         kinds: kinds of the change.

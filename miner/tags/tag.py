@@ -113,7 +113,7 @@ def is_primarily_performance(kinds: Sequence[Tag]) -> bool:
 
 
 def decide_kinds(evidence: KindEvidence) -> tuple[Tag, ...]:
-    """Return the kinds with positive odds, the primary one first."""
+    """Return the kinds with positive odds, the primary kind first."""
     ranked = sorted(evidence.odds.items(), key=lambda item: (-item[1], item[0]))
     chosen = [(kind, odds) for kind, odds in ranked if odds > 0][:MAX_KINDS] or [
         (kind, odds) for kind, odds in ranked[:1] if odds > MIN_ODDS
@@ -127,7 +127,7 @@ def decide_kinds(evidence: KindEvidence) -> tuple[Tag, ...]:
 
 
 def classify_activities(found: Mapping[str, str], kinds: Sequence[Tag]) -> tuple[Activity, ...]:
-    """Return corrective for a bug fix; adaptive and perfective by words, the likelier one if none is likely."""
+    """Return corrective for a bug fix; adaptive and perfective by words, the likelier kind if none is likely."""
     corrective = any(one.change_kind is ChangeKind.BUGFIX and one.confidence > 0.5 for one in kinds)
     odds = {
         which: load_model(which.value).compute_log_odds(found) for which in (Activity.ADAPTIVE, Activity.PERFECTIVE)

@@ -1,4 +1,4 @@
-"""Tag the texts in a file: commit messages, pull requests or issues, one a row."""
+"""Tag the texts in a file: commit messages, pull requests or issues, a row each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from miner.tags.words import split_message
 
 ISSUE_KINDS = ("bug", "feature", "question")
 ID_FIELDS = ("id", "instance_id", "sha", "commit", "number")
-"""Fields that name a row; the first one present is used."""
+"""Fields that name a row; the first field present is used."""
 _REQUIRED_FIELDS = "a row needs message, or title (with body and labels, if there are any)"
 
 

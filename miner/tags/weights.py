@@ -1,6 +1,6 @@
 """Learned weights of words (`weights.json`), and the score of a text by them.
 
-The file is written by `python -m benchmarks.tags_learn LABELS...` from labelled texts, one logistic regression per
+The file is written by `python -m benchmarks.tags_learn LABELS...` from labelled texts, a logistic regression per
 output. For each output it holds a bias (which includes the threshold, so zero is the border) and the weights of
 features.
 """

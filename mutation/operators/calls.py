@@ -63,7 +63,7 @@ def _unwrap_argument(node: Node) -> Node:
 
 
 def confuse_parameters(file: SourceFile, node: Node) -> Iterator[MutationSite]:
-    """A parameter is replaced by the next one of the same function, and of the same type where types are checked."""
+    """A parameter is replaced by the next of the same function, and of the same type where types are checked."""
     function = find_function(node) if node.type in NAMES else None
     if function is None or not is_read(file, node) or function.child_by_field_name("body") is None:
         return

@@ -72,7 +72,7 @@ def change_constant(file: SourceFile, node: Node) -> Iterator[MutationSite]:
 
 
 def _find_other_constant(file: SourceFile, node: Node) -> bytes | None:
-    """Return another constant of the same type; None for nodes that are no plain number or truth value."""
+    """Return another constant of the same type; None for nodes that are neither a plain number nor a truth value."""
     text = file.get_bytes(node)
     true, false = (word.encode() for word in file.grammar.booleans)
     if text in (true, false) and not node.named_children:

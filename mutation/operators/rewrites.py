@@ -80,7 +80,7 @@ def swap_branches(file: SourceFile, node: Node) -> Iterator[MutationSite]:
 
 
 def _find_branch_spans(file: SourceFile, node: Node) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Return the bytes inside both branches of an `if` with one `else`."""
+    """Return the bytes inside both branches of an `if` with an `else`."""
     first = node.child_by_field_name("consequence") or node.child_by_field_name("body")
     alternatives = node.children_by_field_name("alternative")
     if node.type == "elif_clause" and node.next_named_sibling is not None:
@@ -176,7 +176,7 @@ def expand_assignment(file: SourceFile, node: Node) -> Iterator[MutationSite]:
 
 
 def add_no_op(file: SourceFile, node: Node) -> Iterator[MutationSite]:
-    """A statement without effect is added before the first one of a function, after its docstring."""
+    """A statement without effect is added before the first of a function, after its docstring."""
     body = node.child_by_field_name("body") if node.type in FUNCTIONS else None
     if body is None or body.type not in BLOCKS or not file.grammar.no_op:
         return

@@ -56,7 +56,7 @@ def remove_statement(file: SourceFile, node: Node) -> Iterator[MutationSite]:
 
 
 def _has_effect(node: Node, *, is_python: bool) -> bool:
-    """Return whether a statement that is no call changes more than a local variable."""
+    """Return whether a statement that is not a call changes more than a local variable."""
     if is_python and node.type in _PYTHON_REMOVABLE:
         return True
     left = node.child_by_field_name("left")

@@ -1,4 +1,4 @@
-"""Manifests of nested subsets: files of task ids for `--ids`, and one that lists them with their hashes."""
+"""Manifests of nested subsets: files of task ids for `--ids`, and another that lists them with their hashes."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def write_subsets(rows: Sequence[Mapping[str, Any]], folder: Path, seed: int = 0
 
 
 def _make_name(value: str) -> str:
-    """Return a value as part of a file's name; values that are no names get a hash, so that they stay apart."""
+    """Return a value as part of a file's name; values that are not names get a hash, so that they stay apart."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", value)[:80]
     return name if name == value else f"{name}-{hashlib.sha256(value.encode()).hexdigest()[:8]}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SHARES = tuple(Fraction(1, 2**power) for power in (4, 3, 2, 1, 0))
-"""Sizes of the subsets; each holds the ones before it."""
+"""Sizes of the subsets; each holds the subsets before it."""
 TOLERANCE = 0.01
 """Gain of the score that counts as nothing."""
 MIN_SIZES = 4
@@ -30,7 +30,7 @@ N_PARAMETERS = 3
 REFINEMENTS = 3
 RATES = np.geomspace(0.02, 5, 120)
 FLATS = np.geomspace(1, 1e9, 400)
-"""Rates and numbers of tasks that are tried; a curve that is not flat before the last one counts as never flat."""
+"""Rates and numbers of tasks that are tried; a curve that is not flat before the last size counts as never flat."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class SaturationCurve:
 
     @property
     def is_flat(self) -> bool:
-        """Whether even the upper end of the interval lies within what was scored."""
+        """Whether even the upper end of the interval lies within the range that was scored."""
         return self.flat_high is not None and self.flat_high <= self.largest
 
 
@@ -71,7 +71,7 @@ def group_tasks(rows: Sequence[Mapping[str, Any]], dimensions: Sequence[str]) ->
 
 
 def fit_saturation(scores: Sequence[tuple[int, float]], tolerance: float = TOLERANCE) -> SaturationCurve:
-    """Return the curve through scores: (number of tasks, score), several of one size where it was trained again.
+    """Return the curve through scores: (number of tasks, score), several of the same size where it was trained again.
 
     Raises:
         InputError: there are fewer than four sizes.
@@ -124,7 +124,7 @@ def _compare(sizes: Any, values: Any, rates: Any, flats: Any, tolerance: float) 
 
 
 def _refine(values: Any, is_possible: Any) -> Any:
-    """Return as many values between those just outside of the possible ones."""
+    """Return as many values between those just outside of the possible values."""
     places = np.flatnonzero(is_possible)
     low, high = max(places[0] - 1, 0), min(places[-1] + 1, len(values) - 1)
     return np.geomspace(values[low], values[high], len(values))

@@ -11,7 +11,7 @@ STAGES = (4, 16)
 def plan_attempts(counts: Mapping[str, tuple[int, int]]) -> dict[str, int]:
     """Return how many attempts each task still needs.
 
-    A task that all of the first four attempts solve, or none, is decided: it is no task to train on. Others get 16.
+    A task that all of the first four attempts solve, or none, is decided: it is not a task to train on. Others get 16.
 
     Args:
         counts: task -> attempts with a value and how many of them resolved it; (0, 0) for a new task.

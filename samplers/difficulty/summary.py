@@ -15,11 +15,12 @@ KS = (1, 2, 4, 8, 16)
 
 
 def describe_rate(rate: TaskPassRate, solution: SolutionFacts | None = None) -> dict[str, Any]:
-    """Return the row of one task or scenario.
+    """Return the row of a task or scenario.
 
     Args:
         rate: its pass rate.
-        solution: of a certified scenario: its length, number of tools and share of queries are null for others.
+        solution: solution of a certified scenario: its length, number of tools and share of queries are null for
+            others.
     """
     found = rate.difficulty
     facts: dict[str, Any] = dict.fromkeys(("n_calls", "n_tools", "query_share"))

@@ -15,7 +15,7 @@ from samplers.trajectories.requests import get_text
 SCHEMA_VERSION = "ATIF-v1.8"
 SOURCES = {"system": "system", "assistant": "agent"}
 RAW_ARGUMENTS = "raw_arguments"
-"""Key of arguments that are no JSON object, which the format requires."""
+"""Key of arguments that are not a JSON object, which the format requires."""
 
 
 def build_document(item: ExportedTrajectory, conversation: TrainedConversation) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _describe_request(request: RecordedRequest) -> dict[str, Any]:
 
 
 def _add_result(step: dict[str, Any], message: Message) -> None:
-    """Add a tool's result to the step; one of a call that the step does not have names none."""
+    """Add a tool's result to the step; a result of a call that the step does not have names none."""
     known = {call["tool_call_id"] for call in step.get("tool_calls", ())}
     result: dict[str, Any] = {"content": flatten_content(message)}
     if message.get("tool_call_id") in known:

@@ -1,4 +1,7 @@
-"""Card of a data set of trajectories: front matter for the hub, then where the rows come from and what they train."""
+"""Card of a data set of trajectories.
+
+Front matter for the hub, then where the rows come from and the models that they train.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ ORIGINS = {
     SYNTHETIC: "the tools are those of a program that a model or a person wrote, which ran; nothing in it exists"
     " elsewhere. The reward is the share of checks of the final state that passed, and `repo` the world's name.",
 }
-"""Environment -> what its rows come from."""
+"""Environment -> the sources that its rows come from."""
 TRAINING = {
     TrainingFormat.MESSAGES: "Messages of the assistant with `weight` 0 are context; without `weight`, all train.",
     TrainingFormat.SHAREGPT: "Every answer of a row is trained. `dataset_info.json` is LLaMA-Factory's.",

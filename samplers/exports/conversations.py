@@ -36,8 +36,9 @@ class TrainedConversation:
 def make_conversations(content: TrajectoryContent, *, per_request: bool) -> list[TrainedConversation]:
     """Return the conversations of a trajectory.
 
-    Per request there is one for each answer. Otherwise there is one for each leaf of the tree, with the answers on its
-    path that no conversation before has; an answer that the messages of no leaf repeat as it was has one of its own.
+    Per request there is a conversation for each answer. Otherwise there is a conversation for each leaf of the tree,
+    with the answers on its path that no conversation before has; an answer that the messages of no leaf repeat as it
+    was has a conversation of its own.
     """
     if per_request:
         return [_make_conversation(content, place, {place}) for place in content.answered]
@@ -54,7 +55,7 @@ def make_conversations(content: TrajectoryContent, *, per_request: bool) -> list
 
 
 def replace_system(conversation: TrainedConversation, text: str | None) -> TrainedConversation:
-    """Return the conversation without messages of the system, or with `text` as the only one, at the beginning."""
+    """Return the conversation without messages of the system, or with `text` as the only, at the beginning."""
     pairs = zip(conversation.messages, conversation.exchanges, strict=True)
     kept = [(message, exchange) for message, exchange in pairs if message["role"] != "system"]
     if text is not None:

@@ -18,7 +18,10 @@ SCENARIO_KIND = "scenario"
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutSubject:
-    """What was worked on: a task, or a scenario, whose `repo` is the name of its world and which has no `language`."""
+    """Subject that was worked on.
+
+    A task, or a scenario, whose `repo` is the name of its world and which has no `language`.
+    """
 
     id: str
     name: str

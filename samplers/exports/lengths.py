@@ -1,4 +1,4 @@
-"""Histograms of lengths: training on short conversations alone teaches repetition in long ones."""
+"""Histograms of lengths: training on short conversations alone teaches repetition in long conversations."""
 
 from __future__ import annotations
 

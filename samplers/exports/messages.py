@@ -6,7 +6,7 @@ from samplers.exports.conversations import Message
 from samplers.trajectories.requests import get_text
 
 NO_TEXT = "[{}]"
-"""Replaces a part of a content that is no text, such as an image, by its type."""
+"""Replaces a part of a content that is not text, such as an image, by its type."""
 
 
 def flatten_message(message: Message) -> Message:

@@ -1,4 +1,4 @@
-"""Formats of training data, and what an export of trajectories can be given."""
+"""Formats of training data, and the options that an export of trajectories can be given."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TrainingOptions:
     hermes: bool = False
     """ShareGPT with calls in the text."""
     system: str = KEEP
-    """`keep`, `drop`, or `replace`: what becomes of the texts of the system that the model was given at sampling."""
+    """`keep`, `drop`, or `replace`: the fate of the texts of the system that the model was given at sampling."""
     system_text: str | None = None
     """Replaces them; None where they are kept or dropped."""
 

@@ -1,4 +1,4 @@
-"""What an export of trajectories holds and what it leaves out."""
+"""Rows that an export of trajectories holds and the rows that it leaves out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from samplers.exports.lengths import LengthBin, count_lengths
 
 @dataclass(kw_only=True)
 class TrainingReport:
-    """What an export holds and what it leaves out."""
+    """Rows that an export holds and the rows that it leaves out."""
 
     rows: int = 0
     answers: int = 0
@@ -24,7 +24,7 @@ class TrainingReport:
     models: Counter[str] = field(default_factory=Counter)
     environments: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
-    """Reason -> rows, or trajectories where it holds for all of one."""
+    """Reason -> rows, or trajectories where it holds for all of a trajectory."""
     tokens: list[int] = field(default_factory=list)
     """Length of each row, as the upstream counted it."""
     requests: list[int] = field(default_factory=list)

@@ -19,7 +19,7 @@ TOKEN_VARIABLE = "MERGEMILL_GATEWAY_TOKEN"  # noqa: S105 - a variable's name
 
 
 def print_line(value: object) -> None:
-    """Print one JSON value."""
+    """Print a JSON value."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def _read_line(pipe: int) -> bytes:
-    """Return the first line of a pipe; what follows stays in it."""
+    """Return the first line of a pipe; the text that follows stays in it."""
     line = b""
     while not line.endswith(b"\n") and (byte := os.read(pipe, 65536)):
         line += byte

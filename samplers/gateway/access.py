@@ -1,4 +1,7 @@
-"""Who may use the gateway for what: the upstream, a rollout's access and budget, and what it has used."""
+"""Who may use the gateway for which purpose.
+
+The upstream, a rollout's access and budget, and the amounts that it has used.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,12 @@ class Upstream(Part):
     request_timeout: float = Field(default=600.0, gt=0)
     """Seconds without a byte of the answer after which it counts as failed."""
     concurrency: int = Field(default=64, ge=1)
-    """Requests at once; further ones wait in the order they came."""
+    """Requests at once; further requests wait in the order they came."""
     prices: TokenPrices = TokenPrices()
     token_ids: Literal["off", "vllm"] = "off"  # noqa: S105 - tokens of a language
     """Whether to request token ids and log-probs, and in which server's form."""
     attempts: int = Field(default=5, ge=1)
-    """Attempts for one answer."""
+    """Attempts for an answer."""
     first_pause: float = Field(default=1.0, ge=0)
     """Seconds before the second attempt; later pauses are longer."""
 
@@ -58,7 +61,7 @@ class Upstream(Part):
 
 
 class Budget(Part):
-    """What a rollout may use; None is unlimited. Answers from the log count as when they were paid."""
+    """Limits that a rollout may use; None is unlimited. Answers from the log count as when they were paid."""
 
     turns: int | None = None
     """Answered requests that offer tools; where a rollout never offers any, all answered requests."""
@@ -69,7 +72,7 @@ class Budget(Part):
 
 
 class RolloutAccess(Part):
-    """Access of one rollout."""
+    """Access of a rollout."""
 
     secret: str = Field(min_length=1, repr=False)
     model: str | None = None
@@ -86,7 +89,7 @@ class RolloutAccess(Part):
 
 
 class GatewayUsage(Part):
-    """What the current run of a rollout has used. `cost` is in the currency of the prices."""
+    """Amounts that the current run of a rollout has used. `cost` is in the currency of the prices."""
 
     requests: int = 0
     turns: int = 0

@@ -35,13 +35,13 @@ _NO_RETRY = (b"x-should-retry", b"false")
 
 
 class AgentApplication:
-    """What agents reach: the routes of the model APIs."""
+    """Routes that agents reach: the routes of the model APIs."""
 
     def __init__(self, gateway: ModelGateway) -> None:
         self._gateway = gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer a request."""
         headers = dict(scope["headers"])
         route = parse_route(scope["method"], scope["path"], headers)
         watch: asyncio.Task[None] | None = None
@@ -86,7 +86,7 @@ def _refuse_upgrade(headers: Mapping[bytes, bytes]) -> None:
     """Check that a request is not the beginning of a WebSocket.
 
     Raises:
-        GatewayFailure: it is one.
+        GatewayFailure: it is a WebSocket.
     """
     if headers.get(b"upgrade", b"").lower() == b"websocket":
         raise GatewayFailure(ExchangeFailure.REFUSED, "WebSockets are not available: use HTTP", 426)
@@ -142,14 +142,14 @@ def _build_headers(flight: Flight, piece: bytes, *, is_last: bool) -> list[tuple
 
 
 class ControlApplication:
-    """What the driver reaches: opening, reading and closing of rollouts. `token` is its key."""
+    """Routes that the driver reaches: opening, reading and closing of rollouts. `token` is its key."""
 
     def __init__(self, gateway: ModelGateway, token: str) -> None:
         self._gateway = gateway
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer a request."""
         status, answer = await self._answer(scope, receive)
         content = write_json(answer)
         headers = [(b"content-type", JSON_TYPE), (b"content-length", b"%d" % len(content))]
@@ -171,7 +171,7 @@ class ControlApplication:
             return 400, build_error(Dialect.CHAT, 400, str(error).splitlines()[0], "input")
 
     async def _act(self, method: str, path: str, receive: Receive) -> Json:
-        """Return what a route gives.
+        """Return the response that a route gives.
 
         Raises:
             GatewayFailure: there is no such route or rollout, or the disk is full.

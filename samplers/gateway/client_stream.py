@@ -15,10 +15,10 @@ DONE = b"data: [DONE]\n\n"
 class ClientStream:
     """Turns events of the upstream into bytes for the client.
 
-    What ends an answer is held back until `finish`, when the answer has been recorded.
+    The event that ends an answer is held back until `finish`, when the answer has been recorded.
 
     Args:
-        translation: of the request.
+        translation: translation of the request.
         hidden: keys of the answer that the client did not want.
         has_usage: whether the client wants the chunk of the usage.
     """
@@ -66,7 +66,7 @@ def render_event(name: str, data: Json) -> bytes:
 
 
 def _pass_through(stages: list[StreamTranslator], events: Iterable[Json]) -> Iterator[Json]:
-    """Yield what comes out of the last stage."""
+    """Yield the events that come out of the last stage."""
     if not stages:
         yield from events
         return

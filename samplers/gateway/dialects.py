@@ -24,7 +24,7 @@ class Dialect(StrEnum):
 
 
 class Action(StrEnum):
-    """What a route does."""
+    """Actions that a route does."""
 
     ANSWER = "answer"
     COUNT_TOKENS = "count_tokens"
@@ -53,7 +53,7 @@ _ERROR_TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ApiRoute:
-    """What a request's path and headers name. `secret` is empty where neither has one."""
+    """Fields that a request's path and headers name. `secret` is empty where neither has a secret."""
 
     action: Action
     dialect: Dialect
@@ -66,9 +66,9 @@ def parse_route(method: str, path: str, headers: Mapping[bytes, bytes]) -> ApiRo
     """Return the route of a request. A missing or repeated `/v1` and a slash at the end make no difference.
 
     Args:
-        method: in capitals.
-        path: without the query string.
-        headers: by name in lower case.
+        method: method in capitals.
+        path: path without the query string.
+        headers: headers by name in lower case.
     """
     segments = [segment for segment in path.split("/") if segment]
     secret = ""

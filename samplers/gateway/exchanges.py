@@ -1,6 +1,6 @@
 """Exchanges of a rollout with its model, as recorded, and their reader.
 
-A log is a file of JSON lines that is only appended to. Events:
+A log is a file of JSON lines that are only appended to. Events:
 
 - `run`: a run of the rollout begins; `run` counts from 0.
 - `begin`: a request is about to be sent upstream: `exchange` (number), `key`, `fingerprint`, `run`,
@@ -33,7 +33,7 @@ class ExchangeError(Part):
 
 
 class Exchange(Part):
-    """One request and its answer, as of its `end` line.
+    """A request and its answer, as of its `end` line.
 
     `received` is the client's body, `request` the body sent upstream, both as text; `response` is the complete answer
     in the upstream's dialect. Token ids and log-probs are the upstream's own, None where it gives none.
@@ -50,7 +50,7 @@ class Exchange(Part):
     received: str
     request: str
     changes: tuple[str, ...]
-    """What `request` has otherwise than `received`."""
+    """Fields that `request` has otherwise than `received`."""
     status: int
     response: Json | None
     error: ExchangeError | None
@@ -70,7 +70,7 @@ class Exchange(Part):
 
 @dataclass
 class LogContent:
-    """What a log holds."""
+    """Records that a log holds."""
 
     ends: dict[int, Json] = field(default_factory=dict)
     """Exchange -> its `end` line."""
@@ -86,7 +86,7 @@ class LogContent:
         return max(self.runs, default=-1)
 
     def add(self, event: Json) -> None:
-        """Add one line."""
+        """Add a line."""
         kind = event.get("event")
         if kind == "run":
             self.runs.setdefault(event["run"], [])
@@ -107,14 +107,16 @@ class LogContent:
 
 
 def read_log(lines: Iterable[bytes], dropped: frozenset[str] = frozenset()) -> LogContent:
-    """Return what a log holds. A last line without its end is left out: it was being written when the machine stopped.
+    """Return the records that a log holds.
+
+    A last line without its end is left out: it was being written when the machine stopped.
 
     Args:
-        lines: with their ends.
+        lines: lines with their ends.
         dropped: keys of exchanges that are not kept, to save memory.
 
     Raises:
-        ValueError: another line is no JSON object.
+        ValueError: another line is not a JSON object.
     """
     content = LogContent()
     for line in lines:
@@ -125,14 +127,14 @@ def read_log(lines: Iterable[bytes], dropped: frozenset[str] = frozenset()) -> L
 
 
 def read_exchanges(path: Path, run: int | None = None) -> list[Exchange]:
-    """Return the ended exchanges of one run of a rollout, in the order of their requests.
+    """Return the ended exchanges of a run of a rollout, in the order of their requests.
 
     Args:
         path: the rollout's log.
-        run: number of the run; None for the last one.
+        run: number of the run; None for the last.
 
     Raises:
-        InputError: there is no such file, or it is no log.
+        InputError: there is not such a file, or it is not a log.
     """
     try:
         with path.open("rb") as log:

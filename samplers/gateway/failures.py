@@ -17,7 +17,7 @@ class ExchangeFailure(StrEnum):
     CUT = "cut"
     """The answer ends in its middle."""
     NONSENSE = "nonsense"
-    """The answer is no answer of the upstream's dialect."""
+    """The answer is not an answer of the upstream's dialect."""
     TOO_LARGE = "too-large"
     KEY = "key"
     """The upstream rejects the key."""
@@ -26,7 +26,7 @@ class ExchangeFailure(StrEnum):
     REJECTED = "rejected"
     """The upstream rejects the request for another reason."""
     REFUSED = "refused"
-    """The gateway cannot pass the request on: not JSON, or what no upstream can do."""
+    """The gateway cannot pass the request on: not JSON, or a request that no upstream can do."""
     BUDGET = "budget"
     DISK = "disk"
     """The record cannot be written."""
@@ -53,8 +53,10 @@ def is_perhaps_paid(kind: str, attempts: int) -> bool:
     """Return whether the upstream may have an answer under the key of an exchange that failed.
 
     Args:
-        kind: of the failure, which is that of the last attempt, or of what kept the next one from being made.
-        attempts: that were made. What failed before the last one may have been answered without our knowing.
+        kind: kind of the failure, which is that of the last attempt, or of the reason that kept the next attempt from
+            being made.
+        attempts: attempts that were made. An attempt that failed before the last may have been answered without our
+            knowing.
     """
     attempts_that_failed_so = 0 if kind == ExchangeFailure.CLOSING else 1
     return kind in _PERHAPS_PAID or attempts > attempts_that_failed_so
@@ -64,8 +66,8 @@ class GatewayFailure(Exception):  # noqa: N818 - a result of a request, which is
     """A request gets no answer.
 
     Args:
-        kind: as recorded.
-        detail: one line for people.
+        kind: kind as recorded.
+        detail: a line for people.
         status: HTTP status for the client.
         retry_after: seconds the upstream wants to be left alone.
     """

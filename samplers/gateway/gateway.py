@@ -28,13 +28,13 @@ HASH_CHARACTERS = 16
 
 
 class ModelGateway:
-    """Open rollouts and the upstream they share. For one event loop.
+    """Open rollouts and the upstream they share. Not thread-safe: bound to an event loop.
 
     Args:
         upstream: client of the model server.
-        folder: of the logs.
+        folder: folder of the logs.
         open_access: access of a secret that is not registered, which begins a rollout of its own; None for none.
-        on_full_disk: called when an exchange cannot be recorded.
+        on_full_disk: function that is called when an exchange cannot be recorded.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ModelGateway:
         self._secrets: dict[str, RolloutState] = {}
 
     async def open_rollout(self, name: str, access: RolloutAccess) -> None:
-        """Give a rollout access; one of the same name is closed before.
+        """Give a rollout access; an access of the same name is closed before.
 
         Raises:
             InputError: the name cannot be a file's, or the secret is another rollout's.

@@ -1,4 +1,4 @@
-"""Append-only log of one rollout. What is appended has left the process, so a killed gateway loses none of it."""
+"""Append-only log of a rollout. A line that is appended has left the process, so a killed gateway loses none of it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ExchangeLog:
             raise make_write_error(f"cannot write the log {path}", error) from error
 
     def _recover(self) -> LogContent:
-        """Return what the log holds, after the torn last line was cut."""
+        """Return the records that the log holds, after the torn last line was cut."""
         whole = 0
 
         def read_lines() -> Iterator[bytes]:
@@ -54,7 +54,7 @@ class ExchangeLog:
         return content
 
     def append(self, event: Json) -> None:
-        """Write one line.
+        """Write a line.
 
         Raises:
             GatewayFailure: the disk is full or fails; nothing of the line is kept.
@@ -77,7 +77,7 @@ class ExchangeLog:
 
 
 class LogFolder:
-    """The folder of all logs, locked by one gateway."""
+    """The folder of all logs, locked by a single gateway."""
 
     def __init__(self, folder: Path) -> None:
         try:

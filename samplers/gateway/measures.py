@@ -1,4 +1,4 @@
-"""What an answer has cost and how it ended, read from the upstream's complete answer."""
+"""Usage that an answer has cost and how it ended, read from the upstream's complete answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from samplers.gateway.translation.parts import read_reasoning
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerMeasures:
-    """Usage, token ids, log-probs and finish reason of an answer; None for what the upstream did not give."""
+    """Usage, token ids, log-probs and finish reason of an answer; None for a value that the upstream did not give."""
 
     usage: TokenUsage
     finish_reason: str | None
@@ -24,7 +24,7 @@ class AnswerMeasures:
 
 
 def measure_answer(answer: Json, dialect: Dialect) -> AnswerMeasures:
-    """Return what an answer in the upstream's dialect holds about itself."""
+    """Return the facts that an answer in the upstream's dialect holds about itself."""
     if dialect is Dialect.MESSAGES:
         usage = _read_usage(translate_messages_usage(answer.get("usage")))
         return AnswerMeasures(usage=usage, finish_reason=answer.get("stop_reason"))

@@ -10,7 +10,7 @@ STREAM_TYPE = b"text/event-stream; charset=utf-8"
 
 
 class Flight:
-    """One answer. `number`: its exchange, None where nothing is recorded. For one event loop."""
+    """An answer. `number`: its exchange, None where nothing is recorded. Not thread-safe: bound to an event loop."""
 
     def __init__(self, fingerprint: str = "", number: int | None = None) -> None:
         self.fingerprint = fingerprint
@@ -37,7 +37,7 @@ class Flight:
         return self.status != 0
 
     def begin(self, status: int, content_type: bytes) -> None:
-        """Set what comes before the content."""
+        """Set the part that comes before the content."""
         self.status = status
         self.content_type = content_type
 

@@ -44,14 +44,16 @@ def build_upstream_request(
     wants_token_ids: bool,
     beta: str = "",
 ) -> UpstreamRequest:
-    """Return what is sent upstream. Where nothing changes it is what was received, byte for byte.
+    """Return the request that is sent upstream.
+
+    Where nothing changes it is the request that was received, byte for byte.
 
     Args:
         received: the client's body.
         body: the same, parsed; it is not changed.
         client: dialect of the client.
         upstream: dialect of the upstream.
-        access: of the rollout.
+        access: access of the rollout.
         wants_token_ids: whether to request token ids and log-probs.
         beta: the client's header `anthropic-beta`, which allows parameters of its body.
 

@@ -1,4 +1,4 @@
-"""A gateway as a child process: what the driver of rollouts uses. Thread-safe."""
+"""A gateway as a child process: the interface that the driver of rollouts uses. Thread-safe."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from samplers.gateway.server import GatewayConfig
 __all__ = ["Budget", "GatewayProcess", "GatewayUsage", "RolloutAccess", "Upstream"]
 
 START_SECONDS = 60.0
-"""Time that a gateway has until it answers, beside the time for an earlier one's calls."""
+"""Time that a gateway has until it answers, beside the time for an earlier request's calls."""
 STOP_SECONDS = 30.0
 """Time that a gateway without calls in flight has to end."""
 CALL_SECONDS = 60.0
@@ -42,13 +42,13 @@ class GatewayProcess:
 
     Args:
         upstream: the model server.
-        log_dir: folder of the logs; one gateway at a time writes there.
+        log_dir: folder of the logs; a single gateway at a time writes there.
         agent_socket: Unix socket for agents, in a folder that containers may mount; None for none.
-        port: TCP port for agents, 0 for a free one, None for none.
+        port: TCP port for agents, 0 for any free port, None for none.
         host: address of the port.
 
     Raises:
-        MergemillError: the gateway cannot start; the error is the one of its cause.
+        MergemillError: the gateway cannot start; the error is the error of its cause.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class GatewayProcess:
         return port
 
     def _call(self, method: str, name: str, body: object = None, *, wait: bool = False) -> Any:
-        """Return what the control API answers."""
+        """Return the response that the control API answers."""
         seconds = None if wait else CALL_SECONDS
         connection = UnixConnection(self._control, seconds)
         headers = {"Authorization": f"Bearer {self._token}"}

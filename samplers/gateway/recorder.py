@@ -1,4 +1,4 @@
-"""One exchange: a request sent upstream, its answer given on as it comes, and recorded before the client has all."""
+"""An exchange: a request sent upstream, its answer given on as it comes, and recorded before the client has all."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 NO_USAGE = TokenUsage()
 OTHER_SHAPE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""What reading an event of another shape raises: each is read once, and checked as a whole at its end."""
+"""Error that reading an event of another shape raises: each is read once, and checked as a whole at its end."""
 
 
 def make_assembler(dialect: Dialect) -> AnswerAssembler:
-    """Return what collects a stream of a dialect."""
+    """Return the object that collects a stream of a dialect."""
     return MessagesAssembler() if dialect is Dialect.MESSAGES else ChatAssembler()
 
 
@@ -39,7 +39,7 @@ def make_client_stream(request: UpstreamRequest) -> ClientStream:
 
 
 def fill_flight(flight: Flight, request: UpstreamRequest, answer: Json) -> None:
-    """Give a complete answer to the client, as a stream where it wants one."""
+    """Give a complete answer to the client, as a stream where it wants a stream."""
     if not request.is_streamed:
         shown = hide_keys(answer, request.hidden) if request.hidden else answer
         flight.begin(200, JSON_TYPE)
@@ -76,7 +76,7 @@ def fill_with_failure(flight: Flight, failure: GatewayFailure, dialect: Dialect)
 
 @dataclass(kw_only=True)
 class ExchangeRecorder:
-    """Runs one exchange. `received`: the body of the client, as text."""
+    """Runs an exchange. `received`: the body of the client, as text."""
 
     rollout: RolloutState
     upstream: UpstreamClient
@@ -151,7 +151,7 @@ class ExchangeRecorder:
         return answer
 
     def _render_ending(self, stream: ClientStream | None, response: Json) -> bytes:
-        """Return what the client gets once the answer is recorded."""
+        """Return the response that the client gets once the answer is recorded."""
         if stream:
             return stream.finish()
         shown = hide_keys(response, self.request.hidden) if self.request.hidden else response

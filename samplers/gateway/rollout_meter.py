@@ -1,7 +1,7 @@
-"""What the current run of a rollout has used, and whether its budget allows another request.
+"""Amounts that the current run of a rollout has used, and whether its budget allows another request.
 
-A turn is an answered request that offers tools; where a rollout never offers any, each answered request is one. So
-titles and summaries, which programs request without tools, are no turns, and the requests of sub-agents are.
+A turn is an answered request that offers tools; where a rollout never offers any, each answered request is a turn. So
+titles and summaries, which programs request without tools, are not turns, and the requests of sub-agents are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from samplers.gateway.failures import ExchangeFailure, GatewayFailure
 
 
 class RolloutMeter:
-    """Counts of one run. For one event loop."""
+    """Counts of a run. Not thread-safe: bound to an event loop."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -27,14 +27,14 @@ class RolloutMeter:
         self._counts["turns"] += offers_tools
 
     def count_answer(self, usage: TokenUsage, cost: float) -> None:
-        """Count what an answer was paid with."""
+        """Count the amounts that an answer was paid with."""
         self._counts["prompt_tokens"] += usage.prompt_tokens
         self._counts["completion_tokens"] += usage.completion_tokens
         self._counts["cached_tokens"] += usage.cached_tokens
         self._counts["cost"] += cost
 
     def count_failure(self, *, offers_tools: bool) -> None:
-        """Count a request that gets no answer: it is no turn."""
+        """Count a request that gets no answer: it is not a turn."""
         self._counts["failed"] += 1
         self._counts["turns"] -= offers_tools
 
@@ -81,5 +81,5 @@ class RolloutMeter:
         return 0 if counts["turns"] else counts["requests"] - counts["failed"]
 
     def get_usage(self, n_in_flight: int) -> GatewayUsage:
-        """Return what the run has used."""
+        """Return the amounts that the run has used."""
         return GatewayUsage(**self._counts | {"in_flight": n_in_flight})

@@ -1,4 +1,4 @@
-"""State of one rollout at the gateway: its log, its usage, and which answers are there already.
+"""State of a rollout at the gateway: its log, its usage, and which answers are there already.
 
 Three kinds of answers cost nothing again. `unsent`: the client was lost before it had all of it. `replayable`: of an
 earlier run, used in their order until a request differs. In doubt are requests that the upstream may have answered
@@ -44,13 +44,13 @@ class ExchangeStart:
 
 
 class RolloutState:
-    """A rollout that is open. For one event loop.
+    """A rollout that is open. Not thread-safe: bound to an event loop.
 
     Args:
-        name: of the rollout.
-        access: of its agent.
+        name: name of the rollout.
+        access: access of its agent.
         log: its log, which is closed with it.
-        on_full_disk: called when a line of the log cannot be written.
+        on_full_disk: function that is called when a line of the log cannot be written.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class RolloutState:
         self._doubtful: dict[str, ExchangeStart] = {}
         self._meter = RolloutMeter(access.budget)
         content = log.content
+        # Numbers go on from the log, so that each names a single exchange of the rollout.
         self._next_number = max([*content.begins, *content.ends], default=-1) + 1
         is_new_run = not access.resume or content.last_run < 0
         self.run = content.last_run + is_new_run
@@ -77,7 +78,7 @@ class RolloutState:
             self.append({"event": "run", "run": self.run, "at": format_now()})
 
     def _recall(self, content: LogContent, *, is_new_run: bool) -> None:
-        """Read from the log what need not be paid again."""
+        """Read from the log the answers that need not be paid again."""
         own = set() if is_new_run else set(content.runs.get(self.run, ()))
         answers = {number: _recall_answer(content, number) for number in sorted(content.ends)}
         for number, answer in answers.items():
@@ -131,9 +132,11 @@ class RolloutState:
             GatewayFailure: the disk is full or fails.
         """
         for answers in (self._unsent, self._replayable):
+            # Answers that no client has received come first: they belong to this run and are counted already.
             found = answers.get(fingerprint)
             if not found:
                 continue
+            # Written before the answer is used: after a crash it counts as used, and is never given twice.
             self.append({"event": "replay", "exchange": found[0].number, "run": self.run, "at": format_now()})
             answer = found.popleft()
             if answers is self._replayable:
@@ -152,12 +155,15 @@ class RolloutState:
         """
         self._meter.check_budget(offers_tools=offers_tools)
         doubtful = self._doubtful.get(fingerprint)
+        # The run differs from the recorded one from here on, so later answers of the log do not belong to it.
         if doubtful is None:
             self._replayable.clear()
         number = doubtful.number if doubtful and doubtful.number >= 0 else self._next_number
+        # With the key of the first attempt, an upstream that keeps answers does not charge for it again.
         key = doubtful.key if doubtful else str(uuid.uuid4())
         names = {"exchange": number, "key": key, "fingerprint": fingerprint, "run": self.run, "tools": offers_tools}
         self.append({"event": "begin", **names, "at": format_now()})
+        # Only now is the new attempt in the log.
         self._doubtful.pop(fingerprint, None)
         self._next_number = max(self._next_number, number + 1)
         self._meter.count_request(offers_tools=offers_tools)
@@ -215,7 +221,7 @@ class RolloutState:
             return  # the usage shows it, and the next request fails
 
     def join_flight(self, flight: Flight) -> None:
-        """Write that a request is answered with another one's answer.
+        """Write that a request is answered with another request's answer.
 
         Raises:
             GatewayFailure: the disk is full or fails.
@@ -224,12 +230,13 @@ class RolloutState:
         self._meter.count_replay()
 
     def get_usage(self) -> GatewayUsage:
-        """Return what the current run has used."""
+        """Return the amounts that the current run has used."""
         return self._meter.get_usage(len(self.tasks))
 
     async def close(self) -> GatewayUsage:
         """Wait for calls in flight, close the log and return the usage."""
         self.is_closing = True
+        # A call that was sent is paid for, so its answer is still recorded.
         while self.tasks:
             await asyncio.wait(self.tasks)
         self._log.close()

@@ -38,7 +38,7 @@ class GatewayConfig(Part):
     log_dir: Path
     host: str = "127.0.0.1"
     port: int | None = None
-    """For agents: 0 for a free one, None for none."""
+    """For agents: 0 for any free port, None for none."""
     agent_socket: Path | None = None
     """For agents, too."""
     control_socket: Path | None = None
@@ -68,8 +68,8 @@ async def serve_gateway(
 
     Args:
         config: listeners, upstream and log folder.
-        token: of the control API.
-        on_ready: called with the agents' port once requests are answered.
+        token: token of the control API.
+        on_ready: function that is called with the agents' port once requests are answered.
         parent: a pipe whose end shows that the parent is gone.
 
     Returns:
@@ -157,7 +157,7 @@ def bind_agent_sockets(config: GatewayConfig) -> tuple[list[socket.socket], int 
     """Return the listeners of agents and their TCP port.
 
     Raises:
-        UsageError: there is none, or the host is no address of this machine.
+        UsageError: there is none, or the host is not an address of this machine.
         MachineError: the port is in use.
     """
     sockets = []
@@ -173,7 +173,7 @@ def bind_agent_sockets(config: GatewayConfig) -> tuple[list[socket.socket], int 
 
 
 def bind_unix_socket(path: Path, mode: int) -> socket.socket:
-    """Return a listener at a path; what an earlier gateway left there is replaced.
+    """Return a listener at a path; a file that an earlier gateway left there is replaced.
 
     Raises:
         InputError: the path is too long or not writable.
@@ -217,7 +217,7 @@ def check_disk(usage: Mapping[str, GatewayUsage]) -> None:
     """Check whether every exchange could be recorded.
 
     Raises:
-        Transient: one could not.
+        Transient: an exchange could not.
     """
     for name, used in usage.items():
         if used.stopped_by == "disk":

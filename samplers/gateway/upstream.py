@@ -23,7 +23,7 @@ from samplers.gateway.json_text import Json, read_object
 MAX_BODY = 64 << 20
 """Bytes of a plain answer: text, token ids and log-probs."""
 MAX_STREAM = 512 << 20
-"""Bytes of a streamed one, which repeats its frame with each token."""
+"""Bytes of a streamed answer, which repeats its frame with each token."""
 MAX_EVENT = 16 << 20
 MAX_PAUSE = 60.0
 """Seconds between two attempts at most; a longer Retry-After is a failure."""
@@ -43,7 +43,7 @@ EventSink = Callable[[Json, bytes], None]
 
 
 class UpstreamClient:
-    """Client of one model server. For one event loop."""
+    """Client of a model server. Not thread-safe: bound to an event loop."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
@@ -76,10 +76,11 @@ class UpstreamClient:
         """Send a request until it is answered or cannot be.
 
         Args:
-            body: as the upstream gets it.
-            headers: of every attempt, among them the key by which the upstream can recognise the request.
-            on_event: receives the events of a stream; None for a plain answer. After its first call nothing is retried.
-            count_attempt: called before each attempt.
+            body: body as the upstream gets it.
+            headers: headers of every attempt, among them the key by which the upstream can recognise the request.
+            on_event: function that receives the events of a stream; None for a plain answer. After its first call
+                nothing is retried.
+            count_attempt: function that is called before each attempt.
 
         Returns:
             The plain answer; None where events were given.
@@ -184,7 +185,7 @@ class UpstreamClient:
         return text.replace(self.upstream.key, "[key]") if self.upstream.key else text
 
     async def get_json(self, method: str, path: str, body: bytes | None = None) -> Json:
-        """Return what another route of the upstream answers.
+        """Return the response that another route of the upstream answers.
 
         Raises:
             GatewayFailure: there is no answer.
@@ -201,7 +202,7 @@ class _CountingSink:
         self._on_event = on_event
 
     def feed(self, raw: bytes) -> None:
-        """Give on one event; comments and the mark of the end have no data."""
+        """Give on a single event; comments and the mark of the end have no data."""
         data = _read_data(raw)
         if not data or data == b"[DONE]":
             return

@@ -16,12 +16,12 @@ ROLES = frozenset(("system", "user", "assistant", "tool"))
 
 
 class ForeignFormatError(Exception):
-    """A file or row is not what its format requires; the text is the reason."""
+    """A file or row is not the document that its format requires; the text is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerFacts:
-    """What is known of one answer besides its message."""
+    """Facts that are known of an answer besides its message."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -33,7 +33,7 @@ class AnswerFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ForeignConversation:
-    """Messages in OpenAI's form. `facts`: place of an answer among the messages -> what is known of it.
+    """Messages in OpenAI's form. `facts`: place of an answer among the messages -> the facts that are known of it.
 
     Answers at the places in `copied` are context alone.
     """
@@ -49,18 +49,18 @@ class ForeignRollout:
     """A rollout of another tool."""
 
     instances: Sequence[str]
-    """Names by which its task may be known, the best one first."""
+    """Names by which its task may be known, the best name first."""
     scaffold: str
     model: str
     scaffold_version: str = ""
     submission: bytes | None = None
-    """None where it has none, which is not an empty one."""
+    """None where it has none, which is not an empty value."""
     conversations: Sequence[ForeignConversation] = ()
     line: int = 0
     """Line of its file, 0 for the whole file."""
 
     def compute_origin(self, format_name: str) -> str:
-        """Return what distinguishes it from every other one: the format and a hash of the content."""
+        """Return the fields that distinguish it from every other rollout: the format and a hash of the content."""
         parts = [self.scaffold, self.model, [list(one.messages) for one in self.conversations], list(self.instances)]
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
         digest.update(self.submission or b"")
@@ -96,7 +96,7 @@ def read_messages(messages: object) -> list[Message]:
     """Return messages in OpenAI's form; fields that no model is given are left out, and so are other roles.
 
     Raises:
-        ForeignFormatError: they are no list of messages.
+        ForeignFormatError: they are not a list of messages.
     """
     if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
         raise ForeignFormatError("the messages are no list of objects")
@@ -130,7 +130,7 @@ def read_patch(value: object) -> bytes | None:
     """Return a patch as it stands in JSON; None where there is none.
 
     Raises:
-        ForeignFormatError: it is no text.
+        ForeignFormatError: it is not text.
     """
     if value is None:
         return None

@@ -130,9 +130,11 @@ def detect_format(document: Document) -> str:
 
 
 def list_path_names(path: Path) -> list[str]:
-    """Return what may be a task's name in a path: the file's and its folders', without endings and trial numbers.
+    """Return the words that may be a task's name in a path.
 
-    Hexadecimal ones are left out: they might be taken for beginnings of ids.
+    The file's and its folders', without endings and trial numbers.
+
+    Hexadecimal names are left out: they might be taken for beginnings of ids.
     """
     stem = path.name.split(".traj")[0].removesuffix(".json").removesuffix(".jsonl")
     found = [stem, *(part.name for part in path.absolute().parents)]

@@ -1,4 +1,4 @@
-"""Files of rollouts of others: one JSON document, or one row a line."""
+"""Files of rollouts of others: a JSON document, or one row a line."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _parse_object(text: str) -> Document | None:
 
 
 def _split_lines(text: str) -> Iterator[tuple[int, Document]]:
-    """Yield the rows by line; one that is no JSON object is an empty one, which is of no format."""
+    """Yield the rows by line; a row that is not a JSON object is an empty row, which is of no format."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield number, _parse_object(line) or {}

@@ -27,7 +27,7 @@ class Instruction:
     text: str
     workdir: str
     submission: str
-    """`patch`, `tests` or `review`: what is collected at the end."""
+    """`patch`, `tests` or `review`: the output that is collected at the end."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Absolute path -> content, for tasks without an environment."""
     answer: str | None = None

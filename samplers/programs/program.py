@@ -1,4 +1,4 @@
-"""What is installed: a program by its packages, and where containers find it."""
+"""Packages that are installed: a program by its packages, and where containers find it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class PackageKind(StrEnum):
 class Program:
     """A program of a scaffold.
 
-    `packages` are requirements of the registry with exact versions, `command` is what starts it in a container.
+    `packages` are requirements of the registry with exact versions, `command` is the program that starts it in a
+    container.
     """
 
     name: str

@@ -31,7 +31,7 @@ INSTALL_COMMAND = "mergemill images programs"
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramBase:
-    """Image in which programs are installed, and what installing needs.
+    """Image in which programs are installed, and the programs that installing needs.
 
     `python`: path of its interpreter; `files` and `env`: CA bundle, proxies and indexes of this machine.
     """
@@ -47,7 +47,7 @@ class ProgramStore:
 
     Args:
         services: the sandbox and limits.
-        open_base: returns the image to install in, which may take long the first time.
+        open_base: function that returns the image to install in, which may take long the first time.
     """
 
     def __init__(self, services: Services, open_base: Callable[[], ProgramBase]) -> None:
@@ -107,7 +107,7 @@ class ProgramStore:
         return mount
 
     def _ensure_volume(self, base: ProgramBase, mounts: Sequence[Mount], steps: str, check: str) -> None:
-        """Install into the first of the mounts what is missing there."""
+        """Install into the first of the mounts the packages that are missing there."""
         volume = mounts[0].source
         if volume in self._ready:
             return
@@ -117,7 +117,7 @@ class ProgramStore:
         self._ready.add(volume)
 
     def _install(self, base: ProgramBase, mounts: Sequence[Mount], steps: str, check: str) -> None:
-        """Install unless the volume is ready; what an interrupted installation left is removed first."""
+        """Install unless the volume is ready; the files that an interrupted installation left are removed first."""
         target, limits = mounts[0].target, self._limits()
         env = {**base.env, "PYTHON": base.python, "INSTALL_PYTHON": SCRIPT}
         with self._services.sandbox.open_session(

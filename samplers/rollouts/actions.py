@@ -1,6 +1,8 @@
-"""What a tool call does, in the form of shell commands: the programs it runs and the paths and addresses it opens.
+"""Actions of a tool call, in the form of shell commands.
 
-Content that is written to a file, and words that are searched for, are no actions: a project about networks has its
+The programs it runs and the paths and addresses it opens.
+
+Content that is written to a file, and words that are searched for, are not actions: a project about networks has its
 `urlopen` and its addresses in them.
 """
 
@@ -30,7 +32,7 @@ _SEARCH = re.compile(
 def list_commands(call: Mapping[str, Any]) -> Iterator[str]:
     """Yield the commands of a tool call in OpenAI's form, each part of a pipeline or list on its own.
 
-    A tool that reads or writes a file gives `open PATH`, one that loads a page `curl URL`.
+    A tool that reads or writes a file gives `open PATH`, a tool that loads a page `curl URL`.
     """
     arguments = (call.get("function") or {}).get("arguments") or ""
     try:

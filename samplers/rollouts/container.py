@@ -25,7 +25,7 @@ GATEWAY_PORT = 8411
 GATEWAY_URL = f"http://127.0.0.1:{GATEWAY_PORT}"
 FORWARD_FILE = f"{PRIVATE}/forward.py"
 BASE_GIT = f"{PRIVATE}/base.git"
-"""Copy of the repository as the agent was given it: whatever it does to its own, differences are of this one."""
+"""Copy of the repository as the agent was given it: whatever it does to its own, differences are of this container."""
 SUBMISSION_FILE = f"{PRIVATE}/submission.patch"
 START_SECONDS = 120.0
 COLLECT_SECONDS = 300.0
@@ -42,15 +42,18 @@ _REVIEW_STEPS = (
 
 
 class LostContainerError(Exception):
-    """The container was ended by a limit: what it held is gone."""
+    """The container was ended by a limit: the state that it held is gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutContainer:
-    """A started container, and what is read from it."""
+    """A started container, and the data that is read from it."""
 
     shell: ContainerSession
-    """As this process uses it; what the agent is given may be another one (`SimulatedEnvironment.attach`)."""
+    """As this process uses it.
+
+    The container that the agent is given may be another container (`SimulatedEnvironment.attach`).
+    """
     instruction: Instruction
     start_seconds: float
 
@@ -97,13 +100,13 @@ def open_rollout_container(
     """Open the container of a rollout, ready for the agent.
 
     Args:
-        image: of the task, or a small system for a task without one.
+        image: image of the task, or a small system for a task without an image.
         instruction: its files are written first.
         services: sandbox and limits.
         seconds: time of the agent.
         programs: volumes of the portable Python and of the scaffold's program.
         gateway_folder: folder of the gateway's socket on this machine; None where nothing inside uses a model.
-        environment: of a task that has no image.
+        environment: environment of a task that has no image.
 
     Raises:
         Transient: the engine failed, or the container does not start.

@@ -1,4 +1,4 @@
-"""What the container of a task without environment is opened with, handed in by the application.
+"""Options that the container of a task without environment is opened with, handed in by the application.
 
 Samplers import no simulators, as they import no verifiers.
 """
@@ -20,7 +20,7 @@ SIMULATED = "simulated"
 
 
 class SimulatorFailedError(Transient):
-    """The simulator's endpoint failed, so that what the agent read is worth nothing."""
+    """The simulator's endpoint failed, so that the text that the agent read is worth nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,10 @@ class SimulatedEnvironment:
 
     Attributes:
         image: a small system.
-        tree: opens the tar of the repository, to be unpacked at `/`.
-        attach: returns the session of the agent for the session of the container, once it is open. Its `run` raises
-            SimulatorFailedError.
-        count_calls: returns the number of programs that were simulated so far.
+        tree: function that opens the tar of the repository, to be unpacked at `/`.
+        attach: function that returns the session of the agent for the session of the container, once it is open. Its
+            `run` raises SimulatorFailedError.
+        count_calls: function that returns the number of programs that were simulated so far.
         env: variables of each command.
         mounts: the programs.
     """

@@ -17,19 +17,21 @@ from samplers.scaffolds.base import GatewayEndpoint
 from samplers.scaffolds.gateway_client import request_completion
 
 UNKNOWN_CONTEXT = 1_000_000
-"""Tokens: the upstream refuses what is too long."""
+"""Tokens: the upstream refuses a request that is too long."""
 
 
 class GatewayModel:
-    """The model of one rollout (`backends.llm.base.LanguageModel`). For one conversation, whose turns are only added.
+    """The model of a rollout (`backends.llm.base.LanguageModel`).
 
-    Earlier answers are sent again as they came, so that what is recorded stays one conversation. Two things would be
-    rejected and are not: arguments of a call that are no JSON object, in whose place an empty one is sent; and results
-    of calls that an answer has as text, which become messages of the user.
+    For a single conversation, whose turns are only added.
+
+    Earlier answers are sent again as they came, so that the record that is recorded stays a single conversation. Two
+    things would be rejected and are not: arguments of a call that are not a JSON object, in whose place an empty object
+    is sent; and results of calls that an answer has as text, which become messages of the user.
 
     Args:
-        name: of the model.
-        endpoint: of the rollout's gateway.
+        name: name of the model.
+        endpoint: endpoint of the rollout's gateway.
     """
 
     def __init__(self, name: str, endpoint: GatewayEndpoint) -> None:

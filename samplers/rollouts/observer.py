@@ -16,12 +16,12 @@ POLL_SECONDS = 0.5
 class StateObserver:
     """Records states from a thread of its own, and when a scaffold notes a step.
 
-    Several requests within one poll give one state, that of the last one.
+    Several requests within a single poll give a state, that of the last.
 
     Args:
-        container: whose tree is hashed.
-        read_usage: returns what the rollout has used.
-        states: receives the states.
+        container: container whose tree is hashed.
+        read_usage: function that returns the amounts that the rollout has used.
+        states: function that receives the states.
     """
 
     def __init__(

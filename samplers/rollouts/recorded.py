@@ -1,4 +1,7 @@
-"""What the gateway recorded of a rollout: its exchanges, what they show of leaks, and whether the upstream failed."""
+"""Records that the gateway recorded of a rollout.
+
+Its exchanges, the signs that they show of leaks, and whether the upstream failed.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class RecordedTraffic:
         ]
 
     def find_leaks(self, task: Task, artifacts: Artifacts) -> tuple[Leak, ...]:
-        """Return the attempts to get at what the task hides."""
+        """Return the attempts to get at the secrets that the task hides."""
         hidden = frozenset[str]()
         if task.test_patch and (task.image or task.environment == SIMULATED):
             hidden = list_hidden_lines(artifacts.get_text(task.test_patch), task.problem_statement)
@@ -66,7 +69,7 @@ class RecordedTraffic:
 
 
 def read_traffic(path: Path | None) -> RecordedTraffic:
-    """Return what a log holds; nothing where there is none."""
+    """Return the records that a log holds; nothing where there is none."""
     if path is None or not path.is_file():
         return RecordedTraffic(exchanges=(), n_doubtful=0, raw=b"")
     raw = path.read_bytes()

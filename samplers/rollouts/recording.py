@@ -1,4 +1,7 @@
-"""What every rollout does besides its work: access to the gateway, and the records of what went through it."""
+"""Duties of every rollout besides its work.
+
+Access to the gateway, and the records of the requests that went through it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ TURNS = "turns"
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRollout:
-    """Records of one rollout."""
+    """Records of a rollout."""
 
     rollout: Rollout
     trajectories: tuple[Trajectory, ...]
@@ -39,7 +42,7 @@ def get_log_path(gateway_logs: Path, plan: RolloutPlan) -> Path:
 
 @dataclass(kw_only=True)
 class RolloutRecorder:
-    """Recorder of one rollout.
+    """Recorder of a rollout.
 
     `gateway` is None where no model is used, `retry` the number of earlier infrastructure failures of the plan, and
     `statement` the text by which the main conversation is found.
@@ -80,11 +83,11 @@ class RolloutRecorder:
             self.usage = gateway.close_rollout(self.plan.key)
 
     def read_usage(self) -> GatewayUsage:
-        """Return what the rollout has used so far."""
+        """Return the amounts that the rollout has used so far."""
         return self.gateway.get_usage(self.plan.key) if self.gateway else GatewayUsage()
 
     def read_traffic(self) -> RecordedTraffic:
-        """Return what was recorded of the rollout."""
+        """Return the records that were recorded of the rollout."""
         return read_traffic(get_log_path(self.gateway.log_dir, self.plan) if self.gateway else None)
 
     def make_records(
@@ -102,10 +105,10 @@ class RolloutRecorder:
 
         Args:
             end: how the agent ended.
-            traffic: what was recorded.
+            traffic: the records that were recorded.
             failure: reason and detail of a failure of the infrastructure, after which there is no value.
-            score: result of grading; None without one.
-            submission: what was graded; None where nothing could be collected.
+            score: result of grading; None where there is none.
+            submission: the submission that was graded; None where nothing could be collected.
             at: time of the start.
             fields: further fields of `Rollout`.
 
@@ -165,8 +168,8 @@ class RolloutRecorder:
     def _describe_end(self, end: AgentEnd, traffic: RecordedTraffic) -> tuple[str | None, str]:
         """Return why the agent did not end by itself, and a detail.
 
-        A budget that is used up is the reason of what follows. A program that fails once its last request failed fails
-        for that, whatever it prints.
+        A budget that is used up is the reason of the failure that follows. A program that fails once its last request
+        failed fails for that, whatever it prints.
         """
         stopped_by, reason = self.usage.stopped_by, end.reason
         if stopped_by:

@@ -1,7 +1,8 @@
-"""Run one rollout: container, gateway access, the scaffold's hooks, grading, and the record of all of it.
+"""Run a rollout: container, gateway access, the scaffold's hooks, grading, and the record of all of it.
 
-What the agent did, failed to do, or was stopped at is a result (`done`, `failed`) and is graded as it stands. A failure
-of engine, gateway, upstream, disk or grading is none (`infrastructure`): it has no value, and the plan stays open.
+The actions that the agent did, failed to do, or was stopped at is a result (`done`, `failed`) and is graded as it
+stands. A failure of engine, gateway, upstream, disk or grading is none (`infrastructure`): it has no value, and the
+plan stays open.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class TaskOracle:
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutServices:
-    """What all rollouts of one invocation share."""
+    """Services that all rollouts of an invocation share."""
 
     services: Services
     programs: ProgramStore | None
@@ -54,12 +55,12 @@ class RolloutServices:
     credit: Credit = share_reward
     """Divides a rollout's reward among its trajectories."""
     open_environment: EnvironmentOpener | None = None
-    """Opens what stands for the environment of a simulated task; None where no such task is sampled."""
+    """Opens the object that stands for the environment of a simulated task; None where no such task is sampled."""
 
 
 @dataclass(kw_only=True)
 class RolloutRun:
-    """One rollout while it runs. `retry`: number of earlier infrastructure failures of its plan."""
+    """A rollout while it runs. `retry`: number of earlier infrastructure failures of its plan."""
 
     plan: RolloutPlan
     task: Task
@@ -154,7 +155,7 @@ class RolloutRun:
 
     @contextlib.contextmanager
     def _open_environment(self) -> Iterator[SimulatedEnvironment | None]:
-        """Open what stands for the environment of a simulated task; None for other tasks."""
+        """Open the object that stands for the environment of a simulated task; None for other tasks."""
         if self.task.environment != SIMULATED or self.shared.open_environment is None:
             yield None
             return
@@ -187,7 +188,7 @@ class RolloutRun:
         )
 
     def _grade(self) -> tuple[str, str] | None:
-        """Grade the submission, an empty one where none was collected; return why it could not be graded."""
+        """Grade the submission, an empty submission where none was collected; return why it could not be graded."""
         began = time.perf_counter()
         try:
             self.score = self.scaffold.calculate_reward(self.task, self.submission or b"", self.oracle.grade)

@@ -1,4 +1,4 @@
-"""What a scaffold is: four hooks around an agent, and what they may use.
+"""Interface that a scaffold is: four hooks around an agent, and the services that they may use.
 
 The driver calls `agent_preprocess`, `agent_run`, `agent_postprocess` and `calculate_reward` in this order. Whatever can
 be pointed at a base URL is a scaffold: requests are recorded by the gateway, not by the agent. `CommandScaffold` is the
@@ -30,19 +30,19 @@ MISSING_COMMAND = 127
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayEndpoint:
-    """Addresses of the gateway for one rollout, without `/v1` at their end."""
+    """Addresses of the gateway for a rollout, without `/v1` at their end."""
 
     container_url: str
     """For programs in the container."""
     host_url: str
     """For scaffolds that run in this process."""
     secret: str
-    """Sent as the API key, too: programs refuse an empty one."""
+    """Sent as the API key, too: programs refuse an empty key."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentLimits:
-    """Limits of one rollout: wall time in seconds, and turns, which the gateway counts where the scaffold does not."""
+    """Limits of a rollout: wall time in seconds, and turns, which the gateway counts where the scaffold does not."""
 
     seconds: float
     turns: int
@@ -55,12 +55,12 @@ class AgentEnd:
     reason: str | None = None
     detail: str = ""
     output: str = ""
-    """What its program printed."""
+    """Text that its program printed."""
 
 
 @dataclass(kw_only=True)
 class AgentSession:
-    """One rollout as a scaffold sees it."""
+    """A rollout as a scaffold sees it."""
 
     task: Task
     instruction: Instruction
@@ -79,7 +79,7 @@ class AgentSession:
 
 
 class Scaffold(ABC):
-    """Base of all scaffolds. One object serves many rollouts at once, so it has no state of a rollout."""
+    """Base of all scaffolds. An object serves many rollouts at once, so it has no state of a rollout."""
 
     name: ClassVar[str]
     version: ClassVar[str]
@@ -108,13 +108,13 @@ class Scaffold(ABC):
         return session.collect_submission()
 
     def calculate_reward(self, task: Task, submission: bytes, grade: Callable[[bytes], Score]) -> Score:
-        """Return the score of the submission, when the container is gone. `grade` uses fresh ones."""
+        """Return the score of the submission, when the container is gone. `grade` uses fresh containers."""
         del task
         return grade(submission)
 
 
 class CommandScaffold(Scaffold):
-    """Scaffold that is one command in the task's container, non-interactive."""
+    """Scaffold that is a command in the task's container, non-interactive."""
 
     @abstractmethod
     def build_command(self, session: AgentSession) -> str:

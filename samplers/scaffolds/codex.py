@@ -56,7 +56,7 @@ class CodexScaffold(CommandScaffold):
         return {"CODEX_HOME": AGENT_FOLDER, KEY: session.gateway.secret}
 
     def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
-        """Return the configuration. A string of JSON is one of TOML."""
+        """Return the configuration. A string of JSON is valid TOML."""
         url = f"{session.gateway.container_url}/v1"
         content = CONFIG.format(model=json.dumps(session.model), url=json.dumps(url), key=KEY)
         return {f"{AGENT_FOLDER}/config.toml": content.encode()}

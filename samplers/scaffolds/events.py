@@ -27,12 +27,12 @@ def read_events(output: str) -> list[dict[str, Any]]:
 
 
 def find_last_event(output: str, *kinds: str) -> dict[str, Any]:
-    """Return the last event whose `type` is one of some kinds; an empty one where there is none."""
+    """Return the last event whose `type` is among some kinds; an empty event where there is none."""
     return next((event for event in reversed(read_events(output)) if event.get("type") in kinds), {})
 
 
 def make_failure(reason: str, error: object, output: str) -> AgentEnd:
-    """Return the end of an agent that fails, with the text of its error in one line."""
+    """Return the end of an agent that fails, with the text of its error in a single line."""
     return AgentEnd(reason=reason, detail=" ".join(read_error(error).split())[:MAX_DETAIL], output=output)
 
 

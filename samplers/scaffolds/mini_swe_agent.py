@@ -1,4 +1,4 @@
-"""mini-SWE-agent: a loop with one tool, `bash`, each command in a shell of its own."""
+"""mini-SWE-agent: a loop with a tool, `bash`, each command in a shell of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VERSION = "2.4.6"
 CONFIG_FILE = f"{AGENT_FOLDER}/config.yaml"
 TRAJECTORY_FILE = f"{AGENT_FOLDER}/last.traj.json"
 AGENT_CLASS = "minisweagent.agents.default.DefaultAgent"
-"""The loop without a person: the default one reads new limits from a terminal."""
+"""The loop without a person: the default loop reads new limits from a terminal."""
 PRINT_END = (
     f'import json; info = json.load(open("{TRAJECTORY_FILE}"))["info"]; '
     'print(json.dumps({"exit_status": info["exit_status"]}))'

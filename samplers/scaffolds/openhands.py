@@ -16,7 +16,7 @@ SCRIPT = f"{AGENT_FOLDER}/openhands_run.py"
 SETTINGS_FILE = f"{AGENT_FOLDER}/settings.json"
 INPUTRC_FILE = f"{AGENT_FOLDER}/inputrc"
 INPUTRC = "set disable-completion on\nset enable-bracketed-paste off\n"
-"""Settings of the shell that commands are typed into: a tab in a command is no wish for completion."""
+"""Settings of the shell that commands are typed into: a tab in a command is not a wish for completion."""
 SAMPLING = ("temperature", "top_p", "top_k", "seed")
 """Sampling settings that the SDK has under the same name."""
 

@@ -59,7 +59,7 @@ class ReactScaffold(Scaffold):
 
 @dataclass
 class _ReactLoop:
-    """One conversation."""
+    """A conversation."""
 
     session: AgentSession
     messages: list[dict[str, Any]] = field(default_factory=list)
@@ -91,7 +91,7 @@ class _ReactLoop:
         return AgentEnd(reason="turn-limit")
 
     def _execute_calls(self, calls: list[dict[str, Any]], deadline: float) -> bool:
-        """Run the calls of one answer and append their results; return whether the model submitted."""
+        """Run the calls of an answer and append their results; return whether the model submitted."""
         has_submitted = False
         for call in calls:
             function = call.get("function") or {}
@@ -101,7 +101,7 @@ class _ReactLoop:
         return has_submitted
 
     def _execute(self, function: Mapping[str, Any], deadline: float) -> str:
-        """Return what the model reads as the result of one call."""
+        """Return the text that the model reads as the result of a call."""
         if function.get("name") != "bash":
             return f"error: there is no tool {function.get('name')}; the tools are bash and submit"
         try:

@@ -1,4 +1,4 @@
-"""Scaffolds by name. A new one is one module and one row; a user's own is named MODULE:CLASS."""
+"""Scaffolds by name. A new scaffold is a module and a row; a user's own is named MODULE:CLASS."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SCAFFOLDS: Mapping[str, str] = {
 }
 """Name of `--scaffold` -> class, as MODULE:CLASS. Imported when chosen."""
 FACTS = ("name", "version")
-"""What every class has besides its hooks."""
+"""Options that every class has besides its hooks."""
 
 
 def load_scaffold(word: str) -> Scaffold:
     """Return the scaffold of that name, or of MODULE:CLASS, which is looked for in the working directory as well.
 
     Raises:
-        UsageError: there is none, or the class is no complete scaffold.
+        UsageError: there is none, or the class is not a complete scaffold.
     """
     if word in SCAFFOLDS:
         module, _, name = SCAFFOLDS[word].partition(":")

@@ -1,1 +1,1 @@
-"""Rejection sampling: rules with a number each, and what holds for a set of trajectories."""
+"""Rejection sampling: rules with a number each, and the rules that holds for a set of trajectories."""

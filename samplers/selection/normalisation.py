@@ -1,4 +1,7 @@
-"""Submissions without what differs between equal ones: hashes of blobs, places of hunks, blanks at ends of lines."""
+"""Submissions without the parts that differ between equal ones.
+
+Hashes of blobs, places of hunks, blanks at ends of lines.
+"""
 
 from __future__ import annotations
 

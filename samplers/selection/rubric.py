@@ -1,4 +1,4 @@
-"""A model's verdict on a trajectory by a rubric: binary items, of which each one met has a quote that occurs."""
+"""A model's verdict on a trajectory by a rubric: binary items, of which each item met has a quote that occurs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from samplers.trajectories.showing import list_messages, render_conversation
 from taskdb.artifacts import Artifacts
 
 MIN_QUOTE = 8
-"""Characters of a quote; shorter ones occur everywhere."""
+"""Characters of a quote; shorter quotes occur everywhere."""
 PROMPT = """\
 Below is the work of a coding agent: its conversation, then what it handed in. Check it against a rubric.
 
@@ -96,7 +96,7 @@ class RubricJudge:
 
 
 def read_rubric(text: str) -> list[str]:
-    """Return the items of a rubric, one a line; blank lines and lines that begin with `#` are none.
+    """Return the items of a rubric, a line each; blank lines and lines that begin with `#` are none.
 
     Raises:
         InputError: there is none.
@@ -108,7 +108,7 @@ def read_rubric(text: str) -> list[str]:
 
 
 def _find_problem(answer: RubricAnswer, number: int, shown: str) -> str:
-    """Return what is wrong with an answer; empty for nothing."""
+    """Return the problem with an answer; empty for nothing."""
     if [one.item for one in answer.items] != list(range(1, number + 1)):
         return f"it needs the items 1 to {number}, each once and in order"
     words = _squeeze(shown)

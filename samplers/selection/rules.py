@@ -19,7 +19,7 @@ class SelectionRule:
     """A rule: it refuses a trajectory whose metric is above the limit."""
 
     name: str
-    """Reason of a refusal. Two rules with one name are limits of the same thing."""
+    """Reason of a refusal. Two rules with the same name are limits of the same thing."""
     metric: str
     """Key in `Trajectory.metrics`; `samplers.trajectories.measures.MEASURES` computes it."""
     setting: str

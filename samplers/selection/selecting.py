@@ -22,14 +22,14 @@ DUPLICATE = "duplicate"
 PER_TASK = "per_task"
 MIX = "mix"
 ROLLOUT = "rollout"
-"""Reason of a sub-agent's or side trajectory whose rollout has no selected main one."""
+"""Reason of a sub-agent's or side trajectory whose rollout has no selected main trajectory."""
 RULE_NAMES = (UNSCORED, REWARD, *dict.fromkeys(rule.name for rule in RULES), RUBRIC, DUPLICATE, PER_TASK, MIX)
 """Reasons in the order in which they refuse."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionCandidate:
-    """A trajectory with what the rules need of its rollout and task."""
+    """A trajectory with the facts that the rules need of its rollout and task."""
 
     trajectory: Trajectory
     task: str
@@ -41,18 +41,18 @@ class SelectionCandidate:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionLimits:
-    """Limits of a set, and what is a rule only where it is given."""
+    """Limits of a set, and the limits that are rules only where they are given."""
 
     per_task: int | None = None
     mix: Mapping[str, float] = field(default_factory=dict)
     """Scaffold -> share, more than 0; empty for any mix."""
     rubric: str = ""
-    """Text of the rubric; part of what identifies a selection."""
+    """Text of the rubric; part of the text that identifies a selection."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """Rule that refused a trajectory, with its value where it has one."""
+    """Rule that refused a trajectory, with its value where any."""
 
     rule: str
     value: float | None = None
@@ -89,8 +89,8 @@ def select_trajectories(
 ) -> SelectionOutcome:
     """Return which trajectories are selected.
 
-    Main trajectories pass all rules. The others pass the rules that look at what they did, and are refused with their
-    rollout.
+    Main trajectories pass all rules. The others pass the rules that look at the actions that they did, and are refused
+    with their rollout.
     """
     main = [one for one in candidates if one.trajectory.role is TrajectoryRole.MAIN]
     broken = {one.trajectory.id: _list_refusals(one, selection) for one in main}
@@ -155,7 +155,8 @@ def _list_set_rules(
 def keep_distinct(candidates: Sequence[SelectionCandidate]) -> list[SelectionCandidate]:
     """Return the first rollout of each task, scaffold and normalised submission, with its main trajectories.
 
-    Another scaffold's way to the same patch is another conversation, which is what several scaffolds are sampled for.
+    Another scaffold's way to the same patch is another conversation, which is the variety that several scaffolds are
+    sampled for.
     """
     first: dict[tuple[str, str, str], str] = {}
     for one in sorted(candidates, key=_order_by_attempt):
@@ -197,7 +198,7 @@ def _order_by_attempt(one: SelectionCandidate) -> tuple[int, str, str]:
 
 
 def _count_effects(broken: Sequence[Sequence[Refusal]]) -> list[RuleCount]:
-    """Return the effect of each rule; `broken`: what refuses each main trajectory, in order."""
+    """Return the effect of each rule; `broken`: the rules that refuses each main trajectory, in order."""
     first = Counter(found[0].rule for found in broken if found)
     alone = Counter(found[0].rule for found in broken if len({one.rule for one in found}) == 1)
     counts, left = [], len(broken)

@@ -17,7 +17,7 @@ from taskdb.artifacts import Artifacts
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectoryRole
 
 BUILDER = 1
-"""Version of the rules of this package; a new one makes new trajectories of stored rollouts."""
+"""Version of the rules of this package; a new version makes new trajectories of stored rollouts."""
 
 
 def build_trajectories(
@@ -31,9 +31,9 @@ def build_trajectories(
     """Return the trajectories of a rollout, whose contents are stored as artifacts.
 
     Args:
-        rollout: with its value.
-        exchanges: of its last run, in the order of their requests.
-        artifacts: for the contents, and with the rollout's submission.
+        rollout: rollout with its value.
+        exchanges: exchanges of its last run, in the order of their requests.
+        artifacts: artifacts for the contents, and with the rollout's submission.
         statement: problem statement of the task, by which the main conversation is found.
         credit: divides the reward.
 

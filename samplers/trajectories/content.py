@@ -1,4 +1,4 @@
-"""Content of a trajectory: its requests and answers as one JSON document, the artifact `Trajectory.content`.
+"""Content of a trajectory: its requests and answers as a single JSON document, the artifact `Trajectory.content`.
 
 Messages and lists of tools are stored once; requests name them by their place. Of the tokens of a prompt only those
 behind prompt and completion of the parent are stored.
@@ -20,7 +20,7 @@ SCHEMA = 1
 
 
 class RecordedRequest(Part):
-    """One request of a trajectory. `prompt` and `answer` are places in `TrajectoryContent.messages`."""
+    """A request of a trajectory. `prompt` and `answer` are places in `TrajectoryContent.messages`."""
 
     exchange: int
     parent: int | None
@@ -43,7 +43,7 @@ class RecordedRequest(Part):
 
 
 class TrajectoryContent(Part):
-    """Requests of one tree in their order, with the messages and tools that they name."""
+    """Requests of a tree in their order, with the messages and tools that they name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
 
@@ -95,7 +95,7 @@ def pack_content(
     has_token_ids: bool,
     is_ambiguous: bool = False,
 ) -> TrajectoryContent:
-    """Return the content of one tree; `parents`: place of each request's parent among these requests."""
+    """Return the content of a tree; `parents`: place of each request's parent among these requests."""
     messages, toolsets = _Pool(), _Pool()
     place_messages = MessageMap(lambda message: messages.place(normalise_message(message)))
     made = []

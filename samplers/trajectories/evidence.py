@@ -1,4 +1,4 @@
-"""What the measures of a trajectory look at: answers, tool calls with their results, and the submission."""
+"""Facts that the measures of a trajectory look at: answers, tool calls with their results, and the submission."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ObservedCall:
 
     @property
     def outcome(self) -> tuple[str, str, str | None]:
-        """Name, arguments and result, without what differs in every result."""
+        """Name, arguments and result, without the parts that differ in every result."""
         return self.name, self.arguments, None if self.result is None else VOLATILE.sub("", self.result)
 
     @property
@@ -62,7 +62,7 @@ class ObservedCall:
 class TrajectoryEvidence:
     """A trajectory with its rollout.
 
-    `requests`: those of the trajectory; for a main one, of all main trajectories of the rollout, as a summarised
+    `requests`: those of the trajectory; for a main trajectory, of all main trajectories of the rollout, as a summarised
     history continues the same work. `later`: all requests of the rollout, among which results are found.
     """
 
@@ -98,7 +98,10 @@ class TrajectoryEvidence:
             yield ObservedCall(name=TEXT_CALL, arguments="\n".join(found).strip(), result=result)
 
     def _find_result(self, request: ModelRequest, answer: Json, call: str | None) -> str | None:
-        """Return the result of a call from the first later request that has it; without an id, what follows."""
+        """Return the result of a call from the first later request that has it.
+
+        Without an id, the result that follows.
+        """
         start = self._places[request.exchange] + 1
         for one in self.later[start:]:
             if (found := _search_result(one.messages, answer, call)) is not None:

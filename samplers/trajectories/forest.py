@@ -2,7 +2,7 @@
 
 A request's parent is the request before it whose prompt and completion together are the longest strict prefix of its
 own prompt. Prefixes are exact: of token ids where every answered request has them, else of normalised messages, with
-the tools before them. A request with the prompt of an earlier one is a retry, and its sibling.
+the tools before them. A request with the prompt of an earlier request is a retry, and its sibling.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PrefixForest:
 
     parents: tuple[int | None, ...]
     roots: tuple[int, ...]
-    """The first request of each one's tree."""
+    """The first request of each request's tree."""
     ambiguous: frozenset[int]
     """Requests that continue several others equally well. Each is a root of its own."""
 
@@ -88,7 +88,7 @@ def _find_parents(earlier: Sequence[RequestSequence], prompt: bytes) -> list[int
 
 
 def _number_tokens(requests: Sequence[ModelRequest]) -> list[RequestSequence]:
-    """Return the token ids of requests. One that failed has those of no prompt, and follows nothing."""
+    """Return the token ids of requests. A request that failed has those of no prompt, and follows nothing."""
     return [
         RequestSequence(
             prompt=array("q", request.prompt_token_ids or (-1 - place,)).tobytes(),

@@ -1,4 +1,4 @@
-"""Token rows of a trajectory for training: one for each request, or one for the whole tree.
+"""Token rows of a trajectory for training: a row for each request, or one for the whole tree.
 
 In both every answer is trained once, as the answer to the request that produced it. A merged row has each shared token
 once: a token attends to itself and to the tokens before it on its own path (`build_attention_mask`), and its position
@@ -24,7 +24,7 @@ NO_REQUEST = -1
 
 @dataclass(frozen=True, kw_only=True)
 class TokenRow:
-    """Tokens of one row, all arrays of its length."""
+    """Tokens of a row, all arrays of its length."""
 
     token_ids: NDArray[Any]
     position_ids: NDArray[Any]
@@ -62,7 +62,7 @@ def make_request_rows(content: TrajectoryContent) -> Iterator[TokenRow]:
 
 
 def merge_requests(content: TrajectoryContent) -> TokenRow:
-    """Return one row with every answered request of the tree; equal beginnings of prompts are in it once.
+    """Return a row with every answered request of the tree; equal beginnings of prompts are in it once.
 
     Raises:
         ValueError: the trajectory has no token ids.
@@ -104,7 +104,7 @@ class _RowBuilder:
         self._parents: list[NDArray[Any]] = []
         self._trained: list[tuple[_TokenRun, RecordedRequest]] = []
         self._below: dict[int, list[_TokenRun]] = {}
-        """Token -> the segments whose first token follows it, other than the next one of its own."""
+        """Token -> the segments whose first token follows it, other than the next of its own."""
         self._depths = np.empty(1024, dtype=np.int64)
         self._segments: list[_TokenRun] = []
 

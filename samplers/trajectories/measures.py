@@ -14,7 +14,7 @@ from taskdb.records.rollouts import RolloutStatus
 GRAM_WORDS = 20
 """Words of a gram."""
 MIN_GRAMS = 20
-"""Grams of an answer below which repeated ones do not count: short answers repeat themselves by chance."""
+"""Grams of an answer below which repeated grams do not count: short answers repeat themselves by chance."""
 CYCLE_CALLS = range(2, 5)
 """Lengths of a cycle of calls; the same call over and over is counted by `repeats`."""
 CHANGED_PATH = re.compile(r'^(?:diff --git "?a/(?P<old>.*?)"? "?b/(?P<new>.*?)"?)$', re.MULTILINE)
@@ -23,7 +23,7 @@ FORMAT_COMPLAINTS = re.compile(
     r"|(?:your|the) (?:last )?(?:answer|output|response) (?:was not|could not be) (?:formatted|parsed))",
     re.IGNORECASE,
 )
-"""Beginnings of what scaffolds answer to a text in which they find no action."""
+"""Beginnings of the texts that scaffolds answer to a text in which they find no action."""
 
 
 def measure_failed_share(evidence: TrajectoryEvidence) -> float:
@@ -89,7 +89,7 @@ def measure_test_only(evidence: TrajectoryEvidence) -> float:
 
 
 def count_leaks(evidence: TrajectoryEvidence) -> float:
-    """Return the number of attempts to get at what the task hides."""
+    """Return the number of attempts to get at the secrets that the task hides."""
     return float(len(evidence.rollout.leaks))
 
 
@@ -106,7 +106,7 @@ MEASURES: Mapping[str, Callable[[TrajectoryEvidence], float]] = {
     "loops": measure_loops,
     "repetition": measure_repetition,
 }
-"""Key in `Trajectory.metrics` -> what computes it."""
+"""Key in `Trajectory.metrics` -> the function that computes it."""
 
 
 def measure_all(evidence: TrajectoryEvidence) -> dict[str, float]:

@@ -56,6 +56,6 @@ def _read_request(exchange: Exchange) -> ModelRequest:
 
 
 def _read_logprobs(entries: Sequence[Mapping[str, Any]] | None) -> tuple[float, ...] | None:
-    """Return the log-probability of each token; None where one is missing."""
+    """Return the log-probability of each token; None where a value is missing."""
     values = [entry.get("logprob") for entry in entries or ()]
     return tuple(map(float, values)) if values and None not in values else None  # type: ignore[arg-type]

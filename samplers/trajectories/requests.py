@@ -1,4 +1,4 @@
-"""Requests of one rollout to its model, in the form of chat completions, as trajectories are made of them."""
+"""Requests of a rollout to its model, in the form of chat completions, as trajectories are made of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXT_FIELDS = ("content", "reasoning_content")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRequest:
-    """One request and its answer. Token ids and log-probs are the upstream's own, None where it gave none."""
+    """A request and its answer. Token ids and log-probs are the upstream's own, None where it gave none."""
 
     exchange: int
     """Number of the recorded exchange."""
@@ -26,7 +26,7 @@ class ModelRequest:
     """The assistant's message; None where the request failed."""
     finish_reason: str | None = None
     error: str = ""
-    """Why it failed, in one line; empty where it did not."""
+    """Why it failed, in a single line; empty where it did not."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
@@ -50,7 +50,7 @@ class ModelRequest:
 
 
 def get_text(message: Json, name: str = "content") -> str:
-    """Return the text of a message; of a content in parts, the texts among them, one a line."""
+    """Return the text of a message; of a content in parts, the texts among them, a line each."""
     content = message.get(name)
     if isinstance(content, list):
         texts = (part.get("text") for part in content if isinstance(part, Mapping))
@@ -59,9 +59,11 @@ def get_text(message: Json, name: str = "content") -> str:
 
 
 def normalise_message(message: Json) -> dict[str, Any]:
-    """Return a message without marks for caches and without fields that are empty: what the model is given of it.
+    """Return a message without marks for caches and without fields that are empty.
 
-    A content that is one part of text is that text.
+    The form that the model is given of it.
+
+    A content that is a single part of text is that text.
     """
     kept = {name: _strip_marks(value) for name, value in message.items() if name != CACHE_MARK}
     content = kept.get("content")
@@ -72,7 +74,7 @@ def normalise_message(message: Json) -> dict[str, Any]:
 
 
 class MessageMap:
-    """Function of messages, applied to conversations of which each mostly repeats the one before.
+    """Function of messages, applied to conversations of which each mostly repeats the previous.
 
     Results of the messages that two conversations begin with alike are used again, so the time is not quadratic.
     """

@@ -1,12 +1,13 @@
-"""Roles of the trajectories of one rollout, by structure alone.
+"""Roles of the trajectories of a rollout, by structure alone.
 
-The main conversation is the tree that starts with the task's statement; of several, or where none does, the one with
-tools before one without, then the one with most requests. Of the other trees
+The main conversation is the tree that starts with the task's statement; of several, or where none does, the tree with
+tools before a tree without, then the tree with most requests. Of the other trees
 
-- one with the same system prompt and tools is main, too, if it starts with the statement or the same messages, or if
+- a tree with the same system prompt and tools is main, too, if it starts with the statement or the same messages, or if
   the main conversation had ended before it: its history was edited or summarised;
-- any other one with tools is a sub-agent;
-- one without tools, whose system prompt differs from the main one's, is a call beside the work, such as for a title.
+- any other tree with tools is a sub-agent;
+- a tree without tools, whose system prompt differs from the main tree's, is a call beside the work, such as for a
+  title.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ STATEMENT_PART = 200
 
 @dataclass(frozen=True, kw_only=True)
 class TreeShape:
-    """What decides the role of a tree."""
+    """Facts that decide the role of a tree."""
 
     system: str
     """Text of the system messages its first request begins with."""
@@ -75,7 +76,7 @@ def _describe_tree(requests: Sequence[ModelRequest], tree: Sequence[int]) -> Tre
 
 
 def _take_texts(messages: Sequence[Json], role: str) -> list[str]:
-    """Return the texts of one role before the first answer."""
+    """Return the texts of a role before the first answer."""
     found = []
     for message in messages:
         if message.get("role") == "assistant":
@@ -90,5 +91,5 @@ def _contains(shape: TreeShape, needle: str) -> bool:
 
 
 def _squeeze(text: str) -> str:
-    """Return a text with one blank between its words."""
+    """Return a text with a blank between its words."""
     return " ".join(text.split())

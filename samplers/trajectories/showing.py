@@ -18,7 +18,7 @@ ROLLOUT_KEYS = ("status", "reason", "resolved", "checkpoint", "scaffold_version"
 def describe_trajectory(
     trajectory: Trajectory, rollout: Rollout, artifacts: Artifacts, environment: str
 ) -> dict[str, Any]:
-    """Return the facts of a trajectory, its tools and its conversations: one for each leaf.
+    """Return the facts of a trajectory, its tools and its conversations: a conversation for each leaf.
 
     `environment` is that of its task or scenario, which records of earlier versions do not have.
 

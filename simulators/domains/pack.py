@@ -1,4 +1,4 @@
-"""A domain pack: what a simulator must know of a domain, as a folder.
+"""A domain pack: the facts that a simulator must know of a domain, as a folder.
 
 `tools.json`: a list of tools `{name, description, parameters}` (OpenAI's `{type, function}` is read, too), with a JSON
 Schema of an object. `policy.md`: the rules of the agent, which become its system prompt. `format.toml`: markers,
@@ -101,7 +101,7 @@ def load_pack(word: str) -> DomainPack:
     """Return a shipped pack by its name, or a pack of the user's by its folder.
 
     Raises:
-        InputError: there is none, or it is malformed; the message names the file and what is wrong with it.
+        InputError: there is none, or it is malformed; the message names the file and the fault that is wrong with it.
     """
     shipped = list_packs()
     folder = PACKS_FOLDER / word if word in shipped else Path(word)

@@ -16,9 +16,9 @@ class ValidatorError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class ArgumentRule:
-    """Rule for a named argument. A value that is no text is left as it is.
+    """Rule for a named argument. A value that is not text is left as it is.
 
-    `prefix` is added where it is missing. `rewrite` maps beginnings that are no prefix of `one_of_prefix` to others.
+    `prefix` is added where it is missing. `rewrite` maps beginnings that are not a prefix of `one_of_prefix` to others.
     """
 
     argument: str
@@ -53,7 +53,7 @@ class ArgumentRule:
 
 
 def validate_call(call: FunctionCall, rules: tuple[ArgumentRule, ...], *, strict: bool) -> FunctionCall:
-    """Return the call with repaired arguments; with `strict` nested ones are validated, too.
+    """Return the call with repaired arguments; with `strict` nested values are validated, too.
 
     Raises:
         ValidatorError: a value breaks a rule.
@@ -81,7 +81,7 @@ def _validate(value: Any, rules: Mapping[str, list[ArgumentRule]], *, strict: bo
 
 
 def collect_ids(call: FunctionCall, names: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each argument of a call that is an id, nested ones included."""
+    """Yield name and text of each argument of a call that is an id, nested values included."""
     yield from _collect(dict(call.arguments), names, "")
 
 

@@ -1,4 +1,7 @@
-"""What an agent hands in for a step: text in Hermes form, or text and calls apart; and what is wrong with its form."""
+"""Answer that an agent hands in for a step: text in Hermes form, or text and calls apart.
+
+And the problem with its form.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ _FOREIGN_MARK = re.compile(r"^\s*(?:FUNCTION_CALL:|Action:\s*\w+\()|<function[_=
 
 @dataclass(frozen=True, kw_only=True)
 class AgentTurn:
-    """One turn of the agent. `raw` is what it wrote, with calls in tags. `problem`: what is wrong with its calls."""
+    """A turn of the agent. `raw` is the text that it wrote, with calls in tags.
+
+    `problem`: the fault that is wrong with its calls.
+    """
 
     raw: str
     text: str = ""
@@ -48,7 +54,7 @@ class AgentTurn:
 
     @property
     def shown(self) -> str:
-        """What it wrote but for its reasoning."""
+        """Text that it wrote but for its reasoning."""
         return self.raw.partition(_THINK_END)[2].strip() if _THINK_END in self.raw else self.raw.strip()
 
 

@@ -50,7 +50,7 @@ class SimulatorCalls:
     model: LanguageModel
     ledger: CallLedger
     settings: Mapping[str, Any]
-    """What determines its answers besides messages: temperature, limits, versions."""
+    """Values that determine its answers besides messages: temperature, limits, versions."""
     pacer: Pacer = field(default_factory=lambda: Pacer(0.0))
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _locks: dict[tuple[object, ...], tuple[threading.Lock, list[None]]] = field(default_factory=dict)
@@ -74,12 +74,12 @@ class SimulatorCalls:
             messages: the prompt.
             purpose: `step`, `judge` or `opening`.
             sample: id of the sample.
-            episode: id of the episode, or what else makes the call one of its own.
+            episode: id of the episode, or the text else makes the call one of its own.
             turn: number of the agent's turn, from 0.
             attempts: numbers of the attempts, from 1.
-            check: returns why an answer cannot be used, empty where it can.
+            check: function that returns why an answer cannot be used, empty where it can.
             allow_cut: whether an answer that was cut off at its limit can be used.
-            schema: of the answer, for endpoints that enforce it.
+            schema: schema of the answer, for endpoints that enforce it.
 
         Raises:
             PlayerError: no answer can be used, or the endpoint gave none.

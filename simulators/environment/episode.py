@@ -1,4 +1,4 @@
-"""An episode: one conversation of an agent with a simulated environment, and everything that it comes from.
+"""An episode: a conversation of an agent with a simulated environment, and everything that it comes from.
 
 Its JSON is the record of the episode, written to `episodes/ID.json` after each step, from which a server that was
 started again continues.
@@ -37,7 +37,7 @@ class EntryRole(StrEnum):
 
 
 class Answerer(StrEnum):
-    """What answered a step."""
+    """Source that answered a step."""
 
     SIMULATOR = "simulator"
     RULE = "rule"
@@ -45,7 +45,7 @@ class Answerer(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class HistoryEntry:
-    """A turn. `calls`: of the agent, `{name, arguments}`. `by`: what wrote an answer of the environment."""
+    """A turn. `calls`: of the agent, `{name, arguments}`. `by`: the source that wrote an answer of the environment."""
 
     role: EntryRole
     text: str
@@ -73,7 +73,7 @@ class CallNote:
 
 @dataclass(kw_only=True)
 class SimulatedEpisode:
-    """One episode, as it stands. `reward` is None while it runs, and where there is no judgement: that is never 0.
+    """An episode, as it stands. `reward` is None while it runs, and where there is no judgement: that is never 0.
 
     `sample_index`: place of its sample; `episode`: its number among those of its environment `env_id`, from 0.
     `num_steps`: turns of the agent; `actions`: its calls and messages; `simulated`: answers of the simulator.
@@ -87,7 +87,7 @@ class SimulatedEpisode:
     sample: str
     """Id of the sample."""
     name: str
-    """What its source calls the sample."""
+    """Name that its source calls the sample."""
     license: str
     domain: str
     system_prompt: str
@@ -129,7 +129,7 @@ class SimulatedEpisode:
         self.history.append(entry)
 
     def find_answer(self, turn: int) -> tuple[HistoryEntry, HistoryEntry | None]:
-        """Return the agent's turn of a number, from 0, and what the environment answered to it."""
+        """Return the agent's turn of a number, from 0, and the results that the environment answered to it."""
         places = [at for at, entry in enumerate(self.history) if entry.role is EntryRole.AGENT]
         at = places[turn]
         after = self.history[at + 1] if at + 1 < len(self.history) else None

@@ -90,7 +90,7 @@ class EpisodeFolder:
         return self._folder / EPISODES_NAME / f"{episode_id}.json"
 
     def _read_index(self) -> list[dict[str, Any]]:
-        """Return the lines of the index; one that a kill cut is cut off."""
+        """Return the lines of the index; a line that a kill cut is cut off."""
         path = self._folder / INDEX_NAME
         if not path.exists():
             return []

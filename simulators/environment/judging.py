@@ -34,7 +34,7 @@ class EpisodeJudgement:
 def read_judgement(text: str) -> EpisodeJudgement | None:
     """Return the judgement in an answer, None where it cannot be read.
 
-    A reward other than 0 and 1 is not read as one: which of the two a number of another scale is would be a guess.
+    A reward other than 0 and 1 is not read as a reward: which of the two a number of another scale is would be a guess.
     """
     if len(text) > MAX_ANSWER_CHARACTERS:
         return None

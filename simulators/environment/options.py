@@ -1,7 +1,7 @@
-"""Options of episodes: what each profile sets, and what settings of the user change.
+"""Options of episodes: the settings that each profile sets, and the settings that the user changes.
 
-Profile `simia` has the settings of the released code (microsoft/Simia-Agent-Training); `default` is what this project
-does. `PROFILES` is the whole difference.
+Profile `simia` has the settings of the released code (microsoft/Simia-Agent-Training); `default` is the behaviour that
+this project does. `PROFILES` is the whole difference.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ RESERVE_TOKENS = 500
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeOptions:
-    """Options of the episodes of one server. Each but the first is a setting, most of them `episode_...`.
+    """Options of the episodes of a server. Each but the first is a setting, most of them `episode_...`.
 
     `turns`: of the agent, at most. `actions`: its calls and messages, at most. `steps`: of the simulator; at the last
-    one the judge decides. `context`: tokens of the agent's context. `overlong`: an episode that exceeds it earns 0
+    step the judge decides. `context`: tokens of the agent's context. `overlong`: an episode that exceeds it earns 0
     (`zero`), or is judged as it stands (`judge`). `attempts`: requests until an answer can be used. `rules`: whether
     malformed and invalid calls are answered by rule, and results of tools checked. `rewrites`: share of groups whose
     first message is rewritten, 0..1. `groups`: number of groups, for the choice of samples. `temperature` and

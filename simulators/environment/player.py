@@ -1,4 +1,4 @@
-"""What plays episodes: the seam between the server of episodes and a kind of them.
+"""Object that plays episodes: the seam between the server of episodes and a kind of them.
 
 `EpisodePlayer` is all that `simulators.environment.service` needs. `ConversationPlayer` plays the packs of
 conversations; a pack whose tools are more than texts brings a player of its own.
@@ -47,7 +47,7 @@ _FACT_ENDS = ".,;:!?()\"'"
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeSample:
-    """What an episode can be about."""
+    """Subjects that an episode can be about."""
 
     id: str
     name: str
@@ -56,7 +56,7 @@ class EpisodeSample:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeOpening:
-    """Beginning of an episode. `reference`: what the simulator is given of the sample, for the record."""
+    """Beginning of an episode. `reference`: the text that the simulator is given of the sample, for the record."""
 
     message: str
     system_prompt: str
@@ -90,7 +90,7 @@ class JudgedEpisode:
 
 
 class EpisodePlayer(Protocol):
-    """What plays episodes of a kind. Threads may share it; it keeps nothing of an episode but in the episode."""
+    """Object that plays episodes of a kind. Threads may share it; it keeps nothing of an episode but in the episode."""
 
     domain: str
     samples: Sequence[EpisodeSample]
@@ -129,10 +129,10 @@ class ConversationPlayer:
     Args:
         pack: the domain.
         seeds: the reference conversations.
-        options: of the episodes.
-        simulator: plays person and tools.
-        judge: decides the reward.
-        target: whose form of tools the agent's system prompt has.
+        options: options of the episodes.
+        simulator: simulator that plays person and tools.
+        judge: judge that decides the reward.
+        target: target whose form of tools the agent's system prompt has.
     """
 
     def __init__(
@@ -331,7 +331,7 @@ class ConversationPlayer:
 
 
 def find_lost_fact(original: str, rewritten: str) -> str:
-    """Return what a rewrite lacks or adds of numbers, addresses and ids, empty where it has them all."""
+    """Return the items that a rewrite lacks or adds of numbers, addresses and ids, empty where it has them all."""
     if not rewritten:
         return "it is empty"
     before, after = ({word.strip(_FACT_ENDS) for word in _FACT.findall(text)} for text in (original, rewritten))
@@ -340,7 +340,7 @@ def find_lost_fact(original: str, rewritten: str) -> str:
 
 
 def _split_results(text: str, number: int) -> list[str]:
-    """Return the results in an answer: the whole text for one call, blocks in `<tool_response>` for several."""
+    """Return the results in an answer: the whole text for a call, blocks in `<tool_response>` for several."""
     blocks = [str(block) for block in _RESULT.findall(text)]
     if number == 1:
         return [blocks[0] if len(blocks) == 1 else _PREFIX.sub("", text).strip()]

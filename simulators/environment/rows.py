@@ -33,13 +33,13 @@ EPISODES = RowSource(
 
 
 def build_system(seed: Seed, pack: DomainPack, profile: str, target: str) -> str:
-    """Return the agent's system prompt: in profile `simia` the seed's own where it has one, else that of the pack."""
+    """Return the agent's system prompt: in profile `simia` the seed's own where any, else that of the pack."""
     own = seed.conversation.system if profile == SIMIA else ""
     return own or render_system(pack, target)
 
 
 def find_first_message(seed: Seed) -> str:
-    """Return the person's first message; empty where nobody writes one."""
+    """Return the person's first message; empty where nobody writes it."""
     return next((turn.text for turn in seed.conversation.body if turn.role is TurnRole.HUMAN), "")
 
 
@@ -82,7 +82,7 @@ def make_episode(seed: Seed, pack: DomainPack, *, simulator: str) -> TrainingEpi
 
 
 def render_rows(rows: list[Row]) -> str:
-    """Return rows as one JSON list, as Simia's trainer reads them."""
+    """Return rows as a JSON list, as Simia's trainer reads them."""
     return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
 
 

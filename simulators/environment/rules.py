@@ -1,4 +1,4 @@
-"""What is answered and checked by rule, without a call of the simulator.
+"""Calls that are answered and checked by rule, without a call of the simulator.
 
 A call that the tools of the domain pack do not permit gets an error with the cause. A query that was answered since the
 last change gets the same answer again. A result of the simulator must not contradict the ids of its call.
@@ -85,11 +85,11 @@ CALL_RULES: tuple[Callable[[FunctionCall, DomainPack, SimulatedEpisode], str], .
     find_format_error,
     find_unseen_id,
 )
-"""Each returns what is wrong with a call, empty where nothing is; the first that finds something decides."""
+"""Each returns the problem with a call, empty where nothing is; the first that finds something decides."""
 
 
 def find_known_result(call: FunctionCall, pack: DomainPack, episode: SimulatedEpisode) -> str | None:
-    """Return what a query returned since the last change, None where it was not made or changes something."""
+    """Return the result of a query since the last change, None where it was not made or changes something."""
     if call.name not in pack.queries:
         return None
     found: Mapping[str, str] = episode.state.get(KNOWN, {})

@@ -1,6 +1,6 @@
-"""Episodes of one server: reset, step and evaluation, whatever plays them.
+"""Episodes of a server: reset, step and evaluation, whatever plays them.
 
-Steps of one episode run one after the other, those of different episodes at the same time. An episode is written to the
+Steps of an episode run in sequence, those of different episodes at the same time. An episode is written to the
 disk before its step is answered, so a server that was killed continues with the same requests, and answers that were
 paid are in the ledger. A failing endpoint ends no episode: the step earns nothing, and can be requested again.
 """
@@ -35,7 +35,7 @@ class ConflictError(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class ResetRequest:
-    """Which episode begins. One of `task` and `seed` may choose its sample; else group and episode number do.
+    """Which episode begins. Either of `task` and `seed` may choose its sample; else group and episode number do.
 
     `task`: id or name of a sample. `seed`: a number. `group`: environments of a group get equal beginnings. `groups`:
     their number; None for that of the options. `episode`: number among those of the environment, from 0; None for the
@@ -52,7 +52,7 @@ class ResetRequest:
 
 @dataclass(kw_only=True)
 class EpisodeService:
-    """Episodes of one player in one folder."""
+    """Episodes of a player in a single folder."""
 
     player: EpisodePlayer
     folder: EpisodeFolder
@@ -98,6 +98,7 @@ class EpisodeService:
             calls=list(opening.calls),
             state=opening.state,
         )
+        # Written before it is answered: after a restart, the episode continues from the folder.
         self.folder.add(episode)
         self._keep(episode)
         return {
@@ -120,16 +121,17 @@ class EpisodeService:
         """Return the environment's answer to a turn of the agent.
 
         Args:
-            episode_id: of `reset`.
-            turn: what the agent wrote.
-            number: of the turn, from 0; a turn that was answered before gets the same answer again.
+            episode_id: episode id of `reset`.
+            turn: the text that the agent wrote.
+            number: number of the turn, from 0; a turn that was answered before gets the same answer again.
             context_tokens: tokens of the agent's context with this turn, where its trainer counted them.
 
         Raises:
             InputError: there is no such episode.
-            ConflictError: another turn of this number was answered, or one before it was not.
+            ConflictError: another turn of this number was answered, or a turn before it was not.
         """
         with self._hold(episode_id) as episode:
+            # A client that lost the answer sends the turn again, and must not be played another one.
             if number is not None and number != episode.num_steps:
                 return self._repeat(episode, turn, number)
             if episode.has_ended:
@@ -145,6 +147,7 @@ class EpisodeService:
         with self._hold(episode_id) as episode:
             if not episode.has_ended:
                 self._end(episode, TerminationReason.FORCED_EVALUATION)
+            # The judge failed before, which costs no reward; it may answer now.
             elif episode.reward is None:
                 self._judge(episode)
             self.folder.save(episode)
@@ -160,7 +163,7 @@ class EpisodeService:
             return episode.to_json()
 
     def describe(self) -> dict[str, Any]:
-        """Return what this server plays."""
+        """Return the kinds that this server plays."""
         return {
             "ok": True,
             "environment": ENVIRONMENT,
@@ -198,6 +201,7 @@ class EpisodeService:
             calls=tuple({"name": call.name, "arguments": dict(call.arguments)} for call in turn.calls),
         )
         tokens = context_tokens if context_tokens is not None else episode.tokens + _count_tokens(entry.text)
+        # Checked before the simulator is called, whose answer the agent could not use.
         if tokens > self.options.context_limit:
             return self._finish(episode, turn, entry, None, TerminationReason.TOKEN_LIMIT)
         is_last = (
@@ -205,6 +209,7 @@ class EpisodeService:
             or episode.actions + turn.n_actions >= self.options.actions
             or episode.simulated + 1 >= self.options.steps
         )
+        # The simulator is not called for a turn after which nothing follows.
         if is_last:
             return self._finish(episode, turn, entry, None, TerminationReason.MAX_STEPS)
         try:
@@ -227,7 +232,7 @@ class EpisodeService:
         answer: EnvironmentAnswer | None,
         reason: TerminationReason | None,
     ) -> dict[str, Any]:
-        """Add a turn and what was answered to it, end the episode where there is a reason, and keep it."""
+        """Add a turn and the results that were answered to it, end the episode where there is a reason, and keep it."""
         episode.infrastructure_error = None
         episode.add(entry)
         episode.num_steps += 1
@@ -256,6 +261,7 @@ class EpisodeService:
         if number > episode.num_steps or number < 0:
             raise ConflictError(f"turn {number} was sent, and turn {episode.num_steps} is next")
         entry, said = episode.find_answer(number)
+        # The number was used for another text: an answer would belong to a conversation that never was.
         if entry.text != turn.raw:
             raise ConflictError(f"turn {number} was answered with another text", advice="reset begins a new episode")
         if number + 1 == episode.num_steps and episode.has_ended:
@@ -299,17 +305,19 @@ class EpisodeService:
 
     @contextmanager
     def _hold(self, episode_id: str) -> Iterator[SimulatedEpisode]:
-        """Yield an episode while no other thread changes it; what a failed step changed is read again."""
+        """Yield an episode while no other thread changes it; the state that a failed step changed is read again."""
         with self._guard:
             lock = self._locks.setdefault(episode_id, threading.Lock())
         with lock:
             episode = self._open.get(episode_id) or self.folder.load(episode_id)
             if episode is None:
                 with self._guard:
+                    # Unknown names would otherwise fill the memory with locks.
                     self._locks.pop(episode_id, None)
                 raise InputError(f"there is no episode {episode_id}", advice="POST /reset begins one")
             try:
                 yield episode
+            # Nothing was changed, so the episode in memory is still true.
             except ConflictError:
                 raise
             except BaseException:
@@ -319,11 +327,12 @@ class EpisodeService:
             self._keep(episode)
 
     def _keep(self, episode: SimulatedEpisode) -> None:
-        """Keep a running episode in memory, and drop one that ended."""
+        """Keep a running episode in memory, and drop an episode that ended."""
         with self._guard:
             self._open.pop(episode.id, None)
             if not episode.has_ended:
                 self._open[episode.id] = episode
+                # The oldest is dropped from memory alone; it is read from the folder when it is needed.
                 while len(self._open) > MAX_OPEN:
                     self._open.pop(next(iter(self._open)))
 

@@ -1,4 +1,4 @@
-"""Card of a simulated data set: front matter for the hub, origin, counts of every rule, and what it is not."""
+"""Card of a simulated data set: front matter for the hub, origin, counts of every rule, and the limits it is not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEP_COLUMNS = ("rule", "in", "repaired", "dropped", "out")
 
 @dataclass(kw_only=True)
 class DatasetFacts:
-    """What a card holds of a run, besides the rows."""
+    """Facts that a card holds of a run, besides the rows."""
 
     domain: str
     pack_version: str
@@ -32,7 +32,7 @@ class DatasetFacts:
     prompt: str
     simulator: str
     selection: str = ""
-    """What the conversations were selected by, of those that the rules kept; empty where all are there."""
+    """Rules that the conversations were selected by, of those that the rules kept; empty where all are there."""
     n_seeds_read: int = 0
     rejected_seeds: Counter[str] = field(default_factory=Counter)
     steps: list[dict[str, Any]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Names of the formats of rows: what a command needs before it imports what writes them."""
+"""Names of the formats of rows: the names that a command needs before it imports the modules that write them."""
 
 from __future__ import annotations
 

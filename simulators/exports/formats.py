@@ -94,7 +94,7 @@ class SimulatedDialogue:
 
     @property
     def messages(self) -> Sequence[Message]:
-        """OpenAI's messages. Those of the assistant have `weight` 1, and are what is trained."""
+        """OpenAI's messages. Those of the assistant have `weight` 1, and are the part that is trained."""
         return [{"role": "system", "content": self.pack.policy}, *_list_messages(self.trajectory.turns)]
 
     @property

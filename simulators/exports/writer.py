@@ -23,7 +23,7 @@ from training_data.writer import RowWriter
 
 @dataclass
 class FormatReport:
-    """Rows of a format, and what it could not hold."""
+    """Rows of a format, and the conversations that it could not hold."""
 
     rows: int = 0
     left_out: Counter[str] = field(default_factory=Counter)

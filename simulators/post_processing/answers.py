@@ -13,7 +13,7 @@ from simulators.post_processing.draft import Draft, DroppedError, DropReason
 
 
 def check_answer(draft: Draft, context: StepContext) -> Draft:
-    """Drop an answer that is empty, or cut off at the limit of its length (the released code takes cut ones)."""
+    """Drop an answer that is empty, or cut off at the limit of its length (the released code takes cut answers)."""
     if draft.is_too_long:
         raise DroppedError(DropReason.TOO_LONG, "the prompt exceeds the context of the simulator")
     if not draft.answer.strip():
@@ -24,7 +24,7 @@ def check_answer(draft: Draft, context: StepContext) -> Draft:
 
 
 def parse_answer_text(draft: Draft, context: StepContext) -> Draft:
-    """Read the turns; without one, or with an empty one, the answer is dropped."""
+    """Read the turns; without turns, or with an empty list, the answer is dropped."""
     if context.options.released_rules:
         turns = parse_released(draft.answer)
     else:
@@ -40,7 +40,7 @@ def parse_answer_text(draft: Draft, context: StepContext) -> Draft:
 
 
 def drop_duplicate(draft: Draft, context: StepContext) -> Draft:
-    """Drop a conversation whose texts of person and agent are those of an earlier one."""
+    """Drop a conversation whose texts of person and agent are those of an earlier."""
     digest = hash_texts(draft.turns)
     if digest in context.seen.digests:
         raise DroppedError(DropReason.DUPLICATE)

@@ -1,7 +1,7 @@
-"""Steps 1 to 3: one call a turn, arguments as objects, calls as records.
+"""Steps 1 to 3: a single call a turn, arguments as objects, calls as records.
 
-In profile `simia` the text of a call turn stays what the released code makes of it: `<think>..</think>` and a line end
-before the call, which `think.release_thoughts` turns into visible text.
+In profile `simia` the text of a call turn stays as the released code leaves it: `<think>..</think>` and a
+line end before the call, which `think.release_thoughts` turns into visible text.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def repair_arguments(draft: Draft, context: StepContext) -> Draft:
     """Step 2: make the arguments of each call an object.
 
     Profile `simia` repairs as the released code does: quotes, else an empty object. Otherwise brackets and quotes are
-    repaired by json-repair, and what would have to be invented drops the conversation.
+    repaired by json-repair, and an argument that would have to be invented drops the conversation.
     """
     raws: dict[int, str] = {}
     turns = list(draft.turns)
@@ -63,7 +63,7 @@ def repair_arguments(draft: Draft, context: StepContext) -> Draft:
 def repair_released(text: str) -> tuple[str, bool]:
     """Return the text of a call turn as the released code repairs it, and whether the arguments changed.
 
-    A text that is no JSON is returned as it is.
+    A text that is not JSON is returned as it is.
     """
     thought, body = split_thought(text)
     prefix = "" if thought is None else f"<think>{thought}</think>\n"
@@ -119,7 +119,7 @@ def _repair_strictly(text: str, at: int) -> tuple[str, bool]:
 
 
 def _load(text: str) -> tuple[Any, bool]:
-    """Return the value of a JSON text, and whether it had to be repaired; None where it is no JSON at all."""
+    """Return the value of a JSON text, and whether it had to be repaired; None where it is not JSON at all."""
     try:
         return json.loads(text), False
     except (ValueError, RecursionError):
@@ -133,7 +133,7 @@ def _load(text: str) -> tuple[Any, bool]:
 
 
 def read_calls(draft: Draft, context: StepContext) -> Draft:
-    """Step 3: read the calls; one that cannot be read drops the conversation."""
+    """Step 3: read the calls; a call that cannot be read drops the conversation."""
     turns = []
     for number, turn in enumerate(draft.turns, 1):
         if turn.role is not TurnRole.FUNCTION_CALL:
@@ -153,7 +153,7 @@ def read_calls(draft: Draft, context: StepContext) -> Draft:
 
 
 def _read_released(body: str) -> tuple[FunctionCall, ...]:
-    """Return the one call of a text; its arguments were made an object or are refused by step 4."""
+    """Return the call of a text; its arguments were made an object or are refused by step 4."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -165,7 +165,7 @@ def render_hermes(turn: DialogueTurn, *, released: bool, llama: bool = False) ->
     """Return the text of a call turn with its calls in Hermes tags.
 
     Args:
-        turn: with calls.
+        turn: turn with calls.
         released: write it as the released code does, whatever the trained model.
         llama: write calls as Llama 3.1 does, without tags and with `parameters`.
     """

@@ -1,4 +1,4 @@
-"""What the steps of one run share: the domain, the options, and what was seen so far."""
+"""State that the steps of a run share: the domain, the options, and the conversations that were seen so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SKETCH_KIND = "conversation"
 
 @dataclass
 class SeenConversations:
-    """Conversations that passed, by what duplicates are found. For one thread."""
+    """Conversations that passed, by the texts that duplicates are found. Not thread-safe."""
 
     digests: set[str] = field(default_factory=set)
     names: list[str] = field(default_factory=list)
@@ -23,9 +23,9 @@ class SeenConversations:
     by_key: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def find_or_add(self, name: str, features: Features, limit: float) -> tuple[str, float] | None:
-        """Return name and similarity of the first one that is more similar than `limit`.
+        """Return name and similarity of the first that is more similar than `limit`.
 
-        Where there is none, this one is added under its name, and the result is None.
+        Where there is none, this conversation is added under its name, and the result is None.
         """
         keys = tuple(compute_keys(SKETCH_KIND, features))
         for at in sorted({at for key in keys for at in self.by_key.get(key, ())}):
@@ -41,7 +41,7 @@ class SeenConversations:
 
 @dataclass(kw_only=True)
 class StepContext:
-    """What the steps of one run share."""
+    """State that the steps of a run share."""
 
     pack: DomainPack
     options: SimulationOptions

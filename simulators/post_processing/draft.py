@@ -1,4 +1,4 @@
-"""What the steps hand on: a conversation in the making, or the reason why it is dropped."""
+"""Result that the steps hand on: a conversation in the making, or the reason why it is dropped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DroppedError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class TurnRepair:
-    """A turn that a step changed. `turn`: its place then, from 1; `raw`: what was written."""
+    """A turn that a step changed. `turn`: its place then, from 1; `raw`: the text that was written."""
 
     step: str
     turn: int

@@ -40,7 +40,7 @@ def check_turn_order(draft: Draft, context: StepContext) -> Draft:
 
 
 def find_order_problem(turns: Iterable[DialogueTurn]) -> str:
-    """Return what is wrong with the order of turns, empty where nothing is."""
+    """Return the problem with the order of turns, empty where nothing is."""
     before: TurnRole | None = None
     number = 0
     for number, turn in enumerate(turns, 1):
@@ -63,7 +63,7 @@ def check_turn_count(draft: Draft, context: StepContext) -> Draft:
 
 
 def check_language(draft: Draft, context: StepContext) -> Draft:
-    """Drop a conversation in another script than its seed's; languages of one script are not distinguished."""
+    """Drop a conversation in another script than its seed's; languages of a script are not distinguished."""
     del context
     wanted = find_script(draft.job.seed.conversation.body)
     found = find_script(draft.turns)

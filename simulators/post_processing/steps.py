@@ -1,4 +1,7 @@
-"""All steps in order, and a count of what each does. The numbered ones are those of the paper's released code."""
+"""All steps in order, and a count of the changes of each.
+
+The numbered steps are those of the paper's released code.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ STEPS: tuple[PostStep, ...] = (
 
 @dataclass
 class StepCount:
-    """What a step did: conversations that came to it, turns that it repaired, and what it dropped."""
+    """What a step did: conversations that came to it, turns that it repaired, and its dropped conversations."""
 
     name: str
     before: int = 0
@@ -87,7 +90,7 @@ def choose_steps(options: SimulationOptions) -> tuple[PostStep, ...]:
 
 
 class PostProcessing:
-    """The steps of one run, with their counts. Conversations must come in the order of their jobs."""
+    """The steps of a run, with their counts. Conversations must come in the order of their jobs."""
 
     def __init__(self, context: StepContext) -> None:
         self.context = context
@@ -95,7 +98,7 @@ class PostProcessing:
         self.counts = [StepCount(step.name) for step in self.steps]
 
     def process(self, drafts: Iterable[Draft]) -> Iterator[Draft | DroppedConversation]:
-        """Yield for each draft what the steps make of it."""
+        """Yield for each draft the drafts that the steps make of it."""
         for draft in drafts:
             yield self._process_one(draft)
 

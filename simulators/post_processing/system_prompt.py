@@ -1,7 +1,7 @@
 """Step 7: the system prompt of the deployment, in the form of the model that is trained.
 
 The words around the tools are those of the chat templates of Qwen 2.5 (Hermes) and of Llama 3.1, so that training rows
-have what the templates write when the trained model is served.
+have the text that the templates write when the trained model is served.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ variables.
 {tools}"""
 LLAMA = "llama"
 TARGETS: Mapping[str, str] = {"qwen": QWEN_TOOLS, LLAMA: LLAMA_TOOLS}
-"""Target -> what follows the policy in a system prompt with tools."""
+"""Target -> the text that follows the policy in a system prompt with tools."""
 
 
 def set_system(draft: Draft, context: StepContext) -> Draft:

@@ -1,4 +1,4 @@
-"""Step 6: what becomes of reasoning in `<think>` tags."""
+"""Step 6: the treatment becomes of reasoning in `<think>` tags."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _release_all(turns: tuple[DialogueTurn, ...]) -> tuple[tuple[DialogueTurn, .
 
 
 def release_thoughts(turn: DialogueTurn) -> DialogueTurn | None:
-    """Return a turn with its reasoning as the released code leaves it; None for one that it removes.
+    """Return a turn with its reasoning as the released code leaves it; None for a turn that it removes.
 
     It removes an assistant's turn with reasoning and no call, and reasoning of others without a call; a call without
     reasoning is announced; then tags are removed, a `<think>` only where its line ends behind it.
@@ -66,7 +66,7 @@ def release_thoughts(turn: DialogueTurn) -> DialogueTurn | None:
 
 
 def _looks_like_call(text: str) -> bool:
-    """Return whether a text that is no call has the keys of one, which the released code takes for a call."""
+    """Return whether a text that is not a call has the keys of a call, which the released code takes for a call."""
     return bool(_CALL_NAME.search(text) and _CALL_ARGUMENTS.search(text))
 
 

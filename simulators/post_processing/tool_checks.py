@@ -80,7 +80,7 @@ def has_released_type(value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def apply_validators(draft: Draft, context: StepContext) -> Draft:
-    """Step 5: repair arguments by the validators of the pack; what cannot be repaired drops the conversation."""
+    """Step 5: repair arguments by the validators of the pack; a call that cannot be repaired drops the conversation."""
     raws: dict[int, str] = {}
     turns = list(draft.turns)
     for at, turn in enumerate(turns):

@@ -1,4 +1,4 @@
-"""Readers of conversations. `READERS` lists the formats in the order in which they are tried; each takes one document.
+"""Readers of conversations. `READERS` lists the formats in the order in which they are tried; each takes a document.
 
 Formats: ShareGPT (roles human, gpt, function_call, observation), Hermes text (ShareGPT or messages with calls in
 `<tool_call>` and results in `<tool_response>`), messages in OpenAI's form, Harbor's Agent Trajectory Interchange Format
@@ -21,12 +21,12 @@ Document = Mapping[str, Any]
 
 
 class SeedFormatError(Exception):
-    """A document is no conversation; the text is the reason."""
+    """A document is not a conversation; the text is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeedDocument:
-    """One conversation of a document. `is_solved`: what its source recorded, None where it did not."""
+    """A conversation of a document. `is_solved`: the outcome that its source recorded, None where it did not."""
 
     conversation: Dialogue
     name: str = ""
@@ -283,7 +283,7 @@ def _flatten(content: object) -> str:
 
 
 def _read_tools(value: object) -> tuple[Mapping[str, Any], ...]:
-    """Return tools as `{name, description, parameters}`; the value is a list, JSON of one, or absent.
+    """Return tools as `{name, description, parameters}`; the value is a list, JSON of it, or absent.
 
     Raises:
         SeedFormatError: it is something else.

@@ -1,4 +1,4 @@
-"""Seeds of files and folders. What cannot be read is reported with its place; all else is read first."""
+"""Seeds of files and folders. A document that cannot be read is reported with its place; all else is read first."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ COMPANIONS = frozenset(("dataset_info.json", "manifest.json"))
 """Files next to the rows of an export, which hold no conversation."""
 ADVICE = f"formats are {', '.join(one.name for one in READERS)}: see docs/guide/simulate/simulate.md"
 FEW_PROBLEMS = 5
-"""Problems of one file that are named one by one."""
+"""Problems of a file that are named individually."""
 
 
 @dataclass
 class SeedCollection:
-    """Seeds in the order of their files, each conversation once, and what could not be read."""
+    """Seeds in the order of their files, each conversation once, and the documents that could not be read."""
 
     seeds: list[Seed] = field(default_factory=list)
     problems: list[InputError] = field(default_factory=list)
@@ -42,7 +42,7 @@ def read_seeds(path: Path, *, license_id: str = "") -> SeedCollection:
         license_id: SPDX id of seeds whose source names none.
 
     Raises:
-        InputError: there is no such file, or no conversation in it.
+        InputError: there is not such a file, or no conversation in it.
     """
     found, known = SeedCollection(), set[str]()
     files = _list_files(path)

@@ -23,15 +23,15 @@ class Seed:
     line: int
     format: str
     name: str = ""
-    """What its source calls it."""
+    """Name that its source calls it."""
     license: str = UNKNOWN_LICENSE
-    """SPDX id of what it may be used under."""
+    """SPDX id of the licence that it may be used under."""
     is_solved: bool | None = None
     """Whether its source recorded that the task was solved; None where it recorded nothing."""
 
     @cached_property
     def id(self) -> str:
-        """Hash of the conversation: equal ones have equal ids, wherever they were read from."""
+        """Hash of the conversation: equal conversations have equal ids, wherever they were read from."""
         content = {
             "turns": [turn.to_json() for turn in self.conversation.turns],
             "tools": [dict(tool) for tool in self.conversation.tools],

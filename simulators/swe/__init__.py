@@ -1,4 +1,6 @@
-"""Environments of tasks that have none: true files and programs, and only what would have to be executed is simulated.
+"""Environments of tasks that have none.
+
+True files and programs, and only the programs that would have to be executed are simulated.
 
 An agent works in a container session (`backends.sandbox`) on the base tree of the task, with the real shell, coreutils,
 grep, sed and git. Interpreters, test runners, builds and package managers are not there: in the place of each stands a

@@ -1,4 +1,4 @@
-"""One episode of the `swe` pack: its tools, on a workspace.
+"""An episode of the `swe` pack: its tools, on a workspace.
 
 All but the output of simulated programs is answered by code: by the real programs of the session, on the true files.
 """
@@ -31,7 +31,7 @@ from simulators.swe.workspace import (
 PACK = "swe"
 ENVIRONMENT = "simulated"
 COMMAND_SECONDS = 600.0
-"""Time of one command, that of the model included."""
+"""Time of a command, that of the model included."""
 MAX_FILE_LINES = 2000
 
 
@@ -40,7 +40,7 @@ class StepResult:
     """Result of a step.
 
     Attributes:
-        text: what the agent reads.
+        text: the text that the agent reads.
         simulated: calls of programs in this step that the simulator answered; 0 where code alone did.
         done: whether the episode has ended.
     """
@@ -60,18 +60,18 @@ class EpisodeCounts:
 
 
 class ToolError(Exception):
-    """A call that cannot be carried out; the message is what the agent reads."""
+    """A call that cannot be carried out; the message is the text that the agent reads."""
 
 
 class SweEpisode:
-    """An episode; a context manager, to be used by one thread. `reset` opens it, and opens it again.
+    """An episode; a context manager, to be used by a single thread. `reset` opens it, and opens it again.
 
     Args:
-        task: what the simulator is given.
+        task: the view that the simulator is given.
         statement: the problem statement.
         host: sandbox and limits.
-        tree: opens the tar of the base tree (`simulators.swe.workspace.TreeOpener`).
-        simulator: answers for programs.
+        tree: tree that opens the tar of the base tree (`simulators.swe.workspace.TreeOpener`).
+        simulator: simulator that answers for programs.
     """
 
     environment = ENVIRONMENT
@@ -128,7 +128,7 @@ class SweEpisode:
         return StepResult(text=self._statement)
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> StepResult:
-        """Call a tool and return what it gives; a wrong call gives an error text.
+        """Call a tool and return the text that it gives; a wrong call gives an error text.
 
         Raises:
             RuntimeError: the episode was not opened, or has ended.
@@ -175,7 +175,7 @@ class SweEpisode:
         return self._submission
 
     def describe(self) -> dict[str, Any]:
-        """Return what is recorded of the episode besides its turns."""
+        """Return the facts that are recorded of the episode besides its turns."""
         return {"environment": ENVIRONMENT, "task": self.task.name, "steps": asdict(self.counts), "done": self.is_done}
 
     def _require_workspace(self) -> Workspace:

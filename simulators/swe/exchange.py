@@ -1,7 +1,7 @@
-"""Exchange with the simulated programs of one container: a folder with two pipes, which is mounted there read-only.
+"""Exchange with the simulated programs of a container: a folder with two pipes, which is mounted there read-only.
 
-What a container writes into a pipe is foreign: a request is one line, and a line that is no request is left out. The
-folder's files are this process's own, so no link leads a read or write anywhere else.
+The bytes that a container writes into a pipe are foreign: a request is a line, and a line that is not a request is left
+out. The folder's files are this process's own, so no link leads a read or write anywhere else.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ TARGET = "/run/exchange"
 """The folder in the container."""
 REQUESTS, ANSWERS, LOCK = "requests", "answers", "lock"
 MAX_REQUEST_BYTES = 2 * 1024 * 1024
-"""A longer line is no request."""
+"""A longer line is not a request."""
 ANSWER_SECONDS = 60.0
-"""Time that a program has to read its answer; one that was killed never does."""
+"""Time that a program has to read its answer; a program that was killed never does."""
 POLL_SECONDS = 0.2
 JOIN_SECONDS = 2.0
 _ID = re.compile(rb"[0-9]+-[0-9]+")
@@ -49,7 +49,10 @@ class ProgramCall:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramAnswer:
-    """What a simulated program prints and leaves behind. `files`: absolute path -> content, None for a removed file."""
+    """Output that a simulated program prints and leaves behind.
+
+    `files`: absolute path -> content, None for a removed file.
+    """
 
     stdout: str = ""
     stderr: str = ""
@@ -58,11 +61,11 @@ class ProgramAnswer:
 
 
 class ProgramExchange:
-    """Answers the calls of one container on a thread of its own; a context manager.
+    """Answers the calls of a container on a thread of its own; a context manager.
 
     Args:
         folder: new folder of this machine, to be mounted at `TARGET`.
-        answer: returns the answer to a call; an exception is logged, and answered as a failure.
+        answer: function that returns the answer to a call; an exception is logged, and answered as a failure.
     """
 
     def __init__(self, folder: Path, answer: Callable[[ProgramCall], ProgramAnswer]) -> None:
@@ -117,7 +120,10 @@ class ProgramExchange:
             return ProgramAnswer(stderr=f"{call.argv[0]}: not available\n", exit_code=1)
 
     def _send(self, data: bytes) -> None:
-        """Write an answer. What is left of one whose program was killed is skipped by the next program."""
+        """Write an answer.
+
+        The part that is left of an answer whose program was killed is skipped by the next program.
+        """
         deadline = time.monotonic() + ANSWER_SECONDS
         while data and time.monotonic() < deadline and not self._stop.is_set():
             if select.select([], [self._answers], [], POLL_SECONDS)[1]:
@@ -152,7 +158,7 @@ def format_answer(key: bytes, answer: ProgramAnswer) -> bytes:
 
 
 def _read_context(cmdline: str) -> str:
-    """Return the script of a shell from its command line, `bash -c SCRIPT`; a parent that is no shell has none."""
+    """Return the script of a shell from its command line, `bash -c SCRIPT`; a parent that is not a shell has none."""
     words = cmdline.removesuffix("\0").split("\0")
     is_shell = words[0].rpartition("/")[2] in ("bash", "sh", "dash")
     return words[words.index("-c") + 1] if is_shell and "-c" in words[:-1] else ""

@@ -107,8 +107,8 @@ class ExecutionSimulator:
     """Answers the calls of simulated programs. Threads may share it.
 
     Args:
-        model: that answers.
-        ledger: of its answers.
+        model: model that answers.
+        ledger: ledger of its answers.
         answer_tokens: limit of one answer, which is part of the ledger's key.
     """
 

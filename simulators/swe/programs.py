@@ -1,4 +1,4 @@
-"""Programs that are simulated: what a tree without environment cannot run."""
+"""Programs that are simulated: the programs that a tree without environment cannot run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SHARED = frozenset(
 
 
 def make_program_mounts(folder: Path, *, of_host: bool) -> list[Mount]:
-    """Make the programs in a new folder of this machine and return what to mount.
+    """Make the programs in a new folder of this machine and return the folders to mount.
 
     Args:
         folder: does not exist yet.

@@ -1,4 +1,4 @@
-"""The tree of an episode: a container session with the base tree in it, and what is read from it.
+"""The tree of an episode: a container session with the base tree in it, and the data that is read from it.
 
 The repository is copied aside when the session starts: whatever the agent does to its own, differences are of the copy.
 Paths of tools are resolved in the container and must lie in the repository, links included.
@@ -75,12 +75,12 @@ class LostWorkspaceError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkspaceHost:
-    """What all workspaces are opened with.
+    """Options that all workspaces are opened with.
 
     Attributes:
-        sandbox: runs the commands.
+        sandbox: sandbox that runs the commands.
         image: a small system with bash, coreutils, grep, sed and git.
-        limits: of a session; `seconds` is its life.
+        limits: limits of a session; `seconds` is its life.
         of_host: whether the image is the programs of this machine (`backends.sandbox.bubblewrap`).
     """
 
@@ -156,7 +156,7 @@ class Workspace:
         return self.shell.read_file(self.resolve(path))
 
     def write_file(self, path: str, content: bytes) -> None:
-        """Write a file of the repository; the mode of one that exists is kept.
+        """Write a file of the repository; the mode of a file that exists is kept.
 
         Raises:
             OutsideError: the path leads out.
@@ -217,11 +217,11 @@ TreeOpener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 
 class SimulatedPrograms:
-    """Simulated programs of one container; a context manager, whose `mounts` and GIT_ENV the container is opened with.
+    """Simulated programs of a container; a context manager, whose `mounts` and GIT_ENV the container is opened with.
 
     Args:
-        answer: answers their calls.
-        of_host: as in `WorkspaceHost`.
+        answer: answer that answers their calls.
+        of_host: flag as in `WorkspaceHost`.
     """
 
     mounts: tuple[Mount, ...]

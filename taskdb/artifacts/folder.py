@@ -1,4 +1,7 @@
-"""Artifacts in a folder of this machine, and what all stores of artifacts share: names, compression, atomic writes."""
+"""Artifacts in a folder of this machine, and the functions that all stores of artifacts share.
+
+Names, compression, atomic writes.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,7 @@ class Artifacts:
             raise make_missing_error(digest, self.place) from error
 
     def write_compressed(self, digest: str, compressed: bytes) -> None:
-        """Store what `read_compressed` returned elsewhere; errors as of `put`."""
+        """Store the content that `read_compressed` returned elsewhere; errors as of `put`."""
         write_atomically(self._path(digest), compressed, self.folder)
 
     def list_digests(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Artifacts in a store that several machines share, through fsspec: S3, and what else it has a file system for.
+"""Artifacts in a store that several machines share, through fsspec: S3, and any other store that it supports.
 
 Names and contents are those of `taskdb.artifacts.folder`. A PUT of S3 is atomic; on other file systems an artifact is
 written under a temporary name and then moved. Credentials come from where the tools of the store look for them: for S3
@@ -50,7 +50,7 @@ _USER_ERRORS = frozenset(
         "TokenRetrievalError",
     )
 )
-"""Names of botocore's errors about what a user has set, before a request is sent."""
+"""Names of botocore's errors about the settings that a user has set, before a request is sent."""
 _DAMAGED = "FlexibleChecksumError"
 """Name of botocore's error about an object that differs from the checksum with which it was written."""
 _ADVICE = "correct --artifacts or the store's credentials (S3: AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL_S3 ...)"
@@ -93,7 +93,7 @@ class SharedArtifacts(Artifacts):
         return digest
 
     def get(self, digest: str) -> bytes:
-        """Return the content of an artifact, from the copy on this machine if there is one; see `Artifacts.get`."""
+        """Return the content of an artifact, from the copy on this machine if any; see `Artifacts.get`."""
         with contextlib.suppress(InputError):
             return self.cache.get(digest)
         compressed = self.read_compressed(digest)
@@ -104,7 +104,7 @@ class SharedArtifacts(Artifacts):
     def check(self, *, writes: bool) -> None:
         """Check that artifacts can be read and, with `writes`, written; see `Artifacts.check`.
 
-        The empty artifact is written, as it is no other's and may stay.
+        The empty artifact is written, as it is not another's and may stay.
         """
         if writes:
             self.write_compressed(_EMPTY, compress(b""))
@@ -149,9 +149,9 @@ class SharedArtifacts(Artifacts):
         return found
 
     def _open(self) -> tuple[Any, str]:
-        """Return fsspec's file system, one for each process, and the path in it.
+        """Return fsspec's file system, an object for each process, and the path in it.
 
-        fsspec keeps file systems by process, so that a forked one gets its own and its own event loop.
+        fsspec keeps file systems by process, so that a forked process gets its own and its own event loop.
         """
         options: dict[str, Any] = {"use_listings_cache": False}
         if self._is_s3:
@@ -208,7 +208,7 @@ class ArtifactCache(Artifacts):
 
 
 def _put_object(system: Any, path: str, content: bytes) -> None:
-    """Store an object in one request, unless it exists."""
+    """Store an object in a single request, unless it exists."""
     try:
         system.pipe_file(path, content, mode="create")
     except FileExistsError:

@@ -30,5 +30,5 @@ def read_attempts(connection: Connection, environment: str | None, rejection: st
 
 
 def find_transcript(store: Store, change: PullRequest) -> str | None:
-    """Return the artifact hash of a model's conversation about the build, or None without one."""
+    """Return the artifact hash of a model's conversation about the build, or None where there is none."""
     return next((one.transcript for one in reversed(load_attempts(store, change)) if one.transcript), None)

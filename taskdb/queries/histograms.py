@@ -1,4 +1,4 @@
-"""Histograms of the numeric columns of tasks, counted by the database in one pass."""
+"""Histograms of the numeric columns of tasks, counted by the database in a single pass."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ class ImageNeeds:
     """Images that tasks and changes need, by name."""
 
     certified: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Image -> sorted names of the tasks certified on it, superseded ones included."""
+    """Image -> sorted names of the tasks certified on it, superseded records included."""
     in_tasks: frozenset[str] = frozenset()
-    """Images of all tasks, rejected ones included."""
+    """Images of all tasks, rejected included."""
     in_open_changes: frozenset[str] = frozenset()
     """Images of pending changes."""
     known: frozenset[str] = frozenset()
@@ -26,7 +26,7 @@ class ImageNeeds:
 
 
 def load_image_needs(store: Store) -> ImageNeeds:
-    """Return which images are needed, in one transaction."""
+    """Return which images are needed, in a single transaction."""
     with store.read_transaction() as connection:
         certified: dict[str, set[str]] = {}
         for row in connection.execute(text(_CERTIFIED)):

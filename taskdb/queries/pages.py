@@ -1,4 +1,4 @@
-"""Queries of the web pages: lists of changes, facets, and the records behind one task. All results are plain data."""
+"""Queries of the web pages: lists of changes, facets, and the records behind a task. All results are plain data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_COUNTED = 5000
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRecords:
-    """The records of one task's chain; each is None where the chain has none."""
+    """The records of a task's chain; each is None where the chain has none."""
 
     task: Task
     candidate: Candidate | None
@@ -32,14 +32,14 @@ class TaskRecords:
     verdict: Verdict | None
     certificate: Certificate | None
     audit: Audit | None
-    """The newest one."""
+    """The newest candidate."""
     scores: Sequence[Mapping[str, Any]]
     """Newest first: id, submission, value, resolved, added_at."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeRecords:
-    """The records of one change's current chain; each is None where the chain has none."""
+    """The records of a change's current chain; each is None where the chain has none."""
 
     row: Mapping[str, Any]
     """Row of the view `changes`."""
@@ -106,7 +106,7 @@ _DERIVATIONS = text("""SELECT kind, status, rejected_by, reason, detail, task, t
 
 
 def load_task_row(store: Store, task: Task) -> dict[str, Any] | None:
-    """Return a task's row of the view `tasks`, or None for one of a superseded chain."""
+    """Return a task's row of the view `tasks`, or None for a task of a superseded chain."""
     with store.read_transaction() as connection:
         row = connection.execute(text("SELECT * FROM tasks WHERE id = :id"), {"id": task.id}).mappings().first()
     return dict(row) if row else None

@@ -1,4 +1,4 @@
-"""Read-only SQL of users: one statement that can change neither this database nor another file."""
+"""Read-only SQL of users: a statement that can change neither this database nor another file."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _FORBIDDEN_FUNCTIONS = frozenset(("load_extension", "writefile", "readfile", "ed
 
 
 def run_query(store: Store, statement: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one SELECT; repeated column names get a number.
+    """Yield the rows of a SELECT; repeated column names get a number.
 
     Raises:
-        UsageError: the statement is invalid, not the only one, or does more than read.
+        UsageError: the statement is invalid, not the only, or does more than read.
     """
     path = parse_sqlite_path(store.url)
     return (

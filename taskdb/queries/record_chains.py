@@ -65,7 +65,7 @@ def load_chains(store: Store, tasks: Sequence[Task]) -> dict[str, list[Record]]:
 
 
 def _get_all(store: Store, kind: type[R], keys: Sequence[str]) -> dict[str, R]:
-    """Return records by id; raise InputError when one is missing."""
+    """Return records by id; raise InputError when a record is missing."""
     wanted = sorted(set(keys))
     found = store.get_many(kind, wanted)
     if missing := [key for key in wanted if key not in found]:

@@ -42,7 +42,7 @@ def allocate(sizes: Mapping[Stratum, int], total: int, allocation: Allocation) -
         sizes: number of tasks of each stratum.
         total: number of tasks wanted; at most all are given.
         allocation: `proportional`: shares as in the population, rounded by largest remainder; `equal`: the same number
-            of each, and what small strata lack is spread over the others.
+            of each, and the rows that small strata lack are spread over the others.
     """
     order = sorted(sizes, key=lambda stratum: [(value is not None, value or "") for value in stratum])
     total = min(total, sum(sizes.values()))

@@ -70,7 +70,7 @@ class DateRange(NamedTuple):
 
 
 class PassRate(NamedTuple):
-    """Range of the pass rate of one model and scaffold (`MODEL/SCAFFOLD`); None for any of them."""
+    """Range of the pass rate of a model and scaffold (`MODEL/SCAFFOLD`); None for any of them."""
 
     model: str | None
     rate: Range
@@ -253,7 +253,7 @@ def _as_words(value: Words | str | None) -> Words | None:
 
 
 def select_words(words: Sequence[str]) -> Select[Any]:
-    """Return a query of the words: one parameter, however many there are."""
+    """Return a query of the words: a single parameter, however many there are."""
     rows = JsonList(literal(json.dumps(list(words)), String())).table_valued("value")
     return select(rows.c.value)
 
@@ -323,10 +323,10 @@ def parse_filters(given: Mapping[str, str | Sequence[str] | int | None]) -> Task
 
     Args:
         given: name of a filter, with hyphens or underscores -> its text; several texts are joined by commas, None
-            stands for an absent one.
+            stands for an absent value.
 
     Raises:
-        UsageError: there is no such filter, or a text is not one of its values.
+        UsageError: there is no such filter, or a text is not any of its values.
     """
     values: dict[str, Any] = {}
     for name, value in given.items():
@@ -359,7 +359,7 @@ def parse_range(option: str, text: str) -> Range:
     """Parse `LO:HI`, `LO:`, `:HI` or one number.
 
     Raises:
-        UsageError: it is none of these, or the low end is above the high one.
+        UsageError: it is none of these, or the low end is above the high end.
     """
     low, colon, high = text.strip().partition(":")
     try:
@@ -444,7 +444,7 @@ def _parse_created(option: str, text: str) -> dict[str, Any]:
 
 
 def _parse_date(option: str, text: str) -> tuple[str, str]:
-    """Return the first day of a date, a month or a year, and the day after its last one."""
+    """Return the first day of a date, a month or a year, and the day after its last day."""
     try:
         parts = [int(part) for part in text.strip().split("-")]
         first = date(*[*parts, 1, 1][:3])
@@ -480,7 +480,7 @@ SAMPLING = "Sampling"
 def _list_fields(
     declared: Mapping[str, ColumnFilter], parse: Callable[[str, str], dict[str, Any]], panel: str
 ) -> Iterator[FilterField]:
-    """Yield the filters over columns that stand below one heading of help."""
+    """Yield the filters over columns that stand below a heading of help."""
     for name, option in declared.items():
         if option.panel == panel:
             yield FilterField(name, option.metavar, option.help, parse, panel)

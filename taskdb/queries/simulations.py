@@ -1,4 +1,4 @@
-"""Queries over simulated conversations: lists, counts by rule, and what became of a single one."""
+"""Queries over simulated conversations: lists, counts by rule, and the fate of a single conversation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CONVERSATIONS = table(
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationFilters:
-    """Conditions on simulated conversations; None and empty ones select all."""
+    """Conditions on simulated conversations; None and empty values select all."""
 
     domain: Sequence[str] = ()
     profile: Sequence[str] = ()
@@ -78,10 +78,10 @@ def load_conversations(store: Store, keys: Sequence[str]) -> list[SimulatedConve
 def resolve_conversation(store: Store, word: str) -> SimulatedConversation:
     """Return the kept conversation of a name, or of the id of its record, its rows or its answer, or a beginning.
 
-    Of several of one name, such as those of two models, one must be named by an id.
+    Of several of the same name, such as those of two models, a conversation must be named by an id.
 
     Raises:
-        InputError: there is none, or more than one.
+        InputError: none or several match.
     """
     keys = _CONVERSATIONS.c
     named = [
@@ -134,10 +134,10 @@ def _build_conditions(filters: ConversationFilters) -> list[ColumnElement[bool]]
 def compute_simulation_funnel(
     store: Store, steps: Sequence[str], domains: Sequence[str] = (), profiles: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], dict[tuple[str, str], str]]:
-    """Return a row for the seeds and one for each step of conversations, and an example for each (step, reason).
+    """Return a row for the seeds and another for each step of conversations, and an example for each (step, reason).
 
     In each row `in` is the sum of `out` and all that were rejected; `out` of a step of conversations is `in` of the
-    next one. A seed is used if a conversation was made of it.
+    next. A seed is used if a conversation was made of it.
 
     Args:
         store: the database.
@@ -183,7 +183,7 @@ _REJECTED = text("SELECT name, domain, profile, seed, step, reason FROM simulati
 
 
 def look_up_simulation(store: Store, word: str) -> dict[str, Any] | None:
-    """Return what became of a seed or of a simulated conversation; None where a word names none.
+    """Return the fate of a seed or of a simulated conversation; None where a word names none.
 
     Args:
         store: the database.

@@ -61,7 +61,7 @@ class SimulatorAgreement:
 
 
 def compute_agreement(measured: Sequence[SimulatorMeasurement]) -> SimulatorAgreement:
-    """Return the agreement of the measurements of one simulator."""
+    """Return the agreement of the measurements of a simulator."""
     answered = [one for one in measured if one.first is not None]
     right = [one.first == one.resolved for one in answered]
     failing, passing = ([one for one in answered if one.resolved is resolved] for resolved in (False, True))
@@ -106,7 +106,7 @@ def list_simulators(store: Store) -> list[str]:
 
 
 def load_valued_rollouts(store: Store, task: str, limit: int) -> list[Rollout]:
-    """Return the newest rollouts of a task (its id) that have a value, one for each submission."""
+    """Return the newest rollouts of a task (its id) that have a value, a rollout for each submission."""
     query = text("SELECT id FROM rollout WHERE parent = :task AND value IS NOT NULL ORDER BY seq DESC")
     with store.read_transaction() as connection:
         keys = list(connection.execute(query, {"task": task}).scalars())

@@ -43,7 +43,7 @@ _PAIRS = "FAIL_TO_PASS"
 
 @dataclass(frozen=True, kw_only=True)
 class ListColumn:
-    """Lists of texts of some tasks, each different one once."""
+    """Lists of texts of some tasks, each different list once."""
 
     lists: Sequence[bytes | Sequence[str]]
     """Each as JSON or as values."""

@@ -1,4 +1,7 @@
-"""Tasks by what people call them: ids, beginnings of ids and names, many at once, and the changes they come from."""
+"""Tasks by the names that people call them.
+
+Ids, beginnings of ids and names, many at once, and the changes they come from.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _BATCH = 10_000
 
 
 class TaskOrigin(NamedTuple):
-    """Task and what a benchmark list may name of its change."""
+    """Task and the names that a benchmark list may name of its change."""
 
     id: str
     repo: str
@@ -26,7 +29,7 @@ class TaskOrigin(NamedTuple):
 def resolve_names(store: Store, words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     """Return the ids of the current tasks that words name, and the words that name none.
 
-    A word is an id, an unambiguous beginning of one, or a name; it names all tasks that share it, of several sources.
+    A word is an id, an unambiguous prefix of an id, or a name; it names all tasks that share it, of several sources.
     """
     found: dict[str, list[str]] = {}
     problems = []

@@ -68,8 +68,8 @@ def list_tasks(
 
     Args:
         store: the database.
-        filters: what to select.
-        limit: at most this many; None for all.
+        filters: the tasks to select.
+        limit: greatest number; None for all.
         after: name or id of a task: the list continues behind it.
         columns: some of TASK_COLUMNS, in the order of the keys of a row.
 
@@ -101,7 +101,7 @@ def _find_position(connection: Connection, word: str) -> tuple[str, str, str]:
 
 _POSITION = text("""SELECT created_at, name, id FROM tasks WHERE id = :word OR name = :word
                     ORDER BY CASE WHEN id = :word THEN 0 ELSE 1 END, created_at, id DESC LIMIT 1""")
-"""Of several tasks of one name, the list continues behind the last."""
+"""Of several tasks of the same name, the list continues behind the last."""
 
 
 def _continue_after(query: Select[Any], position: tuple[str, str, str]) -> Select[Any]:
@@ -156,7 +156,7 @@ def iter_families(store: Store, filters: TaskFilters) -> Iterator[tuple[str, Seq
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutCounts:
-    """Rollouts of one plan: results, how many of these resolved the task, and infrastructure failures."""
+    """Rollouts of a plan: results, how many of these resolved the task, and infrastructure failures."""
 
     results: int = 0
     resolved: int = 0
@@ -214,7 +214,7 @@ def search_tasks(
     """Return tasks whose name, repository or statement contains all words or words that begin so, best match first.
 
     Rows have the keys of `list_tasks` and `snippet`, the part of the statement around the first match. A match in the
-    name or repository counts ten times one in the statement.
+    name or repository counts ten times a match in the statement.
     """
     with store.read_transaction() as connection:
         match = search.build_match(connection, words)
@@ -430,7 +430,7 @@ def list_changes(
 
     Args:
         store: the database.
-        limit: at most this many.
+        limit: greatest number.
         after: name of a change: the list continues behind it.
         **wanted: values of columns, such as `status`, `rejected_by`, `reason`, `repo` and `source`; None selects all.
 
@@ -453,10 +453,10 @@ def list_changes(
 
 
 def resolve_task(store: Store, word: str) -> Task:
-    """Return the task of a name, an id or an unambiguous beginning of one.
+    """Return the task of a name, an id or an unambiguous prefix of an id.
 
     Raises:
-        InputError: there is none, or more than one.
+        InputError: none or several match.
     """
     with store.read_transaction() as connection:
         return _resolve_task(connection, word)
@@ -479,7 +479,7 @@ def resolve_change(store: Store, word: str) -> PullRequest:
     """Return the change of a name (its own or a task's), or of the id of any of its records or its beginning.
 
     Raises:
-        InputError: there is none, or more than one.
+        InputError: none or several match.
     """
     with store.read_transaction() as connection:
         return _resolve_change(connection, word)
@@ -561,7 +561,7 @@ _PARENTS: dict[type[Any], Sequence[type[Any]]] = {
     Task: (Verification, Candidate),
     Certificate: (Task,),
 }
-"""Class of a record -> classes of its parent among those that have one themselves; a rejection's may be any."""
+"""Class of a record -> classes of its parent among those that have a parent themselves; a rejection's may be any."""
 
 
 # --------------------------------------------------------------------------------------------------------- why
@@ -628,7 +628,7 @@ def _dump_tags(connection: Connection, chain: Any) -> dict[str, Any] | None:
 
 
 def _dump_verdict(connection: Connection, chain: Any) -> dict[str, Any] | None:
-    """Return the verdict in a row of a chain, or None for an unjudged one."""
+    """Return the verdict in a row of a chain, or None for an unjudged task."""
     if chain.verdict is None:
         return None
     return read_record(connection, Verdict, chain.verdict, chain.verdict_body).model_dump(

@@ -43,7 +43,7 @@ SYNTHETIC = "synthetic"
 ENVIRONMENTS = ("verified", "simulated", "none", SYNTHETIC)
 """Environments of rollouts."""
 TRUSTED_ENVIRONMENTS = ("verified", "none")
-"""Those that are selected unless others are named: what happened in them happened."""
+"""Those that are selected unless others are named: the event that happened in them happened."""
 
 _TRAJECTORIES = table(
     "trajectories",
@@ -75,7 +75,7 @@ _DIFFICULTY = table(
 
 @dataclass(frozen=True, kw_only=True)
 class TrajectoryFilters:
-    """Conditions on trajectories; None and empty ones select all."""
+    """Conditions on trajectories; None and empty values select all."""
 
     scaffold: Sequence[str] = ()
     model: str | None = None
@@ -89,13 +89,13 @@ class TrajectoryFilters:
     """Ids of tasks and scenarios."""
 
     def includes(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a row is one of the tasks."""
+        """Return whether a row is among the tasks."""
         return self.tasks is None or row["task"] in self.tasks
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskPassRate:
-    """Pass rate of one model and scaffold at one task or scenario. `mean_value`: average reward, 0..1."""
+    """Pass rate of a model and scaffold at a task or scenario. `mean_value`: average reward, 0..1."""
 
     task: str
     name: str
@@ -141,7 +141,7 @@ def resolve_trajectory(store: Store, word: str) -> Trajectory:
     """Return the trajectory of an id or an unambiguous beginning; of a rollout's, its first main trajectory.
 
     Raises:
-        InputError: there is none, or more than one.
+        InputError: none or several match.
     """
     found = _find_ids(store, select(_TRAJECTORIES.c.id, _TRAJECTORIES.c.name), _TRAJECTORIES.c.id, word)
     if not found:
@@ -157,7 +157,7 @@ def resolve_rollout(store: Store, word: str) -> Rollout:
     """Return the rollout of an id or an unambiguous beginning.
 
     Raises:
-        InputError: there is none, or more than one.
+        InputError: none or several match.
     """
     found = _find_ids(store, select(_ROLLOUTS.c.id, _ROLLOUTS.c.name), _ROLLOUTS.c.id, word)
     return store.get(Rollout, _require_one(found, word, "rollout"))

@@ -1,4 +1,4 @@
-"""Expressions of `--where`: one SQL expression over the columns of view `tasks`, compiled for either database.
+"""Expressions of `--where`: a SQL expression over the columns of view `tasks`, compiled for either database.
 
 The text is parsed with sqlglot, and only the operators and functions below are translated, each into SQLAlchemy's;
 literals become parameters. No part of the text reaches the database, so the same expression selects the same tasks on
@@ -56,7 +56,7 @@ _LIKES = (exp.Like, exp.ILike)
 _ARGUMENTS = frozenset(
     ("this", "expression", "expressions", "low", "high", "start", "length", "is_string", "table", "db", "safe", "typed")
 )
-"""Parts of the parser's nodes that are read here. A node with another one is not compiled."""
+"""Parts of the parser's nodes that are read here. A node with another part is not compiled."""
 _FUNCTIONS: Mapping[type[exp.Expr], tuple[str, ValueType, ValueType]] = {
     exp.Lower: ("lower", ValueType.TEXT, ValueType.TEXT),
     exp.Upper: ("upper", ValueType.TEXT, ValueType.TEXT),
@@ -64,7 +64,7 @@ _FUNCTIONS: Mapping[type[exp.Expr], tuple[str, ValueType, ValueType]] = {
     exp.Length: ("length", ValueType.TEXT, ValueType.NUMBER),
     exp.Abs: ("abs", ValueType.NUMBER, ValueType.NUMBER),
 }
-"""Functions of one argument: name in both databases, type of the argument, type of the result."""
+"""Functions of an argument: name in both databases, type of the argument, type of the result."""
 FUNCTION_NAMES = ("abs", "coalesce", "length", "lower", "substr", "trim", "upper")
 
 
@@ -72,12 +72,12 @@ def compile_where(text: str, columns: Mapping[str, ColumnElement[Any]]) -> Colum
     """Compile an expression into a condition on columns.
 
     Args:
-        text: one SQL expression, such as `changed_lines < 50 AND repo LIKE 'pallets/%'`. LIKE and ILIKE ignore case,
-            a division is one of real numbers, a division by zero is null.
+        text: an SQL expression, such as `changed_lines < 50 AND repo LIKE 'pallets/%'`. LIKE and ILIKE ignore case,
+            a division is that of real numbers, a division by zero is null.
         columns: name -> typed column.
 
     Raises:
-        UsageError: it is no such expression; the message names what is wrong.
+        UsageError: it is not such an expression; the message names the problem.
     """
     try:
         tree = _parse(text)
@@ -97,6 +97,7 @@ def _parse(text: str) -> exp.Expr:
         raise _build_error("the expression has control characters")
     try:
         tokens = sqlglot.tokenize(text)
+        # A comment could hide the part of an expression that a person overlooks in a shared command.
         if any(token.comments for token in tokens):
             raise _build_error("comments are not possible")
         if any(token.token_type is sqlglot.TokenType.SEMICOLON for token in tokens):
@@ -168,6 +169,7 @@ class _Compiler:
     def compile_column(self, node: exp.Expr) -> TypedExpression:
         if not isinstance(node.this, exp.Identifier):
             raise _build_error(f"{_quote(node)} is no column")
+        # As in SQL, where unquoted names have no case.
         name = node.name if node.name in self.columns else node.name.lower()
         if name not in self.columns or (node.args.get("table") and node.text("table") != "tasks") or node.text("db"):
             quoted = "; text stands in single quotes" if node.this.args.get("quoted") else ""
@@ -179,6 +181,7 @@ class _Compiler:
         if node.args.get("is_string"):
             return TypedExpression(literal(node.name, String()), ValueType.TEXT)
         number = float(node.name)
+        # Larger numbers are read differently by the two databases.
         if not math.isfinite(number) or abs(number) > MAX_NUMBER:
             raise _build_error(f"the number {node.name[:40]} is too large")
         return TypedExpression(literal(int(number) if number.is_integer() else number), ValueType.NUMBER)
@@ -240,12 +243,14 @@ class _Compiler:
         if not isinstance(pattern, exp.Literal) or not pattern.args.get("is_string"):
             raise _build_error(f"{_quote(node)} is not possible: LIKE is followed by a text")
         trailing = len(pattern.name) - len(pattern.name.rstrip(LITERAL_ESCAPE))
+        # PostgreSQL raises an error for it, and SQLite matches nothing.
         if trailing % 2:
             raise _build_error(f"{_quote(node)} ends with the escape character of LIKE")
         matches = value.ilike(pattern.name, escape=LITERAL_ESCAPE)
         return TypedExpression(not_(matches) if node.args.get("negate") else matches, ValueType.BOOLEAN)
 
     def compile_arithmetic(self, node: exp.Expr) -> TypedExpression:
+        # Both databases would divide integers without a rest.
         left = cast(self.require(node.this, ValueType.NUMBER), Float)
         right = cast(self.require(node.expression, ValueType.NUMBER), Float)
         operators: Mapping[type[exp.Expr], Callable[[], ColumnElement[Any]]] = {
@@ -291,6 +296,7 @@ def _order(left: TypedExpression, operator: str, right: TypedExpression) -> Colu
     """Return a comparison by order; text is ordered by its bytes."""
     if ValueType.NULL in (left.type, right.type):
         raise _build_error("a comparison with NULL is never true: use IS NULL or IS NOT NULL")
+    # The default order of text depends on the database and its locale.
     value = left.value if left.type is ValueType.NUMBER else ByteOrder(left.value, type_=String())
     return value.bool_op(operator)(right.value)
 

@@ -1,4 +1,4 @@
-"""What became of seed tasks, themes, worlds and scenarios: counts by step, and the story of a single one."""
+"""Fate of seed tasks, themes, worlds and scenarios: counts by step, and the story of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from taskdb.store import Store, load_field
 
 @dataclass
 class StepCounts:
-    """How many things came to a step, and what became of them."""
+    """How many things came to a step, and the fate of them."""
 
     passed: int = 0
     waiting: int = 0
@@ -55,8 +55,8 @@ def compute_world_funnel(
 ) -> tuple[list[dict[str, Any]], dict[tuple[str, str], str]]:
     """Return a row for each step, and an example for each (step, reason).
 
-    `discover` counts seed tasks, `build` the themes chosen, `assess` worlds, written and imported ones among them, and
-    `scenarios` scenarios. In each row `in` is the sum of `out`, `waiting` and all that were rejected.
+    `discover` counts seed tasks, `build` the themes chosen, `assess` worlds, written and imported worlds among them,
+    and `scenarios` scenarios. In each row `in` is the sum of `out`, `waiting` and all that were rejected.
     """
     with store.read_transaction() as connection:
         themes, worlds, scenarios, rejections = (
@@ -119,11 +119,12 @@ class _Story:
 
 
 def look_up_world(store: Store, word: str) -> dict[str, Any] | None:
-    """Return what became of a seed task, theme, world or scenario; None where a word names none.
+    """Return the fate of a seed task, theme, world or scenario; None where a word names none.
 
     Args:
         store: the database.
-        word: a name, an id or the beginning of one. All records of a name are in the report, superseded ones included.
+        word: a name, an id or the beginning of an id. All records of a name are in the report, superseded records
+            included.
 
     Returns:
         `of` (`worlds`), `name`, `source`, `environment` (`synthetic`), `events` under EVENT_KEYS, oldest first, `log`
@@ -155,7 +156,7 @@ def look_up_world(store: Store, word: str) -> dict[str, Any] | None:
 
 
 def _find_story(connection: Connection, word: str) -> _Story:
-    """Return the records of a name; else the one of an id or its beginning."""
+    """Return the records of a name; else the record of an id or its beginning."""
     found = [(row.kind, row.id) for row in connection.execute(_NAMED, {"word": word})]
     if not found:
         found = [(row.kind, row.id) for row in connection.execute(_BY_ID, {"word": word, "beyond": f"{word}g"})]
@@ -222,7 +223,10 @@ def _iterate_events(connection: Connection, story: _Story) -> Iterator[dict[str,
 
 
 def _place(event: Mapping[str, Any]) -> tuple[int, bool, bool]:
-    """Return the place of an event among those of one second: what was made is followed by what became of it."""
+    """Return the place of an event among those of a second.
+
+    The record that was made is followed by the event that became of it.
+    """
     return list(WorldStep).index(event["step"]), "certificate" in event["thing"], not event["ok"]
 
 

@@ -64,7 +64,7 @@ STATUSES = ("waiting", "certified", "rejected")
 
 @dataclass(frozen=True, kw_only=True)
 class WorldFilters:
-    """Conditions on worlds; None and empty ones select all."""
+    """Conditions on worlds; None and empty values select all."""
 
     name: str | None = None
     """A part of the name, in any case."""
@@ -158,14 +158,14 @@ def find_certified_worlds(store: Store) -> list[World]:
 
 
 def list_rejected_names(store: Store, parent: str, step: WorldStep, *, retry: Sequence[str] = ()) -> list[str]:
-    """Return the names under which a step rejected something of a parent; `retry` as for pending ones."""
+    """Return the names under which a step rejected something of a parent; `retry` as for pending worlds."""
     with store.read_transaction() as connection:
         values = {"parent": parent, "step": step.value, "retry": list(retry)}
         return list(connection.execute(_REJECTED_NAMES, values).scalars())
 
 
 def list_scenarios(store: Store, world: World, *, certified: bool = False) -> list[Scenario]:
-    """Return the current scenarios of a world, oldest first; only the certified ones, if `certified`."""
+    """Return the current scenarios of a world, oldest first; only the certified scenarios, if `certified`."""
     with store.read_transaction() as connection:
         rows = connection.execute(_SCENARIOS_OF, {"world": world.id}).all()
     keys = [row.id for row in rows if row.status == "certified" or not certified]
@@ -180,7 +180,7 @@ def list_scenario_rows(store: Store, world: World) -> list[dict[str, Any]]:
 
 
 def find_state(store: Store, record: World | Scenario) -> dict[str, Any]:
-    """Return `status` and `reason` of a world or scenario; `superseded` where a newer one has taken its place."""
+    """Return `status` and `reason` of a world or scenario; `superseded` where a newer record has taken its place."""
     view = "worlds" if isinstance(record, World) else "scenarios"
     query = text(f"SELECT status, reason FROM {view} WHERE id = :id")  # noqa: S608 - constant names
     with store.read_transaction() as connection:
@@ -189,7 +189,7 @@ def find_state(store: Store, record: World | Scenario) -> dict[str, Any]:
 
 
 def find_current_scenarios(store: Store, *, certified: bool) -> list[Scenario]:
-    """Return the current scenarios of all worlds, oldest first; only the certified ones, if `certified`."""
+    """Return the current scenarios of all worlds, oldest first; only the certified scenarios, if `certified`."""
     return _load_all(store, Scenario, _CERTIFIED_SCENARIOS if certified else _CURRENT_SCENARIOS)
 
 
@@ -233,17 +233,17 @@ def find_solution_facts(store: Store, scenarios: Sequence[str]) -> dict[str, Sol
 
 
 def find_world_certificate(store: Store, world: World) -> WorldCertificate | None:
-    """Return the newest certificate of a world; None without one."""
+    """Return the newest certificate of a world; None where there is none."""
     return _load_newest_child(store, WorldCertificate, world)
 
 
 def find_scenario_certificate(store: Store, scenario: Scenario) -> ScenarioCertificate | None:
-    """Return the newest certificate of a scenario; None without one."""
+    """Return the newest certificate of a scenario; None where there is none."""
     return _load_newest_child(store, ScenarioCertificate, scenario)
 
 
 def find_world_rejection(store: Store, record: World | Scenario) -> WorldRejection | None:
-    """Return the newest rejection of a world in its assessment, or of a scenario; None without one."""
+    """Return the newest rejection of a world in its assessment, or of a scenario; None where there is none."""
     step = WorldStep.ASSESS if isinstance(record, World) else WorldStep.SCENARIOS
     query = text("SELECT id FROM world_rejection WHERE parent = :key AND step = :step ORDER BY seq DESC LIMIT 1")
     with store.read_transaction() as connection:
@@ -304,28 +304,28 @@ VIEWS = {"theme": "themes", "world": "worlds", "scenario": "scenarios"}
 
 
 def resolve_theme(store: Store, word: str) -> Theme:
-    """Return the theme of a name, an id or an unambiguous beginning of one.
+    """Return the theme of a name, an id or an unambiguous prefix of an id.
 
     Raises:
-        InputError: there is none, or more than one.
+        InputError: none or several match.
     """
     return store.get(Theme, _resolve(store, "theme", word))
 
 
 def resolve_world(store: Store, word: str) -> World:
-    """Return the world of a name, an id or an unambiguous beginning of one; of a name the current one.
+    """Return the world of a name, an id or an unambiguous prefix of an id; of a name the current.
 
     Raises:
-        InputError: there is none, or more than one.
+        InputError: none or several match.
     """
     return store.get(World, _resolve(store, "world", word))
 
 
 def resolve_scenario(store: Store, word: str) -> Scenario:
-    """Return the scenario of a name, an id or an unambiguous beginning of one; of a name the current one.
+    """Return the scenario of a name, an id or an unambiguous prefix of an id; of a name the current.
 
     Raises:
-        InputError: there is none, or more than one.
+        InputError: none or several match.
     """
     return store.get(Scenario, _resolve(store, "scenario", word))
 
@@ -341,12 +341,12 @@ def _resolve(store: Store, kind: str, word: str) -> str:
 
 
 def find_matches(store: Store, kind: str, word: str) -> dict[str, str]:
-    """Return id -> name of the records that a word names: current ones of that name, else those whose id begins so.
+    """Return id -> name of the records that a word names: current records of that name, else those whose id begins so.
 
     Args:
         store: the database.
         kind: `theme`, `world` or `scenario`.
-        word: a name, an id or the beginning of one.
+        word: a name, an id or the beginning of an id.
     """
     current, whole = _make_clause(VIEWS[kind]), _make_clause(kind)
     by_name = select(current.c.id, current.c.name).where(current.c.name == word)

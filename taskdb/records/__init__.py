@@ -74,7 +74,7 @@ class PublishedLists(Part):
 
 
 class PullRequest(Record):
-    """One merged change as its source describes it, before any rule is applied."""
+    """A merged change as its source describes it, before any rule is applied."""
 
     source: str
     """The source as the user named it: `git:...`, `pypi:...`, `instances:...`. A renamed GitHub repository keeps the
@@ -181,7 +181,7 @@ class RunVariant(StrEnum):
 
 
 class TestRun(Part):
-    """One run of the tests in one fresh container."""
+    """A run of the tests in a single fresh container."""
 
     __test__: ClassVar[bool] = False
     variant: RunVariant
@@ -218,7 +218,7 @@ class FlakyTest(Part):
 
 
 class WrittenTests(Part):
-    """Tests that a model wrote for a change without tests, and what showed that they test it."""
+    """Tests that a model wrote for a change without tests, and the evidence that showed that they test it."""
 
     patch: ArtifactHash
     """The test patch."""
@@ -232,7 +232,7 @@ class WrittenTests(Part):
     transcript: Annotated[ArtifactHash, MEASURED]
     """JSON of the conversation: a list of `{"role", "content"}`."""
     faults: Annotated[int, MEASURED]
-    """Mutants of the gold patch, and the patch without one of its hunks, that could be run."""
+    """Mutants of the gold patch, and the patch without any of its hunks, that could be run."""
     faults_detected: Annotated[int, MEASURED]
     """Those among them that a written test fails on."""
     variants: Annotated[int, MEASURED]
@@ -240,7 +240,7 @@ class WrittenTests(Part):
 
 
 class Verification(Record):
-    """Lists of one candidate's tests, how each FAIL_TO_PASS test failed, and which tests were excluded and why."""
+    """Lists of a candidate's tests, how each FAIL_TO_PASS test failed, and which tests were excluded and why."""
 
     parent: str
     """Id of the Environment."""
@@ -256,7 +256,7 @@ class Verification(Record):
     """Test files of the evaluation; empty for the whole suite."""
     eval_script: ArtifactHash
     control_patch: ArtifactHash | None
-    """Of earlier versions, which had one sabotaged run; null since."""
+    """Of earlier versions, which had a sabotaged run; null since."""
     repeats: int
     runs: Annotated[tuple[TestRun, ...], MEASURED]
     seconds: Seconds
@@ -267,7 +267,7 @@ class Verification(Record):
     control_bound: Annotated[float | None, LATER] = None
     """Probability of passing for a submission that cannot distinguish real from sabotaged tests."""
     evaluations: Annotated[int, LATER] = 1
-    """Runs of the tests that one grading takes."""
+    """Runs of the tests that a grading takes."""
     flaky_tests: Annotated[tuple[FlakyTest, ...], MEASURED] = ()
     """Excluded tests with their counts, sorted; measured, as names and counts may differ between two verifications."""
     written_tests: Annotated[WrittenTests | None, LATER] = None
@@ -300,7 +300,7 @@ class DifferenceCause(StrEnum):
     FLAKY = "flaky"
     """Its status varies between the runs of the verification."""
     ENVIRONMENT = "environment"
-    """It was skipped, or failed for a missing module, program or file, or another version of one."""
+    """It was skipped, or failed for a missing module, program or file, or another version of it."""
     COLLECTION = "collection"
     """Its file was not collected or compiled, or is not among the files that were run or published."""
     ID_SPELLING = "id-spelling"
@@ -320,7 +320,7 @@ class TestDifference(Part):
     test: TestId
     cause: DifferenceCause
     detail: str
-    """One line: a quotation from the report or log, or what was found."""
+    """A line: a quotation from the report or log, or the fact that was found."""
 
 
 class PublishedGroup(Part):
@@ -336,7 +336,7 @@ class PublishedGroup(Part):
 
 
 class PublishedVerdict(Part):
-    """How our lists differ from the published ones; the verdict is about the FAIL_TO_PASS set.
+    """How our lists differ from the published lists; the verdict is about the FAIL_TO_PASS set.
 
     `exact`: every published id is exactly one of our tests, and there are no others. `exact-by-name`, `exact-by-parent`
     and `exact-by-file`: the same, but some published ids stand for several tests, as in `PublishedGroup`; the coarsest
@@ -352,7 +352,7 @@ class PublishedVerdict(Part):
     """Readings of our ids by which FAIL_TO_PASS ids match, other than as written."""
     groups: Annotated[tuple[PublishedGroup, ...], MEASURED] = ()
     causes: Annotated[tuple[TestDifference, ...], MEASURED] = ()
-    """One for each missing and extra test; empty where the verdict was made without diagnosis."""
+    """A cause for each missing and extra test; empty where the verdict was made without diagnosis."""
 
 
 class Score(Part):
@@ -406,7 +406,7 @@ class Task(Record):
     candidate: str
     source: str
     name: str
-    """`owner__repo-123.bugfix`; a number follows where a change gives several of one kind."""
+    """`owner__repo-123.bugfix`; a number follows where a change gives several of the same kind."""
     kind: Kind
     repo: str
     language: str
@@ -437,7 +437,7 @@ class Task(Record):
     setup_patch: ArtifactHash | None = None
     """Patch applied to the agent's tree on top of the base commit, such as an injected bug."""
     oracle: Oracle | None = None
-    """What decides the reward, for kinds whose lists of tests are not sufficient."""
+    """Definition that decides the reward, for kinds whose lists of tests are not sufficient."""
     environment: Literal["verified", "simulated", "none"] = "verified"
     blind_controls: Annotated[ArtifactHash | None, LATER] = None
     """Forms of sabotage; this and the next two as in `Verification`."""
@@ -449,7 +449,7 @@ class Task(Record):
 
     @property
     def family(self) -> frozenset[str]:
-        """Ids of all candidates it is made of; tasks that share one belong to the same side of any split."""
+        """Ids of all candidates it is made of; tasks that share a belong to the same side of any split."""
         return frozenset({self.candidate, *self.other_candidates})
 
     def require_script(self) -> ArtifactHash:
@@ -484,9 +484,12 @@ class Certificate(Record):
     image_digest: Annotated[str, MEASURED]
     seconds: Seconds
     conditions: Annotated[tuple[str, ...], LATER] = ()
-    """Conditions of each grading of gold, one line each."""
+    """Conditions of each grading of gold, a line each."""
     exploits: Annotated[dict[str, float | None], LATER] = Field(default_factory=dict)
-    """Name of a submission that must earn 0 -> its value; what only controls expose may earn 1 where there are none."""
+    """Name of a submission that must earn 0 -> its value.
+
+    A submission that only controls expose may earn 1 where there are none.
+    """
     machine: Annotated[dict[str, Any], MEASURED] = Field(default_factory=dict)
     """Where it was certified: architecture, CPUs, memory, kernel, engine; empty for tasks without an image."""
     evaluations: Annotated[int, MEASURED] = 0
@@ -521,7 +524,7 @@ class Rejection(Record):
     kind: Kind | None = None
     """For derivers: the kind of task that cannot be derived from the change."""
     detail: Annotated[str, MEASURED]
-    """One line for people."""
+    """A line for people."""
     log: Annotated[ArtifactHash | None, MEASURED] = None
     attempts: Annotated[tuple[Attempt, ...], MEASURED] = ()
     """For builders: all attempts."""
@@ -531,6 +534,6 @@ class Rejection(Record):
 
 
 def to_json(record: BaseModel) -> dict[str, Any]:
-    """Return the record as plain JSON data, its id first where it has one."""
+    """Return the record as plain JSON data, its id first where any."""
     data = record.model_dump(mode="json")
     return {"id": record.id, **data} if isinstance(record, Record) else data

@@ -8,7 +8,7 @@ from taskdb.records.base import MEASURED, Record, Seconds
 
 
 class Audit(Record):
-    """Result of one audit of a task. Of several of one task the newest counts."""
+    """Result of an audit of a task. Of several of a task the newest counts."""
 
     parent: str
     """Id of the Task."""
@@ -17,7 +17,7 @@ class Audit(Record):
     clean: bool
     """Whether the audit has no findings."""
     findings: tuple[dict[str, Any], ...] = ()
-    """What was found: `kind`, `location`, `description`."""
+    """Facts that were found: `kind`, `location`, `description`."""
     probes: tuple[dict[str, Any], ...] = ()
     """Exploits that were tried, each with its result."""
     strength: dict[str, Any] | None = None

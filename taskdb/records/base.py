@@ -17,7 +17,7 @@ class _MeasuredMarker:
 class _LaterMarker:
     """Marker of fields added to a record after others were stored: identifying only where they differ from the default.
 
-    A record without the field and one with its default are the same record, so ids stored before stay valid.
+    A record without the field and a record with its default are the same record, so ids stored before stay valid.
     """
 
 

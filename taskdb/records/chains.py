@@ -1,4 +1,4 @@
-"""Chains of records: the scope of a run, the pending work of a change, and the result of one stage."""
+"""Chains of records: the scope of a run, the pending work of a change, and the result of a stage."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class StageResult:
-    """Result of one stage for one record, with its parent and its time."""
+    """Result of a stage for a record, with its parent and its time."""
 
     stage: Stage
     result: Record
@@ -66,7 +66,7 @@ class StageResult:
 
     @property
     def ok(self) -> bool:
-        """Whether the result is no rejection."""
+        """Whether the result is not a rejection."""
         return not isinstance(self.result, Rejection)
 
     @property
@@ -77,7 +77,7 @@ class StageResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PendingWork:
-    """Pending work of one change."""
+    """Pending work of a change."""
 
     stage: Stage | None
     """Next stage up to the judge; the judge again where its set-aside reason is to be retried."""
@@ -86,12 +86,12 @@ class PendingWork:
     kinds: tuple[Kind, ...]
     """Kinds of tasks neither derived nor rejected, whether their prerequisites are met or not."""
     has_ready_kind: bool
-    """Whether the prerequisites of one of these kinds are met."""
+    """Whether the prerequisites of any of these kinds are met."""
     tasks: tuple[str, ...]
-    """Ids of tasks to certify, each empty where the state is one that many changes share."""
+    """Ids of tasks to certify, each empty where the state is a state that many changes share."""
 
     def includes_any(self, stages: Collection[Stage]) -> bool:
-        """Return whether one of the stages can run now."""
+        """Return whether any of the stages can run now."""
         return (
             self.stage in stages
             or (self.has_ready_kind and Stage.DERIVE in stages)
@@ -115,7 +115,7 @@ class DerivedState:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeState:
-    """What the pending work of a change depends on."""
+    """State that the pending work of a change depends on."""
 
     rejected_by: Stage | None
     """Stage up to the judge that rejected the change."""

@@ -27,7 +27,7 @@ class DifficultyBand(StrEnum):
 
 
 class Difficulty(Part):
-    """Attempts of one model and scaffold at one task."""
+    """Attempts of a model and scaffold at a task."""
 
     n: int
     """Attempts with a value; infrastructure failures do not count."""

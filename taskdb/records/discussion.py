@@ -46,7 +46,7 @@ class IssueLink(Part):
 
 
 class Comment(Part):
-    """One comment."""
+    """A comment."""
 
     author: str
     author_kind: AuthorKind
@@ -73,7 +73,7 @@ class LinkedIssue(Part):
 
 
 class ReviewThread(Part):
-    """A thread of review comments on one place of a change. Lines are 1-based; null where the forge has none."""
+    """A thread of review comments on a place of a change. Lines are 1-based; null where the forge has none."""
 
     path: str
     side: Literal["left", "right"]

@@ -39,7 +39,7 @@ class TestCommand(Part):
 
 
 class BuildPlan(Record):
-    """Everything needed to build the environment of one commit, each choice with its evidence. Pure data."""
+    """Everything needed to build the environment of a commit, each choice with its evidence. Pure data."""
 
     language: str
     language_version: str
@@ -83,7 +83,7 @@ class BuildPlan(Record):
 
 
 class Counts(Part):
-    """Number of tests of one run by outcome."""
+    """Number of tests of a run by outcome."""
 
     passed: int = 0
     failed: int = 0
@@ -93,7 +93,7 @@ class Counts(Part):
 
 
 class Attempt(Part):
-    """One attempt at an environment: its edits, who proposed them, and the result."""
+    """An attempt at an environment: its edits, who proposed them, and the result."""
 
     number: int
     """1 for the first draft."""
@@ -127,7 +127,7 @@ class Environment(Record):
     """Number of the accepted attempt, from 1. Not part of the identity: repairs of the repository's other commits
     shorten the way to the same plan."""
     attempts: Annotated[tuple[Attempt, ...], MEASURED] = ()
-    """All attempts, the accepted one last."""
+    """All attempts, the accepted attempt last."""
     image: str
     """Name and tag of the image, a hash of its inputs: the same on every machine."""
     image_digest: Annotated[str, MEASURED]

@@ -1,4 +1,4 @@
-"""Prerequisites of kinds of tasks: what the queue needs in order to decide which kinds are open for a change.
+"""Prerequisites of kinds of tasks: the facts that the queue needs in order to decide which kinds are open for a change.
 
 The kinds themselves, with their prerequisites, are the table of `mergemill.pipeline.kinds`.
 """
@@ -44,7 +44,7 @@ LIST_KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Prerequisites:
-    """What a change must have for a kind of task."""
+    """Properties that a change must have for a kind of task."""
 
     requirement: Requirement
     replaced_by: Kind | None = None

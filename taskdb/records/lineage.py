@@ -20,7 +20,7 @@ class ChangeTests(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Lineage:
-    """Chain of records of one change. `require_...()` returns a record that the order of stages guarantees."""
+    """Chain of records of a change. `require_...()` returns a record that the order of stages guarantees."""
 
     candidate: Candidate
     environment: Environment | None = None

@@ -1,4 +1,4 @@
-"""Oracles in addition to the lists of tests: one class for each kind of task that has its own."""
+"""Oracles in addition to the lists of tests: a class for each kind of task that has its own."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class CodeEdit(Part):
     line: int
     """1-based, in the gold tree."""
     detail: str
-    """One line for people, such as `a < b became a <= b`."""
+    """A line for people, such as `a < b became a <= b`."""
     patch: ArtifactHash
     """Applies to the gold tree."""
 
 
 class TestWritingOracle(Part):
-    """What submitted tests are evaluated against."""
+    """Data that submitted tests are evaluated against."""
 
     __test__: ClassVar[bool] = False  # not a test class, whatever pytest thinks of the name
 
@@ -52,7 +52,7 @@ class TestWritingOracle(Part):
     variants: tuple[CodeEdit, ...]
     """Rewrites; each passes the change's own tests and all PASS_TO_PASS tests."""
     gold_spans: tuple[LineSpan, ...]
-    """What the gold patch added or changed, in the gold tree."""
+    """Definitions that the gold patch added or changed, in the gold tree."""
     base_coverage: Annotated[float | None, MEASURED] = None
     """Share of these lines that the tests of the base tree execute, among those that any test executes, 0..1; null
     where coverage cannot be measured."""
@@ -64,7 +64,7 @@ class Defect(LineSpan):
     """A defect that a review must find."""
 
     claim: str
-    """What is wrong there, in one line."""
+    """Fault that is wrong there, in a single line."""
 
 
 class ReviewOracle(Part):
@@ -95,7 +95,10 @@ class PerformanceOracle(Part):
     tests: Annotated[tuple[TestId, ...], MEASURED]
     """The tests it runs; they pass before and after."""
     clock: Annotated[Literal["cpu", "wall"], MEASURED]
-    """What is compared: processor time of all processes, or elapsed time (where the change shortens waiting)."""
+    """Quantity that is compared.
+
+    Processor time of all processes, or elapsed time (where the change shortens waiting).
+    """
     ratio: Annotated[float, MEASURED]
     """Seconds before divided by seconds after the gold patch, medians of interleaved runs."""
     threshold: Annotated[float, MEASURED]
@@ -135,7 +138,7 @@ class RefactoringOracle(Part):
 
 
 class MigrationOracle(Part):
-    """The dependency that must be gone, and the one that takes its place; the behaviour is checked by tests."""
+    """The dependency that must be gone, and the dependency that takes its place; the behaviour is checked by tests."""
 
     form: Literal["dependency-migration"] = "dependency-migration"
     old_modules: tuple[str, ...]

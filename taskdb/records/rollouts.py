@@ -19,20 +19,20 @@ class RolloutStatus(StrEnum):
     DONE = "done"
     """The agent ended by itself."""
     FAILED = "failed"
-    """A limit, a budget or a failure of the agent or its model ended it; what it had changed was graded."""
+    """A limit, a budget or a failure of the agent or its model ended it; the state that it had changed was graded."""
     INFRASTRUCTURE = "infrastructure"
     """Engine, gateway, network, disk or grading failed: it has no value, and is tried again."""
 
 
 class Leak(Part):
-    """An attempt to get at what a task hides, found in what the agent did."""
+    """An attempt to get at the secrets that a task hides, found in the actions that the agent did."""
 
     name: str
     """Such as `git-history`; docs/guide/agents/rollouts.md lists the names."""
     exchange: int
     """Number of the recorded exchange whose answer has it, from 0."""
     quote: str
-    """What the agent wrote, at most 200 characters."""
+    """Text that the agent wrote, at most 200 characters."""
 
 
 class ObservedState(Part):
@@ -44,7 +44,7 @@ class ObservedState(Part):
 
 
 class RolloutPlan(Part):
-    """What a rollout is before it runs. Equal plans are the same rollout."""
+    """Plan that a rollout is before it runs. Equal plans are the same rollout."""
 
     task: str
     """Id of the Task or Scenario."""
@@ -54,7 +54,7 @@ class RolloutPlan(Part):
     scaffold_version: str
     model: str
     checkpoint: str = ""
-    """Names weights that are served under one model name, such as a training step."""
+    """Names weights that are served under a model name, such as a training step."""
     sampling: dict[str, Any] = Field(default_factory=dict)
     """Sampling settings by the names of the OpenAI API."""
     attempt: int
@@ -68,7 +68,7 @@ class RolloutPlan(Part):
 
 
 class Rollout(Record):
-    """One attempt of an agent at a task or scenario. Its identity is its plan and the number of its retry."""
+    """An attempt of an agent at a task or scenario. Its identity is its plan and the number of its retry."""
 
     parent: str
     """Id of the Task, or of the Scenario where `environment` is `synthetic`."""
@@ -85,7 +85,7 @@ class Rollout(Record):
     retry: int = 0
     """Number of earlier rollouts of this plan that ended by an infrastructure failure."""
     origin: str = ""
-    """Where an imported rollout comes from; empty for one of our own."""
+    """Where an imported rollout comes from; empty for a rollout of our own."""
     environment: Annotated[str, MEASURED] = ""
     """That of its task, `verified`, `simulated` or `none`, or `synthetic` for a scenario of a world; empty for rollouts
     of tasks by earlier versions."""
@@ -95,9 +95,11 @@ class Rollout(Record):
     reason: Annotated[str | None, MEASURED] = None
     """Why it did not end by itself, such as `time-limit`."""
     detail: Annotated[str, MEASURED] = ""
-    """One line for people."""
+    """A line for people."""
     submission: Annotated[ArtifactHash | None, MEASURED] = None
-    """What was graded: a patch, or findings as JSON; null where nothing could be collected. Of a scenario the calls
+    """Submission that was graded: a patch, or findings as JSON; null where nothing could be collected.
+
+    Of a scenario the calls
     that were made, a JSON list of `{"tool", "arguments"}`; they and the initial state determine the state that the
     checks looked at."""
     score: Annotated[Score | None, MEASURED] = None
@@ -128,16 +130,16 @@ class Rollout(Record):
 
 
 class TrajectoryRole(StrEnum):
-    """What a trajectory is in its rollout."""
+    """Part that a trajectory is in its rollout."""
 
     MAIN = "main"
     SUB_AGENT = "sub-agent"
     SIDE = "side"
-    """A call beside the work, such as one for a title or a summary."""
+    """A call beside the work, such as a call for a title or a summary."""
 
 
 class Trajectory(Record):
-    """One root of the prefix tree of a rollout's requests: a conversation that only grew."""
+    """A root of the prefix tree of a rollout's requests: a conversation that only grew."""
 
     parent: str
     """Id of the Rollout."""
@@ -169,7 +171,7 @@ class Trajectory(Record):
 
 
 class TrajectorySelection(Record):
-    """Result of rejection sampling for one trajectory. Of several of one trajectory the newest counts."""
+    """Result of rejection sampling for a trajectory. Of several of a trajectory the newest counts."""
 
     parent: str
     """Id of the Trajectory."""

@@ -17,7 +17,7 @@ PREFILTER = "pre-filter"
 class SimulatedConversation(Record):
     """A conversation of an agent with tools that a model wrote, after all rules.
 
-    Equal turns made of one answer are one record, wherever the seed was read from.
+    Equal turns made of an answer are a single record, wherever the seed was read from.
     """
 
     parent: str
@@ -39,7 +39,7 @@ class SimulatedConversation(Record):
     scenario: str
     """Relation to the seed that was drawn."""
     failure: str | None
-    """Name of the tool failure that was ordered; null without one."""
+    """Name of the tool failure that was ordered; null where there is none."""
     license: str
     """Of the seed."""
     answer: str
@@ -76,4 +76,4 @@ class SimulationRejection(Record):
     reason: str
     """A value of the reasons of seeds or conversations, such as `unknown-tool`."""
     detail: Annotated[str, MEASURED]
-    """One line for people."""
+    """A line for people."""

@@ -1,4 +1,4 @@
-"""How true a simulator is: what it predicts for submissions to tasks that really were graded, too.
+"""How true a simulator is: the outcomes that it predicts for submissions to tasks that really were graded, too.
 
 A record for each submission. Shares and intervals are computed from them (`taskdb.queries.simulator_agreement`), so a
 simulator
@@ -20,15 +20,15 @@ class SubmissionKind(StrEnum):
     NONE = "none"
     """The empty patch."""
     HUNK = "hunk"
-    """The gold patch without one of its hunks."""
+    """The gold patch without any of its hunks."""
     BUG = "bug"
-    """The gold patch with a bug on one of its lines."""
+    """The gold patch with a bug on any of its lines."""
     ROLLOUT = "rollout"
-    """What an agent handed in."""
+    """Submission that an agent handed in."""
 
 
 class PredictionCounts(Part):
-    """Tests of a task by real and simulated outcome. `unknown`: those for which one of the two is not known."""
+    """Tests of a task by real and simulated outcome. `unknown`: those for which either of the two is not known."""
 
     both_pass: int = 0
     false_pass: int = 0
@@ -70,7 +70,7 @@ class SimulatorMeasurement(Record):
 
     @property
     def first(self) -> bool | None:
-        """The first simulated grading, which is what a simulated reward is."""
+        """The first simulated grading, which is the outcome that a simulated reward is."""
         return self.predicted[0] if self.predicted else None
 
     @property

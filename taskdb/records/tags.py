@@ -43,7 +43,7 @@ class ChangeKind(StrEnum):
     MERGE = "merge"
     """Merges a branch without changes of its own."""
     SECURITY = "security"
-    """Closes a vulnerability or hardens against one."""
+    """Closes a vulnerability or hardens against an attack."""
     DEPRECATION = "deprecation"
     """Warns of a future removal."""
     REMOVAL = "removal"
@@ -95,14 +95,14 @@ class Size(StrEnum):
 
 
 class TagEvidence(Part):
-    """One piece of evidence for a kind."""
+    """A piece of evidence for a kind."""
 
     rule: str
     """Name of the rule that found it, such as `label`, `convention`, `title`, `path`."""
     quote: str
     """The label, words or path it matched."""
     weight: float
-    """What it adds to the log odds; negative is evidence against."""
+    """Amount that it adds to the log odds; negative is evidence against."""
 
 
 class Tag(Part):
@@ -116,7 +116,7 @@ class Tag(Part):
 
 
 class LanguageShare(Part):
-    """How much of a change is in one language."""
+    """How much of a change is in a single language."""
 
     language: str
     files: int
@@ -125,7 +125,7 @@ class LanguageShare(Part):
 
 
 class Tags(Record):
-    """Tags of a change. Stored for every change, rejected ones too."""
+    """Tags of a change. Stored for every change, rejected too."""
 
     parent: str
     """Id of the PullRequest."""

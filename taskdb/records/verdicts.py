@@ -20,26 +20,26 @@ class QuoteSource(StrEnum):
 
 
 class Finding(Part):
-    """What one rule found."""
+    """Fact that a rule found."""
 
     rule: str
     """Name of the rule, such as `message-not-stated`."""
     quote: str
     """The text it matched, verbatim; empty only where there is nothing to quote (an empty statement)."""
     detail: str
-    """One line for people."""
+    """A line for people."""
     quote_source: QuoteSource
     """The text the quote is from."""
 
 
 class TestOpinion(Part):
-    """A model's opinion of one FAIL_TO_PASS test: whether the statement contains what it asserts."""
+    """A model's opinion of a FAIL_TO_PASS test: whether the statement contains the behaviour that it asserts."""
 
     __test__: ClassVar[bool] = False  # not a test class, whatever pytest thinks of the name
 
     test: TestId
     asserts: str
-    """What it asserts, in the model's words."""
+    """Behaviour that it asserts, in the model's words."""
     stated: Literal["yes", "partly", "no"]
     quote: str
     """The words of the statement that contain it, verbatim; empty for `no`."""
@@ -55,7 +55,7 @@ class QuotedClaim(Part):
 
 
 class ModelCall(Part):
-    """One prompt to a model and what it cost."""
+    """A prompt to a model and the amount that it cost."""
 
     model: str
     prompt: str
@@ -70,7 +70,7 @@ class ModelCall(Part):
 
 
 class Opinion(ModelCall):
-    """One answer of one model."""
+    """An answer of a model."""
 
     sample: int
     """Number of the sample among answers to the same prompt, from 1."""
@@ -78,9 +78,9 @@ class Opinion(ModelCall):
     leaks: tuple[QuotedClaim, ...] = ()
     """Where the statement reveals the solution."""
     missing: tuple[QuotedClaim, ...] = ()
-    """What the tests require (quoted from them) and the statement does not contain."""
+    """Facts that the tests require (quoted from them) and the statement does not contain."""
     underspecified: float | None = None
-    """0..1: how far the statement leaves open what to do; null in an invalid opinion."""
+    """0..1: how far the statement leaves open the work to do; null in an invalid opinion."""
     unfair_tests: float | None = None
     """0..1: how far the tests reject correct solutions; null in an invalid opinion."""
     invalid_reason: str = ""
@@ -88,7 +88,7 @@ class Opinion(ModelCall):
 
 
 class StatementScores(Part):
-    """Probabilities of the rules and the calibrated model for one version of a statement, without opinions."""
+    """Probabilities of the rules and the calibrated model for a version of a statement, without opinions."""
 
     underspecified: float
     unfair_tests: float
@@ -102,11 +102,11 @@ class Completion(ModelCall):
     made_by: Literal["model", "rules"] = "model"
     """Who wrote the addition."""
     rejected: tuple[str, ...] = ()
-    """Why earlier additions were rejected, then why no further one was requested."""
+    """Why earlier additions were rejected, then why no further addition was requested."""
     before: StatementScores | None = None
     """Scores of the original statement; null without an addition."""
     after: StatementScores | None = None
-    """Scores of the statement with the addition; null without one."""
+    """Scores of the statement with the addition; null where there is none."""
 
 
 class Interface(Part):
@@ -114,7 +114,7 @@ class Interface(Part):
 
     name: str
     signature: str
-    """The definition as the patch has it, on one line and without its body."""
+    """The definition as the patch has it, on a single line and without its body."""
     path: str
     parameters: tuple[str, ...] = ()
     """Names of the parameters."""
@@ -143,7 +143,7 @@ class Verdict(Record):
     """Names that the tests use and the gold patch defines, as far as the patches show them."""
     opinions: Annotated[tuple[Opinion, ...], MEASURED] = ()
     agreement: Annotated[float | None, MEASURED] = None
-    """Share of pairs of opinions that agree, 0..1; null with fewer than two valid ones."""
+    """Share of pairs of opinions that agree, 0..1; null with fewer than two valid opinions."""
     alpha: Annotated[float | None, MEASURED] = None
     """Krippendorff's alpha of the same, nominal: 1 agreement, 0 chance level; null where chance is undefined."""
     completion: Annotated[Completion | None, MEASURED] = None

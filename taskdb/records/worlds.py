@@ -1,8 +1,8 @@
 """Records of synthesised tool environments: themes, worlds, scenarios, certificates and rejections.
 
-A theme becomes a world, a world has scenarios; a certificate states what the assessment of a world or a scenario found.
-As in `taskdb.records`, of several children of one parent the newest counts, and a record with a child is not rejected,
-whatever rejections it has.
+A theme becomes a world, a world has scenarios; a certificate states the facts that the assessment of a world or a
+scenario found. As in `taskdb.records`, of several children of a parent the newest counts, and a record with a child is
+not rejected, whatever rejections it has.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Theme(Record):
     usefulness: int = Field(ge=1, le=10)
     """1..10, as the model rated it."""
     modelability: int = Field(ge=1, le=10)
-    """Whether it can be one Python class: 1..10, as the model rated it."""
+    """Whether it can be a single Python class: 1..10, as the model rated it."""
     model: str
     prompt: str
     """Name and version of the prompt."""
@@ -83,7 +83,7 @@ class World(Record):
     program: ArtifactHash
     """Python source of its class."""
     documentation: ArtifactHash
-    """What an agent may read: introduction and rules."""
+    """Text that an agent may read: introduction and rules."""
     states: ArtifactHash
     """Canonical JSON: name -> initial state."""
     tools: ArtifactHash
@@ -104,7 +104,7 @@ class World(Record):
 
 
 class GateFinding(Part):
-    """What a gate that was passed measured."""
+    """Value that a gate that was passed measured."""
 
     name: str
     value: float
@@ -114,7 +114,10 @@ class GateFinding(Part):
 
 
 class WorldCertificate(Record):
-    """What the assessment of a world found: every gate is passed, and agents found few faults where they tested it."""
+    """Facts that the assessment of a world found.
+
+    Every gate is passed, and agents found few faults where they tested it.
+    """
 
     parent: str
     """Id of the World."""
@@ -219,15 +222,17 @@ class WorldRejection(Record):
     """Reason that a seed task, a theme, a world or a scenario was rejected."""
 
     parent: str
-    """Id of what was rejected: a Theme, World or Scenario, or a seed task (`compute_seed_task_id`). A scenario that did
+    """Id of the thing that was rejected: a Theme, World or Scenario, or a seed task (`compute_seed_task_id`).
+
+    A scenario that did
     not come into being has its World as parent, and its own name."""
     name: str
-    """Name of what was rejected; of a seed task, a name for people, such as `FILE:LINE`."""
+    """Name of the thing that was rejected; of a seed task, a name for people, such as `FILE:LINE`."""
     source: str
     """As in Theme and World."""
     step: WorldStep
     reason: str
     """A value of the step's own `Reason` enum, such as `query-mutates`."""
     detail: Annotated[str, MEASURED]
-    """One line for people."""
+    """A line for people."""
     log: Annotated[ArtifactHash | None, MEASURED] = None

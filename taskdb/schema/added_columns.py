@@ -19,7 +19,7 @@ from taskdb.schema.task_columns import DECLARED, NULLABLE, VALUE_TYPES
 
 _BATCH = 1000
 _DEFAULTS = {str: "''", int: "0", float: "0"}
-"""Values of rows until they are computed; SQLite adds no column that is never null without one."""
+"""Values of rows until they are computed; SQLite adds no column that is never null where there is none."""
 
 
 def add_missing_columns(connection: Connection) -> bool:

@@ -1,4 +1,4 @@
-"""Batches: of values, as databases limit the parameters of a statement, and of rows, as single ones take longer."""
+"""Batches: of values, as databases limit the parameters of a statement, and of rows, as single rows take longer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def execute_in_batches(connection: Connection, query: Any, keys: Sequence[str], 
 class KeyedQuery:
     """SQL with the condition `IN :keys`, for a list of ids or numbers.
 
-    PostgreSQL is given the list as one array: a thousand parameters take longer to plan than to run.
+    PostgreSQL is given the list as an array: a thousand parameters take longer to plan than to run.
     """
 
     def __init__(self, query: str) -> None:
@@ -55,7 +55,7 @@ def fetch_tuples(
     """Yield the rows of a query as the driver's tuples, which on PostgreSQL are all in memory.
 
     Of a million rows that are only counted these are enough: an object for each takes longer than reading it. psycopg
-    makes a thousand of them in half the time that it takes for as many single ones.
+    makes a thousand of them in half the time that it takes for as many single rows.
     """
     return chain.from_iterable(_iter_parts(connection.execute(query, values), _FETCHED))
 

@@ -1,9 +1,9 @@
 """Stored form of records: canonical JSON, compressed, with each list of tests stored once.
 
-A body is one byte, the number of the dictionary it was compressed with, and a zstd frame. In its JSON a long list of
+A body is a byte, the number of the dictionary it was compressed with, and a zstd frame. In its JSON a long list of
 tests is replaced by a reference (`{"$list": hash}`) to a row of `test_list`, which records share: the lists of a
-verification and of its tasks are equal. A list is stored as what differs from a list of the same repository where that
-is shorter. Ids of records are those of the whole JSON.
+verification and of its tasks are equal. A list is stored as the part that differs from a list of the same repository
+where that is shorter. Ids of records are those of the whole JSON.
 """
 
 from __future__ import annotations
@@ -85,8 +85,9 @@ def decompress_body(packed: bytes) -> bytes:
 def decompress_bodies(packed: Sequence[bytes]) -> list[bytes]:
     """Return the JSON of many bodies in their order; errors as in `decompress_body`.
 
-    They are decompressed in one call, during which other threads run.
+    They are decompressed in a single call, during which other threads run.
     """
+    # Bodies of different dictionaries cannot be decompressed by the same call.
     numbers = {one[:1] for one in packed}
     if len(numbers) != 1 or (number := int.from_bytes(numbers.pop(), "big")) not in DICTIONARIES:
         return [decompress_body(one) for one in packed]
@@ -110,6 +111,7 @@ def unpack_bodies(connection: Connection, packed: Iterable[bytes]) -> list[Json]
         raw = decompress_body(one)
         data = parse_json(raw)
         found.append(data)
+        # Searching bytes is far cheaper than walking the data of a body without lists.
         if _MARK in raw:
             references += _find_references(data)
     _insert_lists(connection, references)
@@ -117,7 +119,7 @@ def unpack_bodies(connection: Connection, packed: Iterable[bytes]) -> list[Json]
 
 
 def unpack_field(connection: Connection, packed: bytes, name: str) -> Any:
-    """Return one field of a body as JSON data, or None where it is absent; other fields' lists are not read."""
+    """Return a field of a body as JSON data, or None where it is absent; other fields' lists are not read."""
     field = {name: parse_json(decompress_body(packed)).get(name)}
     _insert_lists(connection, list(_find_references(field)))
     return field[name]
@@ -135,7 +137,7 @@ def parse_apart(raw: bytes, apart: Mapping[str, str]) -> tuple[Json, dict[str, s
 
     Args:
         raw: JSON of the body.
-        apart: name of such a field -> name of the field behind it, both no names of fields inside another one. Fields
+        apart: name of such a field -> name of the field behind it, both no names of fields inside another. Fields
             are sorted and quotes in texts escaped, so that `,"NAME":` is nowhere else.
     """
     texts, rest, at = dict[str, str](), list[bytes](), 0
@@ -166,14 +168,15 @@ def parse_json(raw: bytes) -> Any:
 
 
 def store_lists(connection: Connection, batch: ListBatch, bases: dict[str, ListBase] | None = None) -> None:
-    """Store the lists that are new, each as the difference from one of its repository where that is shorter.
+    """Store the lists that are new, each as the difference from a list of its repository where that is shorter.
 
     Args:
         connection: a write transaction.
         batch: the lists.
-        bases: repository -> a list of it, for several calls in one transaction.
+        bases: repository -> a list of it, for several calls in a single transaction.
     """
     bases = {} if bases is None else bases
+    # Equal lists are stored once, and runs of a task mostly have equal lists.
     known = {key for part in split_batches(sorted(batch.lists), _PART) for (key,) in _KNOWN.fetch(connection, part)}
     for key, (group, content) in sorted(batch.lists.items()):
         if key in known:
@@ -196,6 +199,7 @@ def _pack_list(content: bytes, base: ListBase | None) -> tuple[int | None, bytes
     if base is not None:
         seq, compressor = base
         difference = compressor.compress(content)
+        # A difference costs the base's decompression on each reading, so it has to save at least half.
         if len(difference) * 2 < len(whole):
             return seq, difference
     return None, whole
@@ -205,7 +209,7 @@ def load_lists(connection: Connection, keys: Sequence[str]) -> dict[str, list[An
     """Return hash -> list.
 
     Raises:
-        InputError: one is missing.
+        InputError: a list is missing.
     """
     return {key: parse_json(content) for key, content in load_list_contents(connection, keys).items()}
 
@@ -214,7 +218,7 @@ def load_list_contents(connection: Connection, keys: Sequence[str]) -> dict[str,
     """Return hash -> JSON of a list.
 
     Raises:
-        InputError: one is missing or damaged.
+        InputError: a list is missing or damaged.
     """
     found = dict[str, bytes]()
     for part in split_batches(keys, _PART):
@@ -302,7 +306,7 @@ def _make_decompressor(dictionary: zstandard.ZstdCompressionDict | None) -> zsta
 
 
 class _ThreadState(threading.local):
-    """What a thread keeps: one must not be used by several, and making one takes longer than using it."""
+    """Objects that a thread keeps: one must not be used by several, and making one takes longer than using it."""
 
     def __init__(self) -> None:
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}

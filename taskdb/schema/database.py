@@ -43,8 +43,8 @@ def open_engine(url: str, *, create: bool) -> Engine:
 
     Raises:
         UsageError: the URL is invalid, or of an unsupported kind.
-        InputError: there is no database (and `create` is false), it is not one of mergemill's, or it is of an earlier
-            schema and cannot be written.
+        InputError: there is no database (and `create` is false), it is not a database of mergemill's, or it is of an
+            earlier schema and cannot be written.
         MachineError: the driver for this kind of database is not installed.
         Transient: it is locked, full or not writable.
     """
@@ -206,7 +206,7 @@ def build_read_only_uri(path: Path) -> str:
     """Return the URI with which SQLite opens a file for reading only.
 
     In a folder that cannot be written SQLite cannot share memory with a writer; a file without a log is then opened as
-    one that nobody changes.
+    a file that nobody changes.
     """
     log = path.with_name(f"{path.name}-wal")
     settled = not os.access(path.absolute().parent, os.W_OK) and not (log.exists() and log.stat().st_size)

@@ -19,7 +19,10 @@ _FILTERS = (
     "lower(language)",
     "lower(license)",
 )
-"""What tasks are filtered by; an index for each ends in the order of lists, so that a page is read off the index."""
+"""Columns that tasks are filtered by.
+
+An index for each ends in the order of lists, so that a page is read off the index.
+"""
 
 _COMPARED = tuple(
     dict.fromkeys(

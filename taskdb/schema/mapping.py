@@ -123,7 +123,7 @@ def get_table(row: type[SQLModel]) -> Table:
 def build_rows(
     kind: type[Record], records: Sequence[Record], at: str, lists: ListBatch | None = None
 ) -> list[dict[str, object]]:
-    """Return records of one class as rows of their table; `lists` receives their lists of tests, to be stored."""
+    """Return records of a class as rows of their table; `lists` receives their lists of tests, to be stored."""
     lists = ListBatch() if lists is None else lists
     row, columns = RECORD_TABLES[kind]
     names = [column.name for column in get_table(row).columns if column.name not in _COMMON_COLUMNS]

@@ -15,6 +15,6 @@ def count_tokens(statement: str) -> int:
 
 
 def choose_split(repo: str) -> str:
-    """Return `train` or `test` by a hash of the repository's name, so that a repository is on one side only."""
+    """Return `train` or `test` by a hash of the repository's name, so that a repository is on a single side only."""
     share = int(hashlib.sha256(repo.lower().encode()).hexdigest()[:8], 16) / 0x1_0000_0000
     return "train" if share < _TRAIN_SHARE else "test"

@@ -67,7 +67,7 @@ RECORDS_WITHOUT_CHANGE: frozenset[type[Record]] = frozenset(
         SimulationRejection,
     }
 )
-"""Classes of records that descend from no change: synthesised and simulated ones."""
+"""Classes of records that descend from no change: synthesised and simulated records."""
 
 
 def get_record_clause(kind: type[Record]) -> TableClause:

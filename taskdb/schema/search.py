@@ -111,7 +111,7 @@ _HITS_SQLITE, _HITS_POSTGRESQL = _build_hits(_FIND_SQLITE), _build_hits(_FIND_PO
 
 
 def make_snippet(statement: str, words: Sequence[str]) -> str:
-    """Return the part of a statement around the first of the words in it, on one line."""
+    """Return the part of a statement around the first of the words in it, on a single line."""
     at = _find_first(statement, [part for word in words for part in split_words(word)])
     start, end = max(0, at - _SNIPPET_BEFORE), at + _SNIPPET_AFTER
     middle = " ".join(statement[start:end].split())
@@ -119,7 +119,7 @@ def make_snippet(statement: str, words: Sequence[str]) -> str:
 
 
 def _find_first(statement: str, beginnings: Sequence[str]) -> int:
-    """Return where the first word begins that begins so, or 0 without one."""
+    """Return where the first word begins that begins so, or 0 without a match."""
     lowered = statement.lower()
     if len(lowered) != len(statement):  # a capital letter whose small form is two characters
         lowered = "".join(letter if len(letter.lower()) > 1 else letter.lower() for letter in statement)

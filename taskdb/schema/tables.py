@@ -54,7 +54,7 @@ class PullRequestRow(RecordRow, table=True):
 
 
 class TaggingRow(RecordRow, table=True):
-    """`Tags` of a change. `kind`: the primary one; `language`: that of the largest share, or empty."""
+    """`Tags` of a change. `kind`: the primary; `language`: that of the largest share, or empty."""
 
     __tablename__ = "tagging"
     parent: str = Field(foreign_key="pull_request.id", index=True)
@@ -67,7 +67,7 @@ class TaggingRow(RecordRow, table=True):
 
 
 class TagRow(TableRow, table=True):
-    """One kind of a change. `place`: 1 for the primary; `rule` and `quote`: its strongest sign."""
+    """A kind of a change. `place`: 1 for the primary; `rule` and `quote`: its strongest sign."""
 
     __tablename__ = "tag"
     seq: int | None = Field(default=None, primary_key=True)
@@ -150,7 +150,7 @@ class VerdictRow(RecordRow, table=True):
 
 
 class FindingRow(TableRow, table=True):
-    """One finding of a verdict. `place`: where its quote stands."""
+    """A finding of a verdict. `place`: where its quote stands."""
 
     __tablename__ = "finding"
     seq: int | None = Field(default=None, primary_key=True)
@@ -218,7 +218,10 @@ class AuditRow(RecordRow, table=True):
 
 
 class RolloutRow(RecordRow, table=True):
-    """`Rollout`. `parent` is a task or a scenario; `n_leaks`: number of attempts to get at what the task hides."""
+    """`Rollout`.
+
+    `parent` is a task or a scenario; `n_leaks`: number of attempts to get at the secrets that the task hides.
+    """
 
     __tablename__ = "rollout"
     parent: str = Field(index=True)
@@ -451,7 +454,7 @@ class SimulatorMeasurementRow(RecordRow, table=True):
 
 
 class ScoreRow(RecordRow, table=True):
-    """`Score` of one submission. `submission`: sha256 of its patch."""
+    """`Score` of a submission. `submission`: sha256 of its patch."""
 
     __tablename__ = "score"
     task: str = Field(index=True)
@@ -461,7 +464,7 @@ class ScoreRow(RecordRow, table=True):
 
 
 class EventRow(TableRow, table=True):
-    """One finished stage of one record. `parent`: the record it started from, `record`: what it made of it."""
+    """A finished stage of a record. `parent`: the record it started from, `record`: the record that it made of it."""
 
     __tablename__ = "event"
     seq: int | None = Field(default=None, primary_key=True)
@@ -482,7 +485,7 @@ class ChangeRow(TableRow, table=True):
     """Newest outcome of the miner for a change: the only table whose rows are updated.
 
     `result` is the id of the candidate or of the rejection. A change that is mined again with other rules, or whose
-    source has changed, begins a new chain of records; the old ones stay, and this row references the newest.
+    source has changed, begins a new chain of records; the old records stay, and this row references the newest.
     """
 
     __tablename__ = "change"
@@ -491,7 +494,7 @@ class ChangeRow(TableRow, table=True):
     source: str
     name: str = Field(index=True)
     merge_commit: str
-    """A number alone is no key: a fork keeps its parent's."""
+    """A number alone is not a key: a fork keeps its parent's."""
     pull_request: str = Field(foreign_key="pull_request.id")
     result: str = Field(index=True)
     tagging: str | None = None
@@ -522,7 +525,7 @@ class ChangeStateRow(TableRow, table=True):
 
 
 class FunnelCountRow(TableRow, table=True):
-    """Number of changes with one outcome (`taskdb.counts`). An empty source counts those of all sources."""
+    """Number of changes with an outcome (`taskdb.counts`). An empty source counts those of all sources."""
 
     __tablename__ = "funnel_count"
     __table_args__ = ({"sqlite_with_rowid": False},)
@@ -537,14 +540,14 @@ class FunnelCountRow(TableRow, table=True):
 
 
 class TaskCountRow(TableRow, table=True):
-    """Number of tasks with one value of a facet."""
+    """Number of tasks with a value of a facet."""
 
     __tablename__ = "task_count"
     __table_args__ = ({"sqlite_with_rowid": False},)
     facet: str = Field(primary_key=True)
     value: str = Field(primary_key=True)
     simulated: int = Field(primary_key=True)
-    """1 for tasks that are selected only on request: simulated ones, and those with model-written tests."""
+    """1 for tasks that are selected only on request: simulated tasks, and those with model-written tests."""
     n: int = Field(sa_type=BigInteger)
 
 
@@ -568,8 +571,8 @@ class TaskListingRow(TableRow, TaskColumns, table=True):
 class SketchRow(TableRow, table=True):
     """Key by which near duplicates of a candidate are found: two changes without a common key are not similar.
 
-    Written for candidates, and unchanged when a change is mined again with another patch: keys only select what is
-    compared.
+    Written for candidates, and unchanged when a change is mined again with another patch: keys only select the
+    candidates that are compared.
     A million candidates have about 32 million rows, hence no more columns.
     """
 

@@ -65,7 +65,7 @@ _SIZE = "of the gold patch"
 
 
 class TaskColumns:
-    """Columns of the view `tasks`, in order. A new one stands at the end."""
+    """Columns of the view `tasks`, in order. A new column stands at the end."""
 
     id: Annotated[str, TaskColumn(doc=_TASK)]
     name: Annotated[str, TaskColumn(doc=_TASK)]
@@ -271,7 +271,7 @@ class ColumnFilters:
         Words | str | None,
         ColumnFilter(help="Select tasks of changes of these kinds.", metavar="KIND[,KIND]", choices=tuple(ChangeKind)),
     ] = None
-    """Any kind of the change, not only its primary one."""
+    """Any kind of the change, not only its primary kind."""
     license: Annotated[
         Words | str | None,
         ColumnFilter(help="Select tasks under these licences.", metavar="SPDX[,SPDX]", has_mixed_case=True),

@@ -155,4 +155,4 @@ VIEWS: dict[str, str] = {
 }
 
 FINGERPRINT = hashlib.sha256(repr((VIEWS, INDICES)).encode()).hexdigest()
-"""Hash of all views and indices; a new one makes an opened database create them again."""
+"""Hash of all views and indices; a new hash makes an opened database create them again."""

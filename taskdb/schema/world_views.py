@@ -1,7 +1,7 @@
 """The views of synthesised worlds and simulated conversations, which `taskdb.schema.views` has with all others.
 
 They read the records' tables: these have thousands of rows, where the listings of changes have millions. A rejected
-record with a child is not rejected, and of several records of one parent and name the newest is shown.
+record with a child is not rejected, and of several records of a parent and name the newest is shown.
 """
 
 from __future__ import annotations

@@ -83,3 +83,65 @@ def test_measures_are_rates_of_the_tree(tmp_path: Path) -> None:
     assert rates["words"] == "11"
     assert rates["say, said per 10,000 words"] == "909.1"
     assert rates["docstrings with say, tell, hear, ask or mean"] == "1 of 1"
+
+
+RATES = """
+\"\"\"Read reports.\"\"\"
+
+
+def read(path, model):
+    \"\"\"Read the report that the model wrote, and return its tests, of which a report of a run has several.
+
+    Args:
+        path: path of the report.
+        model: name of the model that wrote it.
+    \"\"\"
+    for line in path.open():
+        yield line
+"""
+
+
+@pytest.mark.parametrize(
+    ("rate", "limit", "old", "new"),
+    [
+        ("variables one, found per 1,000 names", 3, "line", "one"),
+        ("variables one, found per 1,000 names", 3, "model):", "found):"),
+        ("one(s) per 10,000 words of docstrings", 30, "a report of a run", "the newer ones"),
+        ("is no N per 10,000 words of docstrings", 3, "of which", "is no test; of which"),
+        ("what per 10,000 words of docstrings", 5, "the report that", "what"),
+        ("percent of arguments that are fragments", 0, "name of the model that", "that"),
+        ("percent of arguments that are fragments", 0, "path of the", "returns the"),
+    ],
+)
+def test_a_rate_beyond_its_limit_is_a_finding(tmp_path: Path, rate: str, limit: float, old: str, new: str) -> None:
+    limits = f'[limits]\n"{rate}" = {limit}\n'
+    write(tmp_path, taskdb__reports=RATES)
+    done = run_check(tmp_path, limits)
+    assert (done.returncode, done.stdout) == (0, "")
+    write(tmp_path, taskdb__reports=RATES.replace(old, new))
+    done = run_check(tmp_path, limits)
+    assert done.returncode == 1
+    assert f"exceptions.toml: {rate}: " in done.stdout
+    assert f"at most {limit} [limits]" in done.stdout
+
+
+def test_variables_of_tests_count_and_those_of_embedded_files_do_not(tmp_path: Path) -> None:
+    limits = '[limits]\n"variables one, found per 1,000 names" = 3\n'
+    write(tmp_path, guest__harness__reports="one = 1\n", worlds__examples__depot="found = 1\n")
+    assert run_check(tmp_path, limits).returncode == 0
+    write(tmp_path, tests__test_reports="one = 1\n")
+    assert run_check(tmp_path, limits).returncode == 1
+
+
+def test_long_files_need_comments_that_are_no_notes_to_tools(tmp_path: Path) -> None:
+    limits = '[limits]\n"comments per 100 lines of long files" = 1\n'
+    write(tmp_path, taskdb__short="x = 1\n" * 200)
+    assert run_check(tmp_path, limits).returncode == 0
+    write(tmp_path, taskdb__long="x = 1\n" * 199 + "# noqa: E501\n# ------ rules\nx = 2  # of a line\n")
+    assert "0.0, at least 1" in run_check(tmp_path, limits).stdout
+    write(tmp_path, taskdb__long="x = 1\n" * 199 + "# Servers reject more.\n# They answer 413,\n# not 400.\n")
+    assert run_check(tmp_path, limits).returncode == 0
+
+
+def test_a_limit_of_no_rate_is_a_finding(tmp_path: Path) -> None:
+    assert "there is no rate 'ones'" in run_check(tmp_path, '[limits]\n"ones" = 3\n').stdout

@@ -1,4 +1,4 @@
-"""Statement judge: rules and a calibrated model decide whether a statement specifies what its tests require."""
+"""Statement judge: rules and a calibrated model decide whether a statement specifies its tests' requirements."""
 
 from verifiers.judge.stage import judge
 

@@ -1,7 +1,7 @@
 """Compute probabilities from signals: a weighted sum and a logistic curve, with numbers fitted by `benchmarks.judge`.
 
 The numbers are in `data/model.json`: average and spread of each signal over the rows used for fitting, and for each
-label an intercept and one weight per signal, none of them negative. The sum can be checked by hand.
+label an intercept and a weight per signal, none of them negative. The sum can be checked by hand.
 """
 
 from __future__ import annotations

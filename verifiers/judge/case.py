@@ -33,7 +33,7 @@ class AddedToken:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeCase:
-    """One task as seen by the rules. Patches are git diffs."""
+    """A task as seen by the rules. Patches are git diffs."""
 
     name: str
     repo: str
@@ -44,7 +44,7 @@ class JudgeCase:
     fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
     number: int | None = None
-    """Number of the pull request, if there is one."""
+    """Number of the pull request, if any."""
     merge_commit: str = ""
     find_in_base_tree: TextSearch = _find_nothing
     """Only used for texts that the context of the patches does not contain."""
@@ -103,7 +103,7 @@ class JudgeCase:
 
     @staticmethod
     def tokenize_added(file: FileDiff) -> list[CodeToken]:
-        """Return the tokens on added lines of one file, hunk by hunk."""
+        """Return the tokens on added lines of a file, hunk by hunk."""
         return [token for hunk in file.hunks for token in tokenize("\n".join(hunk.get_lines("+")), file.path)]
 
     def _tokenize_hunk(self, file: FileDiff, hunk: DiffHunk) -> Iterator[AddedToken]:

@@ -1,4 +1,4 @@
-"""Model requests for one case: model, settings, budget and cached answers."""
+"""Model requests for a case: model, settings, budget and cached answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T", bound=BaseModel)
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeClient:
-    """All requests for one case, under one budget of tokens, money and time."""
+    """All requests for a case, under a budget of tokens, money and time."""
 
     model: LanguageModel
     llm: LlmSettings
@@ -60,12 +60,12 @@ class JudgeClient:
         """Request a structured answer (`backends.llm.structured.request_structured`).
 
         Args:
-            question: builds the conversation with texts cut to a number of characters, which is halved while the
-                endpoint rejects the prompt as too long.
+            question: function that builds the conversation with texts cut to a number of characters, which is halved
+                while the endpoint rejects the prompt as too long.
             schema: schema of the answer.
             name: name of another model at the same endpoint.
             sample: number of the answer among several to the same question.
-            check: returns what is wrong with a valid answer, or an empty text.
+            check: function that returns the problem with a valid answer, or an empty text.
 
         Raises:
             ContextLengthError: the endpoint rejects even the shortest prompt.

@@ -24,7 +24,7 @@ _HUNK_HEADER = re.compile(r"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line of a hunk without its mark."""
+    """A line of a hunk without its mark."""
 
     mark: LineMark
     text: str
@@ -32,7 +32,7 @@ class DiffLine:
 
 @dataclass(frozen=True, slots=True)
 class DiffHunk:
-    """One hunk of a file.
+    """A hunk of a file.
 
     Attributes:
         heading: the text after the second `@@`, often the head of the enclosing function.
@@ -43,30 +43,30 @@ class DiffHunk:
     lines: tuple[DiffLine, ...]
 
     def get_lines(self, marks: str) -> list[str]:
-        """Return the texts of the lines that have one of the marks."""
+        """Return the texts of the lines that have any of the marks."""
         return [line.text for line in self.lines if line.mark in marks]
 
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """One file of a patch; `path` is its path after the change."""
+    """A file of a patch; `path` is its path after the change."""
 
     path: str
     is_new: bool
     hunks: tuple[DiffHunk, ...]
 
     def get_lines(self, marks: str) -> list[str]:
-        """Return the texts of the lines of all hunks that have one of the marks."""
+        """Return the texts of the lines of all hunks that have any of the marks."""
         return [text for hunk in self.hunks for text in hunk.get_lines(marks)]
 
 
 def parse_patch(patch: str) -> tuple[FileDiff, ...]:
-    """Return the files of a git diff; a text that is no diff has none."""
+    """Return the files of a git diff; a text that is not a diff has none."""
     return tuple(_convert_file(file) for section in _FILE_START.split(patch) for file in _parse_section(section))
 
 
 def _parse_section(section: str) -> Iterator[PatchedFile]:
-    """Yield the file of one section; where a hunk is broken, with the line counts of all hunks corrected."""
+    """Yield the file of a section; where a hunk is broken, with the line counts of all hunks corrected."""
     try:
         yield from PatchSet(section)
     except UnidiffParseError:

@@ -42,7 +42,8 @@ class ModelVerdict:
 def judge_with_models(case: JudgeCase, found: Assessment, client: JudgeClient) -> ModelVerdict:
     """Collect opinions, and an addition if rules or opinions find something missing.
 
-    The model writes the addition. Where it has none that is accepted, rules write one as they do without a model.
+    The model writes the addition. Where it has none that is accepted, rules write an addition as they do without a
+    model.
 
     Raises:
         Transient, InputError, Stopped: see `collect_opinions`.

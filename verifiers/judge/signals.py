@@ -119,7 +119,7 @@ STATEMENT_SIGNALS: Mapping[str, Signal] = {
     "missing_locations": measure_missing_locations,
     "missing_cause": measure_missing_cause,
 }
-"""Signals of a statement that leaves open what has to be done."""
+"""Signals of a statement that leaves open the work that has to be done."""
 
 TEST_SIGNALS: Mapping[str, Signal] = {
     "unstated_test_names": measure_unstated_test_names,

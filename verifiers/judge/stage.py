@@ -33,7 +33,7 @@ def judge(lineage: Lineage, services: Services) -> Verdict | Rejection:
 
     Args:
         lineage: a verified candidate.
-        services: clones and artifacts, and the model if there is one.
+        services: clones and artifacts, and the model if any.
 
     Raises:
         InputError: the clone does not exist or lacks objects, or the model's endpoint rejects the request.

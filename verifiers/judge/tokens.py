@@ -36,7 +36,7 @@ _CODE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CodeToken:
-    """One token of a program text.
+    """A token of a program text.
 
     Attributes:
         category: name, string, number or mark; comments are dropped.

@@ -11,7 +11,7 @@ from verifiers.judge.case import JudgeCase
 CHARS_PER_TOKEN = 3
 """Characters per token; patches have fewer than prose."""
 OVERHEAD_TOKENS = 3000
-"""Tokens reserved for instructions, lists of tests and one rejected answer."""
+"""Tokens reserved for instructions, lists of tests and a rejected answer."""
 MIN_CHARS = 2000
 """Minimum number of characters of the texts."""
 STATEMENT_HEAD = 0.7
@@ -58,7 +58,7 @@ def truncate_case(case: JudgeCase, room: int) -> TruncatedCase:
 
 
 def divide_budget(sizes: Sequence[int], room: int) -> list[int]:
-    """Divide `room` among texts: short ones are kept whole, the others get equal shares."""
+    """Divide `room` among texts: short texts are kept whole, the others get equal shares."""
     given = [0] * len(sizes)
     for rank, index in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
         given[index] = min(sizes[index], (room - sum(given)) // (len(sizes) - rank))

@@ -27,7 +27,7 @@ def split_words(text: str) -> list[str]:
 
 
 def split_message(text: str) -> list[str]:
-    """Return the words of a message, or of a pattern that matches one.
+    """Return the words of a message, or of a pattern that matches a message.
 
     Formatted values and gaps that do not occur in sentences become PLACEHOLDER.
     """

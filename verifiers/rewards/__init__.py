@@ -53,7 +53,7 @@ def select_reward(task: Task) -> Reward:
 
 
 def grade(task: Task, services: Services, submission: bytes) -> Score:
-    """Return the score of one submission; empty is the no-op. `value` is None after an infrastructure error.
+    """Return the score of a submission; empty is the no-op. `value` is None after an infrastructure error.
 
     Raises:
         Transient: engine, disk or network failed.

@@ -83,7 +83,7 @@ def build_subject(task: Task, services: Services) -> TargetChange:
 
 @dataclass(kw_only=True)
 class _TestWritingGrader:
-    """Grades one submission gate by gate."""
+    """Grades a submission gate by gate."""
 
     task: Task
     services: Services

@@ -2,8 +2,8 @@
 
 `verify_with_written_tests` is the stage `verify` of such a change. An answer is a few new test files. They are checked
 by path, size and text (`languages.test_faults`) before anything runs; then the change is verified with them like any
-other; then they must fail on faults in the gold patch and pass with rewrites that keep its behaviour. What is wrong is
-sent back to the model, up to `write_attempts` times in all.
+other; then they must fail on faults in the gold patch and pass with rewrites that keep its behaviour. The fault that is
+wrong is sent back to the model, up to `write_attempts` times in all.
 """
 
 from verifiers.written_tests.stage import verify_with_written_tests

@@ -58,13 +58,13 @@ def verify_with_written_tests(lineage: Lineage, services: Services) -> Verificat
 
 @dataclass(kw_only=True)
 class _WrittenTestsVerifier:
-    """The attempts for one change."""
+    """The attempts for a change."""
 
     lineage: Lineage
     services: Services
 
     def verify(self) -> Verification | Objection:
-        """Return the verification with the first tests that pass every check, or the objection to the last ones."""
+        """Return the verification with the first tests that pass every check, or the objection to the last tests."""
         model, settings = self.services.model, self.services.settings
         if model is None:
             return Objection(reason=WritingReason.NO_MODEL, detail="the change has no tests, and --llm is off")
@@ -106,7 +106,7 @@ class _WrittenTestsVerifier:
         return frozenset(path for path in paths if detect_file_language(path) and not is_part_of_tests(path))
 
     def _check(self, files: Sequence[TestFileAnswer], writer: TestWriter, attempt: int) -> Verification | Objection:
-        """Return the verification with some test files, or what is wrong with them."""
+        """Return the verification with some test files, or the problem with them."""
         candidate = self.lineage.candidate
         if objection := find_path_objection(
             files, candidate.language, self._tree.entries.keys(), candidate.gold_files
@@ -241,5 +241,5 @@ def _judge_edits(tried: Sequence[TriedEdit], min_detected: float) -> Objection |
 
 
 def _clean(text: str) -> str:
-    """Return a text without what differs between runs, so that the same answers lead to the same requests."""
+    """Return a text without the parts that differ between runs, so that the same answers lead to the same requests."""
     return _TEMPORARY.sub("/tmp/...", _ADDRESS.sub("...", text))  # noqa: S108 - a text

@@ -1,4 +1,4 @@
-"""The conversation with the model: its prompt, and the objections to what it wrote."""
+"""The conversation with the model: its prompt, and the objections to the text that it wrote."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PROMPTS = PromptTemplates(Path(__file__).parent / "prompts")
 
 @dataclass(kw_only=True)
 class TestWriter:
-    """The tests of one change, written again after each objection."""
+    """The tests of a change, written again after each objection."""
 
     __test__ = False
     candidate: Candidate

@@ -1,4 +1,4 @@
-"""Rounds of tester and checker over one world, and the score that follows from them."""
+"""Rounds of tester and checker over a world, and the score that follows from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ROUNDING = 1e-9
 
 
 class CallVerdict(StrEnum):
-    """The checker's verdict on one call."""
+    """The checker's verdict on a single call."""
 
     PASS = "Pass"  # noqa: S105 - no password
     WARNING = "Warning"
@@ -59,7 +59,7 @@ class CheckerOpinion(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class AssessmentRound:
-    """One round. `verdict` is None where the checker gave no usable answer; `keys` are those of the ledger."""
+    """A round. `verdict` is None where the checker gave no usable answer; `keys` are those of the ledger."""
 
     number: int
     call: TestedCall
@@ -110,7 +110,7 @@ class WorldAssessment:
 
     @property
     def pass_rate(self) -> float:
-        """Share of the judged rounds that passed, 0..1 (what the paper reports)."""
+        """Share of the judged rounds that passed, 0..1 (the share that the paper reports)."""
         return self.count(CallVerdict.PASS) / self.n_judged if self.n_judged else 0.0
 
     def decide(self, min_score: float) -> tuple[Reason | None, str]:
@@ -131,7 +131,7 @@ class CallTable:
 
     tools: Sequence[str]
     most: int
-    """Calls of one tool."""
+    """Calls of a tool."""
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, call: TestedCall) -> None:
@@ -164,7 +164,7 @@ class CallTable:
 
 @dataclass(frozen=True, kw_only=True)
 class WorldAssessor:
-    """Assesses one loaded world."""
+    """Assesses a loaded world."""
 
     world: ServedWorld
     models: RoleModels

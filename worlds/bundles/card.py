@@ -102,7 +102,7 @@ def _describe_sources(sources: Mapping[tuple[str, str], int]) -> list[str]:
 
 
 def _describe_gates(worlds: Sequence[BundledWorld]) -> list[str]:
-    """Return paragraphs on what the worlds passed."""
+    """Return paragraphs on the gates that the worlds passed."""
     measured = [(world.name, world.material.certification) for world in worlds]
     rows = [
         (f"`{name}`", ", ".join(f"{gate} {value:g}" for gate, value in certification.gates.items()))

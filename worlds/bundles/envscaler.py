@@ -1,8 +1,8 @@
 """EnvScaler's three files: environments, scenarios and trajectories, in the fields of RUC-NLPIR/EnvScaler.
 
 `environments.json` is an object by `env_id`, as its environments for ROLL load it; `scenarios.json` and
-`trajectories.json` are lists. Further fields, which its readers ignore, carry what these cannot hold, so that an import
-gives the same worlds and scenarios.
+`trajectories.json` are lists. Further fields, which its readers ignore, carry the facts that these cannot hold, so that
+an import gives the same worlds and scenarios.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def extract_class_definition(tree: ProgramTree, program: str) -> str:
 
 
 def build_structure(world: BundledWorld, tree: ProgramTree) -> dict[str, Any]:
-    """Return who uses and modifies each attribute, and what each method does."""
+    """Return who uses and modifies each attribute, and the work that each method does."""
     usage = world.analysis.usage.to_json()
     states = {
         name: {"type": None if annotation is None else ast.unparse(annotation), **usage["attributes"][name]}

@@ -1,7 +1,8 @@
 """Check functions in EnvScaler's form: `check_func(final_state)`, with the initial state as a global.
 
 EnvScaler's reward is the share of the checks that return True. Checks that hold from the start are therefore no items
-of their own there: every other check requires them, so that doing nothing earns 0 and breaking one earns 0 as well.
+of their own there: every other check requires them, so that doing nothing earns 0 and breaking a kept check earns 0 as
+    well.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ Item = dict[str, str]
 
 
 def build_items(earning: Sequence[Check], kept: Sequence[Check]) -> list[Item]:
-    """Return `{"check_item", "check_func"}` of the checks that earn something; all require the kept ones."""
+    """Return `{"check_item", "check_func"}` of the checks that earn something; all require the kept checks."""
     return [{"check_item": check.item, "check_func": build_function(check, kept)} for check in earning]
 
 
 def build_function(check: Check, kept: Sequence[Check]) -> str:
-    """Return the source of a check function that is fulfilled where the check and all kept ones are."""
+    """Return the source of a check function that is fulfilled where the check and all kept checks are."""
     if check.function == FUNCTION and not kept:
         return check.source
     parts = [_wrap(f"_check_{number}", one) for number, one in enumerate((check, *kept))]
@@ -31,7 +32,7 @@ def build_function(check: Check, kept: Sequence[Check]) -> str:
 
 
 def restore_checks(given: object, items: Sequence[Item]) -> tuple[Check, ...] | None:
-    """Return the checks that an export kept along with the items, if the items are still what these give.
+    """Return the checks that an export kept along with the items, if the items are still as these give them.
 
     Args:
         given: `[{"item", "function", "source"}]`; anything else gives None.
@@ -62,7 +63,7 @@ def _read_checks(given: object) -> tuple[Check, ...] | None:
 def _wrap(name: str, check: Check) -> str:
     """Return a function with the whole source of a check in its body, so that names of several checks stay apart.
 
-    A source that is no Python is left as it is: whoever runs it shall see the error.
+    A source that is not Python is left as it is: whoever runs it shall see the error.
     """
     try:
         module = ast.parse(check.source)

@@ -1,4 +1,4 @@
-"""Reading EnvScaler's files, of theirs and of ours. One bad entry is reported, and the others are read.
+"""Reading EnvScaler's files, of theirs and of ours. A bad entry is reported, and the others are read.
 
 Fields are JSON values, or texts of JSON as the published data sets have them. The environments are a list, or an object
 by `env_id`.
@@ -51,11 +51,11 @@ def read_environments(content: bytes, name: str) -> list[ReadWorld]:
     """Return the environments of a file, in its order.
 
     Args:
-        content: of the file.
-        name: of the file, for messages.
+        content: content of the file.
+        name: name of the file, for messages.
 
     Raises:
-        InputError: it is no JSON, or neither a list nor an object.
+        InputError: it is not JSON, or neither a list nor an object.
     """
     found: list[ReadWorld] = []
     seen: set[str] = set()
@@ -86,7 +86,7 @@ def read_scenarios(content: bytes, name: str) -> list[ReadScenario]:
 
 
 def add_states(world: WorldDefinition, scenarios: Sequence[ScenarioDefinition]) -> WorldDefinition:
-    """Return a world with initial states; one that has none gets those of its scenarios, each once."""
+    """Return a world with initial states; a world that has none gets those of its scenarios, each once."""
     if world.states:
         return world
     states: dict[str, State] = {}
@@ -180,7 +180,7 @@ def _read_solution(value: object) -> tuple[Call, ...] | None:
 
 
 def _parse(value: object) -> Any:
-    """Return a value, of a text of JSON what it holds."""
+    """Return a value, of a text of JSON the value that it holds."""
     if not isinstance(value, str):
         return value
     try:
@@ -197,7 +197,7 @@ def _require_object(entry: object) -> Mapping[str, Any]:
 
 
 def _require_json(value: object, name: str) -> None:
-    """Raise _MalformedError for what Python's reader accepts and JSON does not have, such as NaN."""
+    """Raise _MalformedError for a value that Python's reader accepts and JSON does not have, such as NaN."""
     try:
         check_json(value)
     except NotJsonError as error:

@@ -29,14 +29,14 @@ _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 @dataclass
 class BundleCounts:
-    """What a bundle holds, and what its format could not hold: reason -> scenarios."""
+    """Worlds that a bundle holds, and the scenarios that its format could not hold: reason -> scenarios."""
 
     rows: int = 0
     scenarios: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
 
     def leave_out(self, reason: str) -> None:
-        """Count a scenario, which was counted as one that is held, as left out."""
+        """Count a scenario, which was counted as a scenario that is held, as left out."""
         self.scenarios -= 1
         self.left_out[reason] += 1
 

@@ -157,7 +157,7 @@ def build_config(world: BundledWorld, scenario: BundledScenario) -> dict[str, An
 
 
 def build_world(world: BundledWorld, scenario: BundledScenario) -> dict[str, Any]:
-    """Return what the program in the agent's container needs; neither checks nor solution are in it."""
+    """Return the files that the program in the agent's container needs; neither checks nor solution are in it."""
     return {
         "program": world.definition.program,
         "class_name": world.analysis.class_name,

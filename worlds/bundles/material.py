@@ -1,4 +1,4 @@
-"""What a bundle is made of: worlds, their scenarios, and conversations that solve these."""
+"""Parts that a bundle is made of: worlds, their scenarios, and conversations that solve these."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Certification:
-    """Gates that a world and its scenarios passed: name of a gate -> what it measured, empty where not known.
+    """Gates that a world and its scenarios passed: name of a gate -> the value that it measured, empty where not known.
 
     `by` is who ran them, for the card.
     """
@@ -66,7 +66,7 @@ class WorldConversation:
 
     @property
     def system(self) -> str:
-        """What the agent was given first."""
+        """Text that the agent was given first."""
         return "\n\n".join(one["content"] for one in self.messages if one["role"] == "system")
 
     @property

@@ -1,4 +1,4 @@
-"""Playing scenarios for a bundle: the known solution against the world, and what doing nothing gives."""
+"""Playing scenarios for a bundle: the known solution against the world, and the reward that doing nothing gives."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class UnplayableScenarioError(Exception):
 
 
 def build_system_prompt(definition: WorldDefinition) -> str:
-    """Return what an agent in a world is given first: how it acts, and the documentation."""
+    """Return the text that an agent in a world is given first: how it acts, and the documentation."""
     return f"{INSTRUCTION}\n\n{definition.documentation}"
 
 

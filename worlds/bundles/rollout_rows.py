@@ -40,7 +40,7 @@ EPISODES = RowSource(
 
 
 def build_facts(world: BundledWorld, scenario: BundledScenario) -> Row:
-    """Return what names an episode, and where it comes from."""
+    """Return the key that names an episode, and where it comes from."""
     return {
         "environment": ENVIRONMENT,
         "world": world.name,

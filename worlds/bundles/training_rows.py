@@ -46,7 +46,7 @@ class SolvedScenario:
 
     @property
     def messages(self) -> Sequence[Message]:
-        """OpenAI's messages. Those of the assistant have `weight` 1, and are what is trained."""
+        """OpenAI's messages. Those of the assistant have `weight` 1, and are the part that is trained."""
         return [
             {**message, "weight": 1} if message["role"] == "assistant" else message
             for message in self.conversation.messages
@@ -59,7 +59,7 @@ class SolvedScenario:
 
     @property
     def system(self) -> str:
-        """What the agent was given first."""
+        """Text that the agent was given first."""
         return self.conversation.system
 
     @property
@@ -74,7 +74,7 @@ class SolvedScenario:
 
     @property
     def hermes_system(self) -> str:
-        """What the agent was given first, with tools as the chat template of Qwen 3 writes them."""
+        """Text that the agent was given first, with tools as the chat template of Qwen 3 writes them."""
         tools = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in self.world.function_tools)
         return f"{self.conversation.messages[0]['content'].rstrip()}{QWEN_TOOLS.format(tools=tools)}"
 

@@ -39,12 +39,12 @@ def write_bundle(
     left_out: Mapping[str, int],
     files: Mapping[str, bytes],
 ) -> BundleCounts:
-    """Write a bundle; one that is there is replaced.
+    """Write a bundle; a bundle that is there is replaced.
 
     Args:
         worlds: worlds with their scenarios.
         out: a new or empty folder, or that of an earlier bundle of worlds.
-        bundle_format: one of `worlds.bundles.formats.FORMATS`.
+        bundle_format: any of `worlds.bundles.formats.FORMATS`.
         left_out: reason -> scenarios that were left out already.
         files: further files, path -> content.
 

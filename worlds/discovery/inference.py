@@ -1,4 +1,4 @@
-"""What a model states about a seed task: whether it lives in an environment, and in which."""
+"""Facts that a model states about a seed task: whether it lives in an environment, and in which."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def infer_theme(task: SeedTask, models: RoleModels, options: WorldsSettings, met
 
 
 def _check_theme(theme: InferredTheme, task: SeedTask) -> str:
-    """Return what is wrong with a theme: a label that is a sentence, or a description that repeats the task."""
+    """Return the problem with a theme: a label that is a sentence, or a description that repeats the task."""
     if len(theme.label.split()) > MAX_LABEL_WORDS:
         return f"the label has more than {MAX_LABEL_WORDS} words"
     if task.text.lower() in theme.description.lower():

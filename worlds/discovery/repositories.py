@@ -1,4 +1,7 @@
-"""Seed tasks from repositories: a model infers what their software is for, and what people of that domain want done."""
+"""Seed tasks from repositories.
+
+A model infers the purpose that their software is for, and the tasks that people of that domain want done.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ _NOISE = re.compile(r"```.*?```|<!--.*?-->|<[^>\n]{1,300}>|!\[[^\]]*\]\([^)]*\)|
 
 @dataclass(frozen=True, kw_only=True)
 class RepositoryText:
-    """What is known about a repository: its README, or issue texts of its changes. `license`: SPDX expression."""
+    """Facts that are known about a repository: its README, or issue texts of its changes.
+
+    `license`: SPDX expression.
+    """
 
     repo: str
     text: str
@@ -76,7 +82,7 @@ def infer_seed_task(about: RepositoryText, models: RoleModels, options: WorldsSe
 
 
 def _check_task(answer: RepositoryTask) -> str:
-    """Return what is wrong with the task: it must keep the rules of seed tasks."""
+    """Return the problem with the task: it must keep the rules of seed tasks."""
     if not answer.has_domain:
         return ""
     if not answer.task.strip():

@@ -13,7 +13,7 @@ _MEDIA = re.compile(r"\b(image|photo|picture|video|audio|sound|speech|clip)s?\b"
 _CURRENCIES = re.compile(r"\b(USD|ETH|Bitcoin|Ethereum)\b")
 _ADDRESSES = ("@", ".com", "http")
 _TYPOGRAPHY = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})
-"""Signs that word processors put in place of ASCII ones."""
+"""Signs that word processors put in place of ASCII signs."""
 Rule = Callable[[str], str]
 
 
@@ -30,7 +30,7 @@ def find_media(text: str) -> str:
 
 
 def find_role_text(text: str) -> str:
-    """Return the mark of a role for a model, which is no task."""
+    """Return the mark of a role for a model, which is not a task."""
     return "Role definition:" if "role definition:" in text.lower() else ""
 
 
@@ -52,7 +52,7 @@ RULES: Sequence[tuple[Reason, Rule]] = (
     (Reason.CURRENCY, find_currency),
     (Reason.ADDRESS, find_address),
 )
-"""Reason -> function that returns what speaks against a text, empty where nothing does."""
+"""Reason -> function that returns the reason that speaks against a text, empty where nothing does."""
 
 
 def find_broken_rule(text: str) -> tuple[Reason, str] | None:
@@ -63,7 +63,7 @@ def find_broken_rule(text: str) -> tuple[Reason, str] | None:
 def apply_rules(tasks: Sequence[SeedTask]) -> list[tuple[SeedTask, Reason | None, str]]:
     """Return each task with the reason and detail of the rule that rejects it; None where all are kept.
 
-    A task whose words are those of an earlier one is a duplicate.
+    A task whose words are those of an earlier task is a duplicate.
     """
     seen: set[str] = set()
     outcomes: list[tuple[SeedTask, Reason | None, str]] = []

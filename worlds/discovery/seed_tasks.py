@@ -1,4 +1,4 @@
-"""Seed tasks: texts of what somebody wants done, from a file."""
+"""Seed tasks: texts of the tasks that somebody wants done, from a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.errors import InputError
 
 MAX_BYTES = 512 * 1024 * 1024
 MAX_TASK_CHARS = 20_000
-"""A longer text is no task."""
+"""A longer text is not a task."""
 _USER_LINE = re.compile(r"^User:\s*(.+)$", re.MULTILINE)
 
 
@@ -28,7 +28,7 @@ class SeedTask:
 
     @property
     def id(self) -> str:
-        """Hash of the text: the same task from two places is one."""
+        """Hash of the text: the same task from two places is a single task."""
         return hashlib.sha256(self.text.encode(errors="replace")).hexdigest()
 
 
@@ -43,12 +43,12 @@ class SeedTasks:
 def read_seed_tasks(path: Path) -> SeedTasks:
     """Read a file of seed tasks.
 
-    `.txt` has one task a line, `.jsonl` one JSON value, `.json` a list of them. A value is a text or an object in the
+    `.txt` has a task a line, `.jsonl` a JSON value, `.json` a list of them. A value is a text or an object in the
     form of API-Bank (`input` with lines `User: ..`), ToolACE (`conversations`), OpenAI messages (`messages`), or with
-    one of the fields of `TEXT_FIELDS`. The task of a conversation is the user's first turn.
+    any of the fields of `TEXT_FIELDS`. The task of a conversation is the user's first turn.
 
     Raises:
-        InputError: the file cannot be read, is no such file, or holds no task.
+        InputError: the file cannot be read, is not such a file, or holds no task.
     """
     text = _read_text(path)
     problems: list[InputError] = []

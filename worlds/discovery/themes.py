@@ -14,7 +14,7 @@ from worlds.reasons import Reason
 
 @dataclass(frozen=True, kw_only=True)
 class ThemeDraft:
-    """An environment inferred from a seed task. `usefulness` and `modelability` (as one class) are 1..10."""
+    """An environment inferred from a seed task. `usefulness` and `modelability` (as a class) are 1..10."""
 
     label: str
     description: str
@@ -24,13 +24,13 @@ class ThemeDraft:
 
     @property
     def id(self) -> str:
-        """Hash of what a world is made from. Answers in the ledger are found by it."""
+        """Hash of the text that a world is made from. Answers in the ledger are found by it."""
         content = json.dumps([self.label, self.description, self.seed.text])
         return hashlib.sha256(content.encode(errors="replace")).hexdigest()
 
     @property
     def text(self) -> str:
-        """What is embedded: label and description."""
+        """Text that is embedded: label and description."""
         return f"{self.label}: {self.description}"
 
 
@@ -53,13 +53,13 @@ def choose_themes(
     """Return the chosen themes and the others, each with the reason.
 
     Of those with the same label the best stays, by modelability and then usefulness. Both must reach their least
-    values. The rest is clustered by KMeans on the vectors of `ThemeDraft.text`; of each cluster the one nearest to the
-    centre stays. Where there are no more themes than clusters, all stay.
+    values. The rest is clustered by KMeans on the vectors of `ThemeDraft.text`; of each cluster the vector nearest to
+    the centre stays. Where there are no more themes than clusters, all stay.
 
     Args:
-        themes: in the order of their seed tasks.
+        themes: themes in the order of their seed tasks.
         options: least values, number of clusters and the seed of KMeans.
-        embed: returns the vectors; not called where all stay.
+        embed: function that returns the vectors; not called where all stay.
     """
     rejected: list[RejectedTheme] = []
     best: dict[str, ThemeDraft] = {}
@@ -98,12 +98,12 @@ def choose_themes(
 
 
 def find_nearest(vectors: Sequence[Sequence[float]], n_clusters: int, seed: int) -> list[int]:
-    """Return for each vector the number of the one that is nearest to the centre of its cluster.
+    """Return for each vector the number of the vector that is nearest to the centre of its cluster.
 
     Args:
-        vectors: at least `n_clusters`, of one length.
+        vectors: vectors, at least `n_clusters`, of the same length.
         n_clusters: clusters of KMeans; equal vectors may leave fewer.
-        seed: of KMeans.
+        seed: seed of KMeans.
     """
     import numpy as np  # noqa: PLC0415 - loads slowly, and queries need neither
     from sklearn.cluster import KMeans  # noqa: PLC0415

@@ -29,7 +29,10 @@ def draw_arguments(tools: Sequence[WorldTool], calls: int, seed: int) -> dict[st
 
 
 class StateValues:
-    """Values of a state by the name of their field: what a person would put into a parameter of that name."""
+    """Values of a state by the name of their field.
+
+    The values that a person would put into a parameter of that name.
+    """
 
     def __init__(self, state: State) -> None:
         self._named: dict[str, list[Any]] = {}
@@ -73,7 +76,7 @@ class StateValues:
 
 
 def _shift(value: Any, shift: int) -> Any:
-    """Return a value near another one, which is kept where `shift` is 0: a later day, a larger number, a new text."""
+    """Return a value near another, which is kept where `shift` is 0: a later day, a larger number, a new text."""
     if not shift:
         return value
     if not isinstance(value, str):

@@ -14,14 +14,14 @@ from worlds.program.foreign_keys import find_dangling_key
 from worlds.server.service import Fault, ServedWorld
 
 CALLS_PER_EPISODE = 60
-"""Calls after which an episode ends, so that no tool depends on what hundreds of made-up calls left behind."""
+"""Calls after which an episode ends, so that no tool depends on the data that hundreds of made-up calls left behind."""
 N_REPLAYS = 5
 """Episodes that are replayed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallRecord:
-    """One call. `state_problem` is about the state after it, where that changed."""
+    """A call. `state_problem` is about the state after it, where that changed."""
 
     tool: str
     arguments: dict[str, Any]
@@ -37,7 +37,7 @@ class CallRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeRecord:
-    """One episode: its initial state, its calls, and the state before call number `middle`."""
+    """An episode: its initial state, its calls, and the state before call number `middle`."""
 
     state: State
     seed: int
@@ -72,7 +72,7 @@ def explore_world(world: ServedWorld, replay_world: ServedWorld, *, calls: int, 
         world: a loaded world with at least one initial state.
         replay_world: the same world, loaded in another container if possible, where episodes are replayed.
         calls: calls of each tool.
-        seed: determines the arguments.
+        seed: seed that determines the arguments.
     """
     drawn = draw_arguments(world.analysis.tools, calls, seed)
     plan = [(tool, drawn[tool][number]) for number in range(calls) for tool in drawn]
@@ -94,7 +94,7 @@ def explore_world(world: ServedWorld, replay_world: ServedWorld, *, calls: int, 
 
 
 def list_outcomes(calls: tuple[CallRecord, ...]) -> tuple[Any, ...]:
-    """Return what a replay of calls must give."""
+    """Return the results that a replay of calls must give."""
     return tuple((call.result, call.digest) for call in calls)
 
 

@@ -2,7 +2,7 @@
 
 Hypothesis takes constants of all loaded modules for its examples; in a process of its own the same schemas give the
 same arguments. Strings and numbers are often `{"$known": [NUMBER, TYPE, NARROW, SHIFT]}`: a value of the present
-state, one of a field of the parameter's name, if narrow, and a new value near it, if shifted
+state, a value of a field of the parameter's name, if narrow, and a new value near it, if shifted
 (`worlds.gates.arguments`).
 """
 
@@ -75,7 +75,7 @@ def _build_object(schema: Schema) -> st.SearchStrategy[Any]:
 
 @st.composite
 def build_wrong_arguments(draw: st.DrawFn, schema: Schema) -> dict[str, Any]:
-    """Return arguments that break the schema in one place: one is missing, unknown, or of another type."""
+    """Return arguments that break the schema in a single place: an argument is missing, unknown, or of another type."""
     arguments: dict[str, Any] = draw(build_strategy(schema))
     ways = ["unknown"] + (["missing"] if schema["required"] else []) + (["type"] if schema["properties"] else [])
     way = draw(st.sampled_from(ways))
@@ -89,7 +89,7 @@ def build_wrong_arguments(draw: st.DrawFn, schema: Schema) -> dict[str, Any]:
 
 
 def draw_examples(strategy: st.SearchStrategy[Any], number: int, start: int) -> list[Any]:
-    """Return so many examples; where there are fewer different ones, they repeat.
+    """Return so many examples; where there are fewer different examples, they repeat.
 
     `start` determines the examples.
     """
@@ -112,7 +112,7 @@ def draw_examples(strategy: st.SearchStrategy[Any], number: int, start: int) -> 
 
 
 def draw_calls(schema: Schema, number: int, start: int) -> list[dict[str, Any]]:
-    """Return so many arguments of one tool, of which every fifth breaks the schema."""
+    """Return so many arguments of a tool, of which every fifth breaks the schema."""
     n_wrong = number // WRONG_EVERY
     right = draw_examples(build_strategy(schema), number - n_wrong, start)
     wrong = draw_examples(build_wrong_arguments(schema), n_wrong, start + 1) if n_wrong else []

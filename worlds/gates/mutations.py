@@ -1,8 +1,8 @@
 """Mutations of a final state: wrong ends that checks should notice.
 
-One field that the solution changed gets another value, or its first one back; an entry that it made is left out, or
-made once more under another id. A mutation is *named* where the task names what it changes: then checks can be
-expected to notice it. The task names a field of an entry if it contains the field's value, or the words of the
+A field that the solution changed gets another value, or its first value back; an entry that it made is left out, or
+made once more under another id. A mutation is *named* where the task names the value that it changes: then checks can
+be expected to notice it. The task names a field of an entry if it contains the field's value, or the words of the
 field's name and something of the entry (its id or another of its texts).
 """
 
@@ -25,7 +25,7 @@ MIN_STEM = 4
 
 
 class MutationKind(StrEnum):
-    """What a mutation does to a final state."""
+    """Change that a mutation does to a final state."""
 
     FIELD = "field"
     REVERTED = "reverted"
@@ -36,7 +36,7 @@ class MutationKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StateMutation:
-    """A wrong final state. `is_named`: the task names what differs."""
+    """A wrong final state. `is_named`: the task names the value that differs."""
 
     kind: MutationKind
     path: Path
@@ -179,7 +179,7 @@ def _remove(final: State, path: Path, is_named: bool) -> StateMutation:
 
 
 def _add(final: State, path: Path) -> StateMutation:
-    """Return the state with an entry once more; the task does not name what it did not want."""
+    """Return the state with an entry once more; the task does not name the entry that it did not want."""
     state = copy_json(final)
     container, key = _get(state, path[:-1]), path[-1]
     if isinstance(container, list):

@@ -9,7 +9,10 @@ from worlds.reasons import Reason
 
 @dataclass(frozen=True, kw_only=True)
 class GateResult:
-    """Result of one gate. `value` is what it measured; `limit` is the least or the most that it accepts, if any."""
+    """Result of a gate.
+
+    `value` is the value that it measured; `limit` is the least or the most that it accepts, if any.
+    """
 
     gate: str
     value: float
@@ -18,12 +21,12 @@ class GateResult:
     """None where the gate is passed."""
     detail: str = ""
     tried: int = 0
-    """What a share is of: mutations of the gate `mutations`."""
+    """Total that a share is of: mutations of the gate `mutations`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateReport:
-    """Results of the gates in their order; the last one is the first that failed, where one did."""
+    """Results of the gates in their order; the last is the first that failed, where one did."""
 
     name: str
     results: tuple[GateResult, ...]
@@ -40,5 +43,5 @@ class GateReport:
 
     @property
     def values(self) -> dict[str, float]:
-        """Name of a gate -> what it measured."""
+        """Name of a gate -> the value that it measured."""
         return {result.gate: result.value for result in self.results}

@@ -1,6 +1,6 @@
 """Gates of a scenario; reading SCENARIO_GATES is reading the policy.
 
-Each gate is a function that returns what it measured and why it fails, if it does. The first failure decides.
+Each gate is a function that returns the value that it measured and why it fails, if it does. The first failure decides.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ScenarioGateSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioTrial:
-    """What the gates of a scenario look at. Runs are made when a gate first needs them."""
+    """Runs that the gates of a scenario look at. Runs are made when a gate first needs them."""
 
     scenario: ScenarioDefinition
     world: ServedWorld
@@ -246,7 +246,7 @@ def assess_scenario(
         scenario: the scenario.
         world: its world, loaded.
         server: the server that runs the world.
-        settings: of the gates.
+        settings: settings of the gates.
 
     Raises:
         Transient: the container has ended, or the engine cannot be reached.

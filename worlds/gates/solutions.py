@@ -20,7 +20,7 @@ N_SHUFFLES = 6
 
 @dataclass(frozen=True, kw_only=True)
 class SolutionRun:
-    """A run of a call list. `results` has one result per call, up to a fault; `final` is the last state.
+    """A run of a call list. `results` has a result per call, up to a fault; `final` is the last state.
 
     `calls` are those calls, with the arguments that were sent.
     """
@@ -51,7 +51,7 @@ def run_calls(
         world: a loaded world.
         state: initial state.
         calls: the calls; their `$result` numbers are positions in this list.
-        seed: of the episode.
+        seed: seed of the episode.
         order: positions of the calls in the order of the run; None for the list's own. Results are in the list's order.
         detour: a query that is made before each call.
     """
@@ -78,9 +78,9 @@ def resolve_arguments(call: Call, results: Mapping[int, CallResult]) -> dict[str
 
 
 def list_orders(calls: Sequence[Call], seed: int = 0) -> list[tuple[int, ...]]:
-    """Return other orders of a call list in which no call comes before one whose result it takes.
+    """Return other orders of a call list in which no call comes before a call whose result it takes.
 
-    These are the orders with two neighbours swapped, the reverse one, and some random ones.
+    These are the orders with two neighbours swapped, the reverse, and some random orders.
     """
     numbers = tuple(range(len(calls)))
     orders = [(*numbers[:n], n + 1, n, *numbers[n + 2 :]) for n in numbers[:-1]]
@@ -96,7 +96,7 @@ def list_orders(calls: Sequence[Call], seed: int = 0) -> list[tuple[int, ...]]:
 
 
 def find_detour(world: ServedWorld) -> Call | None:
-    """Return a query that needs no arguments, or any text as its only ones; None where there is none."""
+    """Return a query that needs no arguments, or any text as its only arguments; None where there is none."""
     queries = world.analysis.list_tools(ToolKind.QUERY)
     tools = sorted(
         (tool for tool in world.analysis.tools if tool.name in queries),

@@ -1,6 +1,6 @@
 """Gates of a world: TEXT_GATES need its text, RUN_GATES a container. Reading the tuples is reading the policy.
 
-Each gate is a function that returns what it measured and why it fails, if it does. The first failure decides.
+Each gate is a function that returns the value that it measured and why it fails, if it does. The first failure decides.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class WorldGateSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WorldTrial:
-    """What the gates of a world look at."""
+    """Runs that the gates of a world look at."""
 
     definition: WorldDefinition
     settings: WorldGateSettings = field(default_factory=WorldGateSettings)
@@ -61,7 +61,7 @@ def check_text(trial: WorldTrial) -> GateResult:
 
 
 def check_states(trial: WorldTrial) -> GateResult:
-    """Fail where there is no initial state, or one breaks the annotations or the foreign keys of the program."""
+    """Fail where there is no initial state, or a state breaks the annotations or the foreign keys of the program."""
     states = trial.definition.states
     if not states:
         return GateResult(gate="states", value=0, limit=1, reason=Reason.NO_STATE)
@@ -187,9 +187,9 @@ def assess_world(
 
     Args:
         definition: the world.
-        server: runs the calls.
-        replay_server: replays some of them; a second container shows what depends on addresses in memory.
-        settings: of the gates.
+        server: server that runs the calls.
+        replay_server: replays some of them; a second container shows the results that depend on addresses in memory.
+        settings: settings of the gates.
 
     Raises:
         Transient: the container has ended, or the engine cannot be reached.

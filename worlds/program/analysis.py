@@ -1,4 +1,4 @@
-"""Everything that is read from a world's program, in one object."""
+"""Everything that is read from a world's program, in a single object."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ToolKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramAnalysis:
-    """What a program's text gives. Where there are violations, the rest may be incomplete."""
+    """Facts that a program's text gives. Where there are violations, the rest may be incomplete."""
 
     violations: tuple[Violation, ...]
     class_name: str = ""
@@ -92,7 +92,7 @@ def _derive_tools(tree: ProgramTree) -> tuple[tuple[WorldTool, ...], list[Violat
 
 
 def _find_kind(name: str, tree: ProgramTree, usage: UsageGraph) -> ToolKind:
-    """Return the kind of a tool by the keys of what it returns, else by what it modifies."""
+    """Return the kind of a tool by the keys of the value that it returns, else by the state that it modifies."""
     keys = _collect_result_keys(name, tree, set())
     if "message" in keys:
         return ToolKind.CHANGE

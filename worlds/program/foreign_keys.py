@@ -42,7 +42,7 @@ def read_foreign_keys(tree: ProgramTree) -> tuple[ForeignKey, ...]:
     """Return the declared foreign keys.
 
     Raises:
-        ProgramError: the declaration is no literal dict of strings, or names no attribute.
+        ProgramError: the declaration is not a literal dict of strings, or names no attribute.
     """
     node = next((one for one in tree.world.body if _is_declaration(one)), None)
     if node is None:

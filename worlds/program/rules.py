@@ -1,7 +1,7 @@
-"""Rules on the text of a program: what it may import and name. RULES is the complete list.
+"""Rules on the text of a program: the names that it may import and name. RULES is the complete list.
 
 They are the first wall and give a program's author a reason; the container is the second, and holds without them. A
-module is used as `module.name` only and never as a value, so that what its attributes are is known here.
+module is used as `module.name` only and never as a value, so that the types that its attributes are is known here.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def check_imports(module: ast.Module) -> Iterator[Violation]:
 
 
 def check_modules(module: ast.Module) -> Iterator[Violation]:
-    """Yield uses of an imported module other than one of its public names."""
+    """Yield uses of an imported module other than any of its public names."""
     imported = {
         alias.asname or alias.name.partition(".")[0]: alias.name if alias.asname else alias.name.partition(".")[0]
         for node in ast.walk(module)
@@ -171,5 +171,5 @@ def _check_member(module_name: str, name: str, line: int) -> Iterator[Violation]
 
 
 def _is_own(node: ast.Attribute) -> bool:
-    """Return whether an attribute is one of the world's object, such as `self.today`."""
+    """Return whether an attribute belongs to the world's object, such as `self.today`."""
     return isinstance(node.value, ast.Name) and node.value.id == "self"

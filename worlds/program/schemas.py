@@ -51,7 +51,7 @@ class SchemaBuilder:
         """Return the schema of an annotation.
 
         Raises:
-            SchemaError: it is no type of JSON.
+            SchemaError: it is not a type of JSON.
         """
         match node:
             case ast.Constant(value=None):
@@ -111,7 +111,7 @@ class SchemaBuilder:
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
     def _unite(self, schemas: list[Schema], node: ast.expr) -> Schema:
-        """Return the schema of a union: of one type and null, or of simple types."""
+        """Return the schema of a union: of a type and null, or of simple types."""
         others = [schema for schema in schemas if schema.get("type") != "null"]
         if len(others) == 1:
             return make_nullable(others[0]) if len(others) < len(schemas) else others[0]
@@ -165,10 +165,10 @@ def derive_tool(name: str, method: ast.FunctionDef, builder: SchemaBuilder) -> W
 
 
 def derive_state_schema(tree: ProgramTree) -> Schema:
-    """Return the schema of a state from the annotations of the attributes; those without one may be anything.
+    """Return the schema of a state from the annotations of the attributes; those without an annotation may be anything.
 
     Raises:
-        SchemaError: an annotation is no type of JSON.
+        SchemaError: an annotation is not a type of JSON.
     """
     builder, attributes = SchemaBuilder(tree.module), tree.attributes
     properties = {name: {} if node is None else builder.convert(node) for name, node in attributes.items()}

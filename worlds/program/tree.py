@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from worlds.reasons import Reason
 
 DATA_BASES = frozenset(("TypedDict", "Enum", "StrEnum", "IntEnum", "NamedTuple", "Exception", "ValueError", "Protocol"))
-"""Bases of classes that are no world."""
+"""Bases of classes that are not the world."""
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _PARSING = threading.Lock()
 """Until Python 3.11.4, two threads that parse at once get a SystemError (python/cpython#106905)."""
@@ -26,7 +26,7 @@ class ProgramError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramTree:
-    """A parsed program. `world` is the only class that is no mere data type."""
+    """A parsed program. `world` is the only class that is more than a data type."""
 
     module: ast.Module
     world: ast.ClassDef
@@ -64,7 +64,7 @@ def parse_program(source: str) -> ProgramTree:
     """Return the tree of a program.
 
     Raises:
-        ProgramError: it is no Python, or has no or several classes with tools.
+        ProgramError: it is not Python, or has no class or several classes with tools.
     """
     module = parse_module(source)
     classes = [node for node in module.body if isinstance(node, ast.ClassDef) and not is_data_class(node)]

@@ -32,7 +32,7 @@ _ELEMENTS = frozenset(("get", "items", "pop", "setdefault", "values"))
 
 @dataclass(frozen=True, kw_only=True)
 class MethodUsage:
-    """What one method does itself; what it calls may do more. Names are sorted."""
+    """Work that a method does itself; the methods that it calls may do more. Names are sorted."""
 
     calls: tuple[str, ...]
     reads: tuple[str, ...]
@@ -96,7 +96,7 @@ def derive_usage(tree: ProgramTree) -> UsageGraph:
 
 
 class _MethodReader:
-    """Reads one method.
+    """Reads a method.
 
     Args:
         node: the method.
@@ -118,7 +118,7 @@ class _MethodReader:
                         self._names.setdefault(one.id, set()).update(roots)
 
     def build_usage(self) -> MethodUsage:
-        """Return what the method does."""
+        """Return the work that the method does."""
         # A method that is handed on, as a key for sorting, is called by whoever gets it.
         calls = {str(name) for one in ast.walk(self._node) if (name := get_own_attribute(one)) in self._returned}
         reads = {
@@ -174,7 +174,7 @@ class _MethodReader:
         return self._find_roots(target.value) if isinstance(target, ast.Subscript) else set()
 
     def _find_roots(self, node: ast.expr) -> set[str]:
-        """Return the attributes that an expression, or what it contains, is a part of."""
+        """Return the attributes that an expression, or the parts that it contains, is a part of."""
         if (attribute := get_own_attribute(node)) is not None:
             return {attribute} if attribute in self._attributes else set()
         if isinstance(node, ast.Name):
@@ -195,7 +195,7 @@ class _MethodReader:
 
 
 def _list_parts(node: ast.expr) -> list[ast.expr]:
-    """Return the expressions whose entries are part of what an expression gives."""
+    """Return the expressions whose entries are part of the value that an expression gives."""
     match node:
         case ast.Subscript(value=value) | ast.Starred(value=value) | ast.NamedExpr(value=value):
             return [value]

@@ -26,7 +26,7 @@ PROMPT = PROMPT_VERSIONS[InteractionMode.NON_CONVERSATIONAL]
 
 @dataclass(frozen=True, kw_only=True)
 class SolverRollout:
-    """One rollout. `ended` is a value of `EpisodeEnd`."""
+    """A rollout. `ended` is a value of `EpisodeEnd`."""
 
     number: int
     calls: tuple[MadeCall, ...]
@@ -51,7 +51,7 @@ class SolverRollout:
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioSolver:
-    """Runs a model on one scenario."""
+    """Runs a model on a single scenario."""
 
     scenario: ScenarioDefinition
     world: WorldDefinition

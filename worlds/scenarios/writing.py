@@ -1,4 +1,4 @@
-"""Task, checklist and check functions of one scenario."""
+"""Task, checklist and check functions of a scenario."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MAX_ITEMS = 30
 PARAMETERS = ("initial_state", "final_state")
 _MODULES = ", ".join(name for name in ALLOWED_MODULES if name not in ("__future__", "random", "uuid"))
 RunCheck = Callable[[Check, State], CheckResult]
-"""Runs a check with a state as the initial and the final one."""
+"""Runs a check with a state as the initial and the final."""
 
 
 class WrittenTask(BaseModel):
@@ -66,7 +66,7 @@ class Checklist(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioWriter:
-    """Writes one scenario of a world.
+    """Writes a scenario of a world.
 
     `number` is that of its state, from 1; `run_check` tries a check in the sandbox.
     """
@@ -84,7 +84,7 @@ class ScenarioWriter:
         """Return the scenario, without a solution.
 
         Raises:
-            StepFailedError: no answer to one of the questions is usable.
+            StepFailedError: no answer to any of the questions is usable.
             Transient, InputError, CancelledRunError: as `LanguageModel.complete`, or the container has ended.
         """
         introduction, rules = split_documentation(self.world.documentation)
@@ -178,7 +178,7 @@ _PROBLEMS = {
 
 
 def check_items(checklist: Checklist) -> str:
-    """Return what is wrong with the items of a checklist, empty where nothing is."""
+    """Return the problem with the items of a checklist, empty where nothing is."""
     wrong = [item for item in checklist.items if not item.lstrip().startswith("Has ")]
     if wrong:
         return f'each item begins with "Has"; this one does not: {wrong[0][:80]}'

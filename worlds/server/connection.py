@@ -1,4 +1,4 @@
-"""Connection to a server of worlds: requests of many threads over one pair of streams."""
+"""Connection to a server of worlds: requests of many threads over a single pair of streams."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class ServerConnection(Closable):
         """Return the answer to a request.
 
         Raises:
-            InputError: the server refuses the request: it names an unknown world or episode, a busy one or too many.
+            InputError: the server refuses the request: it names an unknown world or episode, a busy episode or too
+                many.
             Transient: the container has ended, or the engine cannot be reached.
             CancelledRunError: the sandbox was stopped.
         """

@@ -16,7 +16,7 @@ from worlds.server.service import ServedWorld, WorldServer
 
 @dataclass
 class _RunningServer:
-    """A started server, the worlds it has loaded, and what ends it."""
+    """A started server, the worlds it has loaded, and the event that ends it."""
 
     server: WorldServer
     opened: contextlib.ExitStack
@@ -27,7 +27,7 @@ class WorldHost(Closable):
     """Server of worlds that is there whenever one is needed. Threads may share it.
 
     Args:
-        open_server: starts a server, such as a call of `open_world_server`.
+        open_server: function that starts a server, such as a call of `open_world_server`.
     """
 
     def __init__(self, open_server: Callable[[], AbstractContextManager[WorldServer]]) -> None:

@@ -12,7 +12,7 @@ MB = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class ServerLimits:
-    """Limits of one container and of each process of a world or a check in it. `*_mb` are mebibytes."""
+    """Limits of a container and of each process of a world or a check in it. `*_mb` are mebibytes."""
 
     cpus: float = 2.0
     memory_mb: int = 2048
@@ -20,7 +20,7 @@ class ServerLimits:
     lifetime_seconds: float = 86_400.0
     """Wall time of the container."""
     process_mb: int = 256
-    """Address space of one process, of which Python itself takes about 40."""
+    """Address space of a process, of which Python itself takes about 40."""
     load_seconds: float = 10.0
     """Wall time of a reset."""
     call_seconds: float = 5.0
@@ -28,7 +28,7 @@ class ServerLimits:
     check_seconds: float = 5.0
     """Wall time of a check."""
     output_bytes: int = MB
-    """What one process may print."""
+    """Text that a process may print."""
     message_bytes: int = 8 * MB
     """Size of a result and a state together."""
     worlds: int = 50
@@ -36,7 +36,7 @@ class ServerLimits:
     checks_at_once: int = 2
     """Requests whose checks run at the same time."""
     checks_per_request: int = 4
-    """Checks of one request that run at the same time."""
+    """Checks of a request that run at the same time."""
 
     def build_container_limits(self) -> ResourceLimits:
         """Return the limits of the container."""

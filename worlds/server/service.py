@@ -40,7 +40,7 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class CallResult:
-    """Result of a call: what the tool returned and the digest of the state after it, or a fault."""
+    """Result of a call: the value that the tool returned and the digest of the state after it, or a fault."""
 
     value: Mapping[str, Any]
     """Empty where there is a fault."""
@@ -55,7 +55,7 @@ class CallResult:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """What a check function gave. `detail` is the type of an exception or of another value."""
+    """Result that a check function gave. `detail` is the type of an exception or of another value."""
 
     function: str
     outcome: CheckOutcome
@@ -96,11 +96,11 @@ class ServedWorld(Closable):
 
         Args:
             state: initial state.
-            seed: determines clock, random numbers and uuids.
-            step: number of calls that led to the state; an episode continues where another one was.
+            seed: seed that determines clock, random numbers and uuids.
+            step: number of calls that led to the state; an episode continues where another episode was.
 
         Raises:
-            InputError: the server has too many episodes, or the state is no JSON.
+            InputError: the server has too many episodes, or the state is not JSON.
             Transient, CancelledRunError: as `ServerConnection.request`.
         """
         episode = Episode(self._connection, f"{self._name}/{next(self._numbers)}")
@@ -113,7 +113,7 @@ class ServedWorld(Closable):
 
 
 class Episode(Closable):
-    """One episode in a process of its own. To be used by one thread at a time.
+    """An episode in a process of its own. To be used by a single thread at a time.
 
     `fault` is set once the program has a fault: further calls give it again. `digest` is that of the present state.
     """
@@ -160,7 +160,7 @@ class Episode(Closable):
 
 
 class WorldServer:
-    """Server of worlds in one container. Threads may share it."""
+    """Server of worlds in a single container. Threads may share it."""
 
     def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
@@ -188,7 +188,7 @@ class WorldServer:
             checks: checks, each run in a process of its own.
             initial: initial state.
             final: final state.
-            seed: determines the random numbers and the clock of those processes.
+            seed: seed that determines the random numbers and the clock of those processes.
         """
         return _request_checks(self._connection, checks, {"initial": initial, "final": final, "seed": seed})
 
@@ -198,9 +198,9 @@ def open_world_server(sandbox: Sandbox, image: str, limits: ServerLimits | None 
     """Start a server of worlds in a container, which is removed at the end of the block.
 
     Args:
-        sandbox: starts the container, without network.
+        sandbox: sandbox that starts the container, without network.
         image: name of an image with Python 3.11 or newer as `python3`, such as the base image of Python.
-        limits: of the container and the processes in it.
+        limits: limits of the container and the processes in it.
 
     Raises:
         InputError: there is no such image.

@@ -1,7 +1,7 @@
 """Assembly of a program: a class without operations, then methods after its own, imports at the top and each once.
 
-Every answer is checked when it comes, so that another can be requested: what a method breaks shows in the class with
-this method alone.
+Every answer is checked when it comes, so that another can be requested: the fault that a method breaks shows in the
+class with this method alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ClassSkeleton:
     """The module with the class of a world, without operations.
 
     Raises:
-        RefusedAnswerError: when a property is read, the source is no such module.
+        RefusedAnswerError: when a property is read, the source is not such a module.
     """
 
     source: str
@@ -67,7 +67,7 @@ class ClassSkeleton:
         """Return the program with these methods.
 
         Raises:
-            RefusedAnswerError: it is no Python.
+            RefusedAnswerError: it is not Python.
         """
         imports = [node for node in self.module.body if _is_import(node)]
         imports += [node for method in methods for node in method.imports]

@@ -54,7 +54,7 @@ _MODULES = ", ".join(name for name in ALLOWED_MODULES if name not in ("__future_
 
 @dataclass(frozen=True, kw_only=True)
 class WorldBuilder:
-    """Writes the world of one theme. `name` is that of the world."""
+    """Writes the world of a theme. `name` is that of the world."""
 
     name: str
     theme: ThemeDraft
@@ -66,7 +66,7 @@ class WorldBuilder:
         """Plan state, rules and operations, write the class and its methods, and the states for its assessment.
 
         Raises:
-            StepFailedError: no answer to one of the questions is usable.
+            StepFailedError: no answer to any of the questions is usable.
             Transient, InputError, CancelledRunError: as `LanguageModel.complete`.
         """
         state = self._plan("world-state", STATE_PROMPT, StatePlan)

@@ -67,7 +67,7 @@ class OperationsPlan(BaseModel):
 
 
 def check_operations(plan: OperationsPlan) -> str:
-    """Return what is wrong with a list of operations, empty where nothing is."""
+    """Return the problem with a list of operations, empty where nothing is."""
     names = [one.name for one in plan.operations]
     twice = [name for name, number in Counter(names).items() if number > 1]
     if twice:

@@ -1,4 +1,4 @@
-"""What runs in the cluster's own processes: workers, and the mailbox with their messages."""
+"""Code that runs in the cluster's own processes: workers, and the mailbox with their messages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from backends.cluster.nodes import NodeFunctions, get_node_name, pickle_message
 
 READY, RESULT, DONE, LOG = "ready", "result", "done", "log"
 SENT_AT_ONCE = 100
-"""Most messages that a worker sends to the mailbox with one call."""
+"""Most messages that a worker sends to the mailbox with a call."""
 NOTICE_SECONDS = 0.05
 """Longest time that messages wait for others."""
 GATHER_SECONDS = 0.01
-"""Time in which the mailbox gathers messages for one call of the driver, which stores them together."""
+"""Time in which the mailbox gathers messages for a call of the driver, which stores them together."""
 MOST_UNSENT = 1000
 """Messages after which a worker waits for the mailbox."""
 
@@ -36,7 +36,7 @@ class WorkerMessage:
 
 
 class Mailbox:
-    """Actor with the messages of all workers; those of one worker are in their order."""
+    """Actor with the messages of all workers; those of a worker are in their order."""
 
     def __init__(self) -> None:
         self._messages: asyncio.Queue[bytes] = asyncio.Queue()
@@ -62,7 +62,7 @@ class Sender:
     """Sends the messages of a process to the mailbox, in their order.
 
     A call takes some milliseconds of worker, head and driver, so that messages which nobody waits for are sent with the
-    next ones, or after NOTICE_SECONDS.
+    next messages, or after NOTICE_SECONDS.
     """
 
     def __init__(self, mailbox: Any) -> None:
@@ -73,12 +73,12 @@ class Sender:
         threading.Thread(target=self._run, name="mergemill-sender", daemon=True).start()
 
     def send(self, message: WorkerMessage) -> None:
-        """Send a message soon; raise what an earlier one failed with."""
+        """Send a message soon; raise the error that an earlier send failed with."""
         self._check()
         self._unsent.put(pickle_message(message))
 
     def flush(self) -> None:
-        """Wait until the mailbox has all messages; raise what one failed with."""
+        """Wait until the mailbox has all messages; raise the error that sending failed with."""
         self._is_awaited.set()
         self._unsent.join()
         self._is_awaited.clear()
@@ -133,7 +133,7 @@ class WorkerActor:
         self._sender.flush()
 
     def stop(self) -> None:
-        """End what the current record waits for; it ends at its next result."""
+        """End the work that the current record waits for; it ends at its next result."""
         self._is_stopped = True
         self._functions.stop()
 

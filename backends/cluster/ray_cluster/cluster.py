@@ -1,4 +1,4 @@
-"""The cluster as the driver uses it: a connection, a pool of workers, and one map after the other."""
+"""The cluster as the driver uses it: a connection, a pool of workers, and a map after the other."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Result = TypeVar("Result")
 
 
 class RayCluster(Cluster):
-    """Context manager of workers in a Ray cluster, used for any number of maps, one after the other.
+    """Context manager of workers in a Ray cluster, used for any number of maps, in sequence.
 
     Args:
         address: `ray://HOST:PORT`, or None for a cluster on this machine, which is started and ended here.
         needs: reservation of each worker.
         functions: functions that nodes run besides the function of a map.
         version: version of mergemill that a node must have.
-        notify: shows a message.
-        stop: called with the exception by which a map is left early.
-        is_draining: returns whether the records that are being processed are to end early.
+        notify: function that shows a message.
+        stop: function that is called with the exception by which a map is left early.
+        is_draining: function that returns whether the records that are being processed are to end early.
 
     Raises:
         MachineError: no cluster answers, it has another version, or none of its nodes can be used.

@@ -48,7 +48,7 @@ _REFUSED_POLICY = Retrying(
 
 
 def connect(address: str | None, needs: WorkerNeeds) -> None:
-    """Connect to a cluster, or start one on this machine.
+    """Connect to a cluster, or start a cluster on this machine.
 
     Raises:
         MachineError: no cluster answers, or it has another version.
@@ -99,7 +99,7 @@ def require_port(address: str) -> None:
     """Check that something listens, which Ray itself finds out after half a minute.
 
     Raises:
-        MachineError: nothing does, or this is no address.
+        MachineError: nothing does, or this is not an address.
     """
     try:
         parts = urlsplit(address)
@@ -129,7 +129,7 @@ def list_nodes() -> list[dict[str, Any]]:
 
 
 def shorten(error: BaseException) -> str:
-    """Return an error's text as one line: of a traceback its end."""
+    """Return an error's text as a line: of a traceback its end."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     shown = lines[-1:] if any(line.endswith("Traceback (most recent call last):") for line in lines) else lines[:2]
     return " ".join(shown)[:300]

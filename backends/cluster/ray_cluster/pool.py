@@ -1,4 +1,4 @@
-"""Nodes of a cluster that can be used, and the workers on them: what all maps of a cluster share."""
+"""Nodes of a cluster that can be used, and the workers on them: the parts that all maps of a cluster share."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class WorkerPool:
         needs: reservation of each worker.
         functions: functions that nodes run besides the function of a map.
         version: version of mergemill that a node must have.
-        notify: shows a message.
-        is_draining: returns whether the records that are being processed are to end early.
+        notify: function that shows a message.
+        is_draining: function that returns whether the records that are being processed are to end early.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class WorkerPool:
         return ", ".join(f"{name} for {format_count(slots, 'worker')}" for name, slots in usable)
 
     def _find_first_nodes(self) -> None:
-        """Wait for the reports of the nodes; one that can be used is enough to go on."""
+        """Wait for the reports of the nodes; a node that can be used is enough to go on."""
         self._begin_checks()
         if not self._checks:
             raise MachineError(f"no node of the cluster has the resource {ENGINES!r}", advice=START_NODE)
@@ -191,12 +191,12 @@ class WorkerPool:
     # ---------------------------------------------------------------------------------------------- locality
 
     def claim(self, key: str, node: Node) -> None:
-        """Note that a node keeps what records of this key share."""
+        """Note that a node keeps the state that records of this key share."""
         if key:
             self._claims.setdefault(key, set()).add(node.id)
 
     def get_claims(self, key: str) -> set[str]:
-        """Return the ids of the nodes that keep what records of this key share."""
+        """Return the ids of the nodes that keep the state that records of this key share."""
         return self._claims.get(key, set())
 
 

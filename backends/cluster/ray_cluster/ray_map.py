@@ -1,4 +1,4 @@
-"""One map over the workers of a cluster."""
+"""A map over the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ ATTEMPTS = 3
 RECORDS_PER_WORKER = 2
 """Records that are read for each worker, those with workers included; a worker chooses among them by locality."""
 TAKE_RECORDS, TAKE_SECONDS = 500, 1.0
-"""Most messages that one call of the mailbox returns, and its longest wait."""
+"""Most messages that a call of the mailbox returns, and its longest wait."""
 WATCH_SECONDS = 2.0
 """Time between two looks at workers."""
 FAILURES_IN_ROW = 3
-"""Failures of a node, one after the other, after which it rests."""
+"""Failures of a node, in sequence, after which it rests."""
 LOSSES_IN_ROW = 5
-"""Workers that a node may lose, one after the other, before it is left out."""
+"""Workers that a node may lose, in sequence, before it is left out."""
 NO_NODE_SECONDS = 300.0
 """Time without any node that can work, after which a map ends."""
 
 
 class RayMap(Generic[Record, Result]):
-    """One map."""
+    """A map."""
 
     def __init__(
         self, pool: WorkerPool, function: Any, records: Iterator[Record], keeper: RecordKeeper[Record, Result]
@@ -68,6 +68,8 @@ class RayMap(Generic[Record, Result]):
         while True:
             if lost := list(self._watch()):
                 yield lost
+            # Messages are handled between records, as reading a record may take long where the miner waits for the
+            # network.
             while self._wants_record():
                 self._read_record()
                 self._assign()
@@ -78,7 +80,7 @@ class RayMap(Generic[Record, Result]):
             yield from self._handle_messages(wait=True)
 
     def close(self) -> None:
-        """End the thread of the map; what its workers send is dropped from now on."""
+        """End the thread of the map; the messages that its workers send are dropped from now on."""
         self._closing.set()
         if self._receiver.ident is not None:
             self._receiver.join(TAKE_SECONDS + CONNECT_SECONDS)
@@ -89,7 +91,7 @@ class RayMap(Generic[Record, Result]):
                     self._greet(message)
 
     def stop_workers(self) -> None:
-        """End what the workers are waiting for, and wait for the end of their step."""
+        """End the work that the workers are waiting for, and wait for the end of their step."""
         busy = [worker for worker in self.pool.workers.values() if worker.attempt]
         with contextlib.suppress(RayError, ConnectionError):
             for worker in busy:
@@ -111,13 +113,14 @@ class RayMap(Generic[Record, Result]):
             for packed in taken:
                 message: WorkerMessage = pickle.loads(packed)  # noqa: S301 - of our own workers
                 found = self.running.get(message.key)
+                # Noted at once: the driver may be storing results for seconds, and the live table shows what runs.
                 if message.kind == RESULT and found is not None:
                     worker = self.pool.workers.get(found[1])
                     self.keeper.observe(message.content, worker.node.name if worker else "")
                 self._inbox.put(message)
 
     def _handle_messages(self, *, wait: bool) -> Iterator[list[Result]]:
-        """Handle the messages that are there; with `wait`, wait for one, but not longer than WATCH_SECONDS."""
+        """Handle the messages that are there; with `wait`, wait for a message, but not longer than WATCH_SECONDS."""
         results: list[Result] = []
         for message in self._take_messages(wait=wait):
             if results and self._needs_earlier_results(message):
@@ -162,6 +165,7 @@ class RayMap(Generic[Record, Result]):
     def _handle_attempt(self, message: WorkerMessage) -> Iterator[Result]:
         attempt, key = self.running[message.key]
         if message.kind == RESULT:
+            # The result is dropped, since another node may give a better one; the last attempt's counts.
             if attempt.number < ATTEMPTS and self.keeper.is_node_failure(message.content):
                 attempt.has_failed = True
                 return
@@ -183,6 +187,7 @@ class RayMap(Generic[Record, Result]):
 
     def _judge_node(self, node: Node, *, failed: bool) -> None:
         """Let a node rest after failures in a row."""
+        # A worker that ended its record shows that the node's processes live.
         node.losses = 0
         node.failures = node.failures + 1 if failed else 0
         if not failed:
@@ -194,6 +199,7 @@ class RayMap(Generic[Record, Result]):
     # ---------------------------------------------------------------------------------------------- records
 
     def _wants_record(self) -> bool:
+        # Records that are read ahead are chosen by locality; more of them would only make resuming slower.
         limit = RECORDS_PER_WORKER * max(1, len(self.pool.workers))
         return self.more and len(self.running) + len(self.window) < limit
 
@@ -222,6 +228,7 @@ class RayMap(Generic[Record, Result]):
 
         First come records whose key the node has claimed, then those that nobody has, then the oldest.
         """
+        # A record may return to a node that failed with it where no other node is left to try.
         others = {one.id for one in self.pool.nodes.values() if not one.is_left_out}
         allowed = [one for one in self.window if node.id not in one.avoid or not others - one.avoid]
         if not allowed:
@@ -233,11 +240,13 @@ class RayMap(Generic[Record, Result]):
     def _rank(self, attempt: RecordAttempt[Record], node: Node) -> int:
         key = self.keeper.get_locality(attempt.record)
         claims = self.pool.get_claims(key)
+        # A record that is tried again waits for no particular node.
         if attempt.number > 1 or not key or node.id in claims:
             return 0
         return 2 if claims else 1
 
     def _start(self, attempt: RecordAttempt[Record], key: str, worker: WorkerState) -> None:
+        # New for each attempt, so that late messages of a lost worker are not taken for those of its successor.
         attempt.key = uuid.uuid4().hex
         self.running[attempt.key] = (attempt, key)
         worker.attempt = attempt
@@ -251,10 +260,12 @@ class RayMap(Generic[Record, Result]):
             yield self.keeper.make_loss(attempt.record, f"{reason}, as {ATTEMPTS - 1} times before")
             self.keeper.end_record(attempt.record, is_finished=True)
             return
+        # The lost worker may have stored some of its stages.
         record = self.keeper.resume(attempt.record)
         if record is None:
             self.keeper.end_record(attempt.record, is_finished=True)
             return
+        # At the front: its change has waited longest, and its images are still there.
         self.window.appendleft(RecordAttempt(record, attempt.number + 1, attempt.avoid))
 
     # ----------------------------------------------------------------------------------------- lost workers
@@ -299,6 +310,7 @@ class RayMap(Generic[Record, Result]):
         """Forget a worker whose process is gone, once the messages that it sent before are handled."""
         worker = self.pool.workers[key]
         attempt = worker.attempt
+        # Its last messages may still be in the mailbox; the worker is forgotten at the next look.
         if attempt and not attempt.is_lost:
             attempt.is_lost = True
             return

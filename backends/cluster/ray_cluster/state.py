@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 Record = TypeVar("Record")
 
 REST_SECONDS = 60.0
-"""First rest of a node; each further one is twice as long."""
+"""First rest of a node; each further rest is twice as long."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Node:
     is_left_out: bool = False
 
     def rest(self) -> None:
-        """Begin a rest, longer than the one before."""
+        """Begin a rest, longer than the previous."""
         self.rest_until = time.monotonic() + REST_SECONDS * 2**self.rests
         self.rests += 1
         self.failures = 0

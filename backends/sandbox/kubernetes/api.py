@@ -32,7 +32,7 @@ REQUEST_TIMEOUT = (10, 60)
 """Seconds to connect, and to wait for an answer."""
 CONNECTIONS = 64
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""What a pod has of its service account."""
+"""Rights that a pod has of its service account."""
 RIGHTS = (("create", ""), ("get", ""), ("list", ""), ("delete", ""), ("get", "exec"))
 """Verbs on pods and their subresource that a sandbox needs."""
 RIGHTS_ADVICE = "kubectl apply -f deploy/kubernetes/rbac.yaml, or choose --kubernetes-namespace"
@@ -41,7 +41,7 @@ CONNECT_ADVICE = "check KUBECONFIG and --kubernetes-context, or use --sandbox do
 STDIN, STDOUT, STDERR, STATUS = 0, 1, 2, 3
 """Channels of an exec."""
 CHUNK = 16 * 1024
-"""Bytes of one message to an exec: so many fit where the socket takes any."""
+"""Bytes of a message to an exec: so many fit where the socket takes any."""
 PING_SECONDS = 30.0
 """Between two pings, so that nothing on the way closes a silent connection."""
 STALL_SECONDS = 60.0
@@ -51,11 +51,12 @@ _HANDSHAKE = re.compile(r"Handshake status (\d+)")
 
 
 class ClusterApi:
-    """API of one namespace of a cluster. Threads may share it.
+    """API of a namespace of a cluster. Threads may share it.
 
     Args:
-        context: of the kubeconfig; None for the current one, or the pod's service account where there is no kubeconfig.
-        namespace: of the pods; None for the context's.
+        context: context of the kubeconfig; None for the current, or the pod's service account where there is no
+            kubeconfig.
+        namespace: namespace of the pods; None for the context's.
 
     Raises:
         MachineError: there is no cluster, it does not answer, rejects the user, or is too old.
@@ -67,6 +68,7 @@ class ClusterApi:
         own_namespace = _load_configuration(self._configuration, context)
         self.namespace = namespace or own_namespace
         self._configuration.connection_pool_maxsize = CONNECTIONS
+        # The callers know which requests may be repeated; creating a pod twice would leave a pod behind.
         self._configuration.retries = False
         self._client = client.ApiClient(self._configuration)
         # Closed with this object or at exit, whichever comes first, so that callers need not close it.
@@ -94,12 +96,13 @@ class ClusterApi:
         return str(found.get("gitVersion", ""))
 
     def check_rights(self) -> None:
-        """Check that the user may do what a sandbox does.
+        """Check that the user may do the actions that a sandbox does.
 
         Raises:
             MachineError: a right is missing.
         """
         api: Any = client.AuthorizationV1Api(self._client)
+        # Found out before the work begins, as a missing right would show only in the first container.
         for verb, subresource in RIGHTS:
             attributes = {"namespace": self.namespace, "verb": verb, "resource": "pods", "subresource": subresource}
             with self._translate("asking for rights"):
@@ -117,7 +120,7 @@ class ClusterApi:
         Raises:
             BusyNamespaceError: the namespace takes no pod for now.
             MachineError: the namespace does not permit such a pod.
-            UsageError: there is no such namespace, or a setting names what does not exist.
+            UsageError: there is no such namespace, or a setting names something that does not exist.
             Transient: the cluster cannot be reached.
         """
         options = {"dry_run": "All"} if dry_run else {}
@@ -196,6 +199,7 @@ class ClusterApi:
         if status == 401:
             message = f"the cluster at {self.url} rejects the user of the kubeconfig"
             return MachineError(message, advice="log in again, or choose --kubernetes-context")
+        # The server has no codes for these, so parts of its messages are compared.
         for part, error_class, advice in _REFUSALS:
             if part in text and status in (400, 403, 404, 422):
                 return error_class(message, advice=advice)
@@ -230,7 +234,7 @@ _REFUSALS: tuple[tuple[str, type[MergemillError], str], ...] = (
 
 
 class ExecStream:
-    """Streams of a command in a container. One thread reads, one at a time writes."""
+    """Streams of a command in a container. A thread reads, one at a time writes."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -256,6 +260,7 @@ class ExecStream:
         while view:
             if not self._room.poll(STALL_SECONDS * 1000):
                 raise TimeoutError("the command does not read its input")
+            # In parts, so that a long write does not keep the reader from the lock.
             part, view = view[:CHUNK], view[CHUNK:]
             self._send(bytes((STDIN,)) + part)
 
@@ -309,7 +314,7 @@ class ExecStream:
 
 
 def _call(method: Any, *arguments: Any, **options: Any) -> dict[str, Any]:
-    """Return what the API answers. The answer is read to its end, which frees the connection."""
+    """Return the reply that the API answers. The answer is read to its end, which frees the connection."""
     answer = method(*arguments, _preload_content=False, _request_timeout=REQUEST_TIMEOUT, **options)
     return dict(json.loads(answer.data))
 
@@ -329,6 +334,7 @@ def _load_configuration(configuration: client.Configuration, context: str | None
     is_pod = bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and ACCOUNT_FOLDER.is_dir()
     paths = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     has_file = any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path)
+    # As kubectl does: a kubeconfig comes before the service account of the pod.
     if not has_file and is_pod and context is None:
         loader.load_incluster_config(client_configuration=configuration)
         return (ACCOUNT_FOLDER / "namespace").read_text().strip()

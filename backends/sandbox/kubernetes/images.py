@@ -33,7 +33,7 @@ class ClusterImageStore:
     Args:
         registry: `HOST/PREFIX` that images are pushed to before they run; None where the nodes have them.
         cluster: description of the cluster's version.
-        record_use: called with the name of every image that is used, each time.
+        record_use: function that is called with the name of every image that is used, each time.
     """
 
     def __init__(self, registry: str | None, cluster: str, record_use: Callable[[str], None]) -> None:
@@ -56,7 +56,7 @@ class ClusterImageStore:
         return self._engine.images if isinstance(self._engine, DockerSandbox) else None
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method of the engine's store: what builds, moves or removes images."""
+        """Return a method of the engine's store: a method that builds, moves or removes images."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.require_engine().images, name)
@@ -92,7 +92,7 @@ class ClusterImageStore:
     # --- as ImageStore -----------------------------------------------------------------------------------------------
 
     def inspect(self, name: str) -> ImageInfo | None:
-        """Return the image of that name; one that a registry is known to have need not be here."""
+        """Return the image of that name; an image that a registry is known to have need not be here."""
         if name in self._copies:
             return self._copies[name]
         return self._store.inspect(name) if self._store is not None else None

@@ -31,7 +31,7 @@ START_SECONDS = 3600
 
 @dataclass(frozen=True, kw_only=True)
 class PodSettings:
-    """What all pods of a sandbox have in common.
+    """Fields that all pods of a sandbox have in common.
 
     `node_selector` are labels of nodes; `pull_secret` names a secret with the registry's credentials.
     """
@@ -54,13 +54,13 @@ def build_pod(
     """Return the manifest of a pod whose container waits for commands.
 
     Args:
-        name: of the pod.
+        name: name of the pod.
         image: reference as the nodes pull it.
-        limits: of its container. The pod ends by itself some time after `limits.seconds`, whoever forgot it.
-        settings: of the sandbox.
+        limits: limits of its container. The pod ends by itself some time after `limits.seconds`, whoever forgot it.
+        settings: settings of the sandbox.
         helper: image with Python that takes the network away; None for a pod with network.
-        socket_folders: paths of folders that its container shares with one for sockets.
-        relay: image with Python of that one.
+        socket_folders: paths of folders that its container shares with a container for sockets.
+        relay: image with Python of that container.
     """
     spec: dict[str, Any] = {
         "containers": [build_main(image, limits)],
@@ -87,7 +87,8 @@ def build_pod(
 def build_main(image: str, limits: ResourceLimits) -> dict[str, Any]:
     """Return the container in which commands run.
 
-    It requests what it is limited to, so that a node has it and neighbours do not change what a test measures.
+    It requests the amounts that it is limited to, so that a node has it and neighbours do not change the values that a
+    test measures.
     """
     memory, disk = f"{limits.memory_mb}Mi", f"{limits.disk_mb}Mi"
     resources = {"cpu": f"{math.ceil(limits.cpus * 1000)}m", "memory": memory, "ephemeral-storage": disk}
@@ -107,7 +108,7 @@ def build_main(image: str, limits: ResourceLimits) -> dict[str, Any]:
 
 
 def _share_folders(spec: dict[str, Any], folders: Sequence[str], relay: str) -> None:
-    """Add a container that offers sockets in folders, which the main one sees read-only."""
+    """Add a container that offers sockets in folders, which the main container sees read-only."""
     mounts = [{"name": f"sockets-{number}", "mountPath": folder} for number, folder in enumerate(folders)]
     spec["volumes"] = [{"name": mount["name"], "emptyDir": {"sizeLimit": "1Mi"}} for mount in mounts]
     spec["containers"][0]["volumeMounts"] = [{**mount, "readOnly": True} for mount in mounts]

@@ -1,4 +1,4 @@
-"""What a session mounts, as a pod has it: copies of volumes and folders, and tunnels to sockets."""
+"""Mounts that a session mounts, as a pod has it: copies of volumes and folders, and tunnels to sockets."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def split_mounts(
     """Return the sockets and copies that stand for mounts.
 
     Args:
-        mounts: read-only ones.
-        copy_volume: writes a volume as a tar whose paths begin with the last part of the mount's target.
+        mounts: read-only mounts.
+        copy_volume: function that writes a volume as a tar whose paths begin with the last part of the mount's target.
 
     Raises:
         UsageError: a folder has something else than files and sockets, such as pipes.

@@ -1,4 +1,4 @@
-"""One pod from its creation to its end."""
+"""A pod from its creation to its end."""
 
 from __future__ import annotations
 

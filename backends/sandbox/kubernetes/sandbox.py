@@ -1,6 +1,6 @@
 """Sandbox of a Kubernetes cluster.
 
-One run creates a pod, waits for its node, runs a command by exec and deletes the pod in the background. A pool creates
+A run creates a pod, waits for its node, runs a command by exec and deletes the pod in the background. A pool creates
 the next pod meanwhile. Only the API server is spoken to: files, commands and results are streams of exec.
 """
 
@@ -68,18 +68,18 @@ class WarmPod:
 
 
 class KubernetesSandbox:
-    """Sandbox of one namespace of a cluster. Threads may share it.
+    """Sandbox of a namespace of a cluster. Threads may share it.
 
     Args:
-        api: of the cluster.
-        images: what its nodes run.
-        settings: of all pods.
+        api: api of the cluster.
+        images: the images that its nodes run.
+        settings: settings of all pods.
         helper_image: image with Python that takes the network away; None for a base image of the engine.
         pending_seconds: how long a pod waits for a node with room, or for quota.
 
     Raises:
         MachineError: the user or the namespace lacks a right.
-        UsageError: there is no such namespace, or a setting names what does not exist.
+        UsageError: there is no such namespace, or a setting names something that does not exist.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class KubernetesSandbox:
         network: bool = True,
         mounts: Sequence[Mount] = (),
     ) -> Iterator[ContainerSession]:
-        """Open a session in one pod; see `backends.sandbox.base.Sandbox.open_session`.
+        """Open a session in a single pod; see `backends.sandbox.base.Sandbox.open_session`.
 
         A pod has copies of read-only volumes and folders, and tunnels to sockets in them. A session that writes into a
         volume, which installs programs, has a container of the Docker engine.
@@ -286,7 +286,7 @@ def create_sandbox(sandbox: SandboxSettings, record_use: Callable[[str], None]) 
 
     Raises:
         MachineError: there is no cluster, it does not answer or is too old, or the user lacks a right.
-        UsageError: a setting names what does not exist.
+        UsageError: a setting names something that does not exist.
         InputError: the kubeconfig cannot be used.
     """
     registry = parse_registry(sandbox.kubernetes.registry) if sandbox.kubernetes.registry else None

@@ -1,6 +1,6 @@
-"""What runs in a container for each command, and what it is sent.
+"""Program that runs in a container for each command, and the input that it is sent.
 
-One Bash script serves all: it reads a request from its stdin, writes files, runs a program and returns files. Its
+A Bash script serves all: it reads a request from its stdin, writes files, runs a program and returns files. Its
 stdout carries a report and the files alone; the program's stdout and stderr both go to stderr. A request is a line of
 numbers, then words that end in a zero byte, then a tar.
 """
@@ -49,9 +49,9 @@ done
 RUN_SCRIPT = _READ_REQUEST + _RUN.replace("END", "kill -KILL -- -1")
 """Runs the only command of a container: all of its processes end with it."""
 STEP_SCRIPT = _READ_REQUEST + _RUN.replace("END\n", "")
-"""Runs one of several commands; its background processes stay."""
+"""Runs any of several commands; its background processes stay."""
 PROCESS_SCRIPT = _READ_REQUEST + '\nlimit\nexec "${request[@]:2:words}"\n'
-"""Becomes a program, whose stdin is the rest of this one's."""
+"""Becomes a program, whose stdin is the rest of this program's."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,17 +26,19 @@ FILE_SECONDS = 600.0
 
 
 class KubernetesSession:
-    """See `backends.sandbox.base.ContainerSession`. To be used by one thread at a time; another one may observe.
+    """See `backends.sandbox.base.ContainerSession`.
+
+    To be used by a single thread at a time; another thread may observe.
 
     Args:
-        make: creates a pod and returns it once it is ready.
-        remove: called with the name of a pod that is not needed any more.
-        tree: opens a tar stream that is unpacked at `/` first.
+        make: function that creates a pod and returns it once it is ready.
+        remove: function that is called with the name of a pod that is not needed any more.
+        tree: function that opens a tar stream that is unpacked at `/` first.
         files: absolute path -> content, written before the start.
         env: environment variables of each command.
         workdir: working directory of each command.
-        sockets: of this machine, offered in the pod.
-        copies: of folders and volumes, written first.
+        sockets: sockets of this machine, offered in the pod.
+        copies: copies of folders and volumes, written first.
     """
 
     def __init__(

@@ -34,10 +34,10 @@ START_SECONDS = 60.0
 
 
 class SocketTunnel:
-    """Carries the connections of a socket in a pod to one of this machine, until it is closed.
+    """Carries the connections of a socket in a pod to a socket of this machine, until it is closed.
 
     Args:
-        open_relay: starts the relay in the pod.
+        open_relay: function that starts the relay in the pod.
         source: path of the socket on this machine.
 
     Raises:
@@ -62,7 +62,7 @@ class SocketTunnel:
         self._thread.join()
 
     def _serve(self) -> None:
-        """Serve one relay after the other: its exec breaks where the API server is started again."""
+        """Serve a relay after the other: its exec breaks where the API server is started again."""
         while not self._closed.is_set():
             with contextlib.closing(RelayConnections(self._stream, self._source, self._ready)) as connections:
                 connections.serve(self._closed)
@@ -75,7 +75,7 @@ class SocketTunnel:
 
 
 class RelayConnections:
-    """Connections of one relay.
+    """Connections of a relay.
 
     Args:
         stream: exec of the relay.
@@ -119,7 +119,7 @@ class RelayConnections:
             queue.put(payload if kind == DATA else None)
 
     def _carry(self, number: int, queue: SimpleQueue[bytes | None]) -> None:
-        """Carry both directions of one connection."""
+        """Carry both directions of a connection."""
         try:
             with contextlib.suppress(OSError), self._connect() as server:
                 threading.Thread(target=_send_queue, args=(queue, server), daemon=True).start()

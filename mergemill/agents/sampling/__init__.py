@@ -1,1 +1,1 @@
-"""Sampling of agents on tasks: what is pending, the workers that run it, and the one writer that stores it."""
+"""Sampling of agents on tasks: the work that is pending, the workers that run it, and the writer that stores it."""

@@ -1,4 +1,4 @@
-"""Pending rollouts on the workers of a cluster; one writer stores the results as they come."""
+"""Pending rollouts on the workers of a cluster; a single writer stores the results as they come."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ def run_on_nodes(
     engine: bool,
     upstreams: Iterable[Upstream],
 ) -> None:
-    """Run what is pending on the nodes of a cluster, each of whose workers has gateways of its own.
+    """Run the rollouts that are pending on the nodes of a cluster, each of whose workers has gateways of its own.
 
     Args:
-        make_driver: returns the driver, given `cluster`, `run` and `forget`.
-        run: runs a rollout in a worker.
-        settings: of this machine.
-        progress: receives the messages of the cluster.
+        make_driver: function that returns the driver, given `cluster`, `run` and `forget`.
+        run: function that runs a rollout in a worker.
+        settings: settings of this machine.
+        progress: function that receives the messages of the cluster.
         engine: whether a worker needs a Docker engine.
-        upstreams: what the workers' gateways connect to, checked before anything is started.
+        upstreams: the servers that the workers' gateways connect to, checked before anything is started.
 
     Raises:
         MachineError, Transient, InputError: as of `open_cluster`, `check_upstream` and `RolloutDriver.run_all`.
@@ -100,7 +100,7 @@ def run_on_nodes(
 
 @dataclass(frozen=True)
 class RolloutKeeper(RecordKeeper[PendingRollout, RolloutEvent]):
-    """What the driver knows of the rollouts on their way."""
+    """Facts that the driver knows of the rollouts on their way."""
 
     progress: SamplingProgress
 
@@ -136,8 +136,8 @@ class RolloutKeeper(RecordKeeper[PendingRollout, RolloutEvent]):
 class RolloutDriver:
     """Runs rollouts.
 
-    `list_pending` reads the database, `run` runs a rollout in a worker, `forget` removes what is kept for the next run
-    of a plan that is stored now; `is_staged`: whether results may make further rollouts pending.
+    `list_pending` reads the database, `run` runs a rollout in a worker, `forget` removes the state that is kept for the
+    next run of a plan that is stored now; `is_staged`: whether results may make further rollouts pending.
     """
 
     store: Store
@@ -150,7 +150,7 @@ class RolloutDriver:
     is_staged: bool
 
     def run_all(self) -> None:
-        """Run what is pending.
+        """Run the rollouts that are pending.
 
         Raises:
             CancelledRunError: Ctrl-C.
@@ -172,7 +172,7 @@ class RolloutDriver:
         return pending
 
     def _run_queue(self, queue: RolloutQueue) -> None:
-        """Run what the queue gives until it gives nothing, and wait for the end of what runs."""
+        """Run the rollouts of the queue until it is empty, and wait for those that run."""
         records = iter(queue.take, None)
         with closing(self.cluster.map(self.run, records, RolloutKeeper(self.progress))) as events:
             for event in events:
@@ -181,7 +181,7 @@ class RolloutDriver:
                     queue.settle(event.pending, self._store_result(event.result, event.pending))
 
     def _store_result(self, finished: FinishedRollout | Exception, one: PendingRollout) -> Rollout | None:
-        """Store a finished rollout with its trajectories, and forget what the record holds.
+        """Store a finished rollout with its trajectories, and forget the state that the record holds.
 
         Returns:
             The stored rollout, which is another driver's where that was faster; None after an error.

@@ -27,11 +27,14 @@ from taskdb.records.worlds import Scenario
 from taskdb.store import Store
 
 SLOTS = tuple(f"-{number}" for number in range(10_000))
-"""Names of the folders with gateways' logs; a worker takes the first that is free, with what a lost one left in it."""
+"""Names of the folders with gateways' logs.
+
+A worker takes the first that is free, with the files that a lost one left in it.
+"""
 
 
 class RolloutSampler(Protocol):
-    """What a worker process runs rollouts with, one at a time."""
+    """Services that a worker process runs rollouts with, one at a time."""
 
     def run(self, one: PendingRollout) -> FinishedRollout:
         """Run a rollout and return its records."""
@@ -68,12 +71,12 @@ class NodeRollouts(ABC):
 
     @abstractmethod
     def open_sampler(self, own: Settings, store: Store, slot: str) -> AbstractContextManager[RolloutSampler]:
-        """Open what this process runs rollouts with.
+        """Open the services that this process runs rollouts with.
 
         Args:
             own: the settings as they are on this node.
-            store: to read from.
-            slot: of this process, for folders of its own.
+            store: store to read from.
+            slot: slot of this process, for folders of its own.
 
         Raises:
             MachineError: no engine answers, or a program cannot be installed.

@@ -23,7 +23,7 @@ def install_programs(names: Sequence[str], settings: Settings) -> list[str]:
     """Install the programs of some scaffolds and return the volumes of all that is installed.
 
     Raises:
-        UsageError: a name is no scaffold.
+        UsageError: a name is not a scaffold.
         MachineError: a program cannot be installed.
     """
     scaffolds = [load_scaffold(name) for name in names]

@@ -1,4 +1,4 @@
-"""Progress of sampling: a live table on a terminal, one JSON line per event elsewhere."""
+"""Progress of sampling: a live table on a terminal, a JSON line per event elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOWN = 12
 
 @dataclass
 class SamplingTotals:
-    """Sums of the finished rollouts of one invocation."""
+    """Sums of the finished rollouts of an invocation."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -56,13 +56,13 @@ class SamplingTotals:
 
 @dataclass
 class SamplingProgress:
-    """Receiver of the events of sampling; this one shows messages alone. Thread-safe."""
+    """Receiver of the events of sampling; this class shows messages alone. Thread-safe."""
 
     totals: SamplingTotals = field(default_factory=SamplingTotals)
     n_planned: int = 0
     n_pending: int = 0
     read_usage: Callable[[str], GatewayUsage] | None = None
-    """Returns what a running plan (its key) has used."""
+    """Returns the usage that a running plan (its key) has used."""
     count_simulated: Callable[[], Mapping[str, int]] | None = None
     """Returns how the calls of simulated programs were answered; None where no simulated task is sampled here."""
     simulated_answers: Counter[str] = field(default_factory=Counter)
@@ -75,7 +75,10 @@ class SamplingProgress:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def set_work(self, *, n_planned: int, n_pending: int) -> None:
-        """Set how many rollouts the request has, and how many are pending; what is finished stays counted."""
+        """Set how many rollouts the request has, and how many are pending.
+
+        The rollout that is finished stays counted.
+        """
         finished = self.totals.statuses["done"] + self.totals.statuses["failed"]
         self.n_planned, self.n_pending = n_planned, n_pending + finished
 
@@ -179,7 +182,7 @@ class JsonSamplingProgress(SamplingProgress):
 
 @dataclass
 class LiveSamplingProgress(SamplingProgress):
-    """Table of what runs and of the sums, on a terminal."""
+    """Table of the rollouts that run and of the sums, on a terminal."""
 
     console: Console = field(default_factory=lambda: Console(stderr=True))
     _live: Live | None = None

@@ -1,4 +1,4 @@
-"""Which rollout runs next: new ones first, then those that infrastructure failed, and none in an outage."""
+"""Which rollout runs next: new rollouts first, then those that infrastructure failed, and none in an outage."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MIN_STREAK = 10
 
 
 class RolloutQueue:
-    """Pending rollouts of one invocation. For one thread.
+    """Pending rollouts of an invocation. Not thread-safe.
 
     Where a server or an engine is down, a queue of thousands would start a container for each of them only to fail:
     after a streak of failures nothing more is taken from it.
 
     Args:
-        pending: in the order in which they run.
+        pending: pending rollouts in the order in which they run.
         retries: how often each is tried again after a failure of infrastructure.
         workers: how many run at once.
     """
@@ -42,12 +42,12 @@ class RolloutQueue:
 
     @property
     def is_outage(self) -> bool:
-        """Whether so many failed in a row that the next one would, too."""
+        """Whether so many failed in a row that the next rollout would, too."""
         return self.n_failed_in_row >= self._limit
 
     @property
     def has_more(self) -> bool:
-        """Whether `take` returns another one."""
+        """Whether `take` returns another."""
         return bool(self._new or self._again) and not self.is_outage
 
     def take(self) -> PendingRollout | None:
@@ -58,7 +58,10 @@ class RolloutQueue:
         return source.popleft() if source else None
 
     def settle(self, one: PendingRollout, rollout: Rollout | None) -> None:
-        """Take note of how one ended; None if it has no record. One that infrastructure failed may come again."""
+        """Take note of how a rollout ended; None if it has no record.
+
+        A rollout that infrastructure failed may come again.
+        """
         key = one.plan.key
         if rollout is not None and rollout.status is not RolloutStatus.INFRASTRUCTURE:
             self.n_finished += 1

@@ -1,4 +1,4 @@
-"""What is sampled, and which rollouts of it are pending. The database is the queue.
+"""Subjects that are sampled, and which rollouts of it are pending. The database is the queue.
 
 A plan is pending until a rollout of it is stored that ended by the agent's doing.
 """
@@ -25,7 +25,7 @@ MAX_STAGED_ATTEMPTS = STAGES[-1]
 
 
 class SampledScaffold(Protocol):
-    """What a plan has of a scaffold."""
+    """Fields that a plan has of a scaffold."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class SampledScaffold(Protocol):
 
 
 class SampledSubject(Protocol):
-    """What a plan has of a task or scenario."""
+    """Fields that a plan has of a task or scenario."""
 
     @property
     def id(self) -> str:
@@ -59,7 +59,7 @@ class SampledSubject(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRequest:
-    """What is attempted at each task or scenario."""
+    """Attempts that are attempted at each task or scenario."""
 
     model: str
     attempts: int | None
@@ -67,14 +67,14 @@ class AttemptRequest:
     checkpoint: str = ""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     uncertified: bool = False
-    """Whether what is not certified may be sampled."""
+    """Whether a subject that is not certified may be sampled."""
     credit: Credit = share_reward
     """Divides a rollout's reward among its trajectories."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleRequest(AttemptRequest):
-    """What is sampled: tasks by scaffolds by attempts."""
+    """Rollouts that are sampled: tasks by scaffolds by attempts."""
 
     filters: TaskFilters
     scaffolds: tuple[Scaffold, ...]
@@ -82,7 +82,7 @@ class SampleRequest(AttemptRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class WorldSampleRequest(AttemptRequest):
-    """What is sampled: scenarios by scaffolds by attempts."""
+    """Rollouts that are sampled: scenarios by scaffolds by attempts."""
 
     scaffolds: tuple[WorldScaffold, ...]
     worlds: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ def select_tasks(store: Store, request: SampleRequest) -> list[Task]:
     """Return the tasks that the filters select, by name.
 
     Raises:
-        InputError: none is selected, or one that is named is not certified.
+        InputError: none is selected, or a scenario that is named is not certified.
     """
     filters = request.filters
     rows = queries.list_tasks(store, filters, columns=["id", "name", "status", "environment"])
@@ -153,7 +153,7 @@ def list_pending(
 
 
 def _cut_to_stage(group: Sequence[PendingRollout], counts: Mapping[str, queries.RolloutCounts]) -> list[PendingRollout]:
-    """Return the attempts of one subject and scaffold that its results so far call for."""
+    """Return the attempts of a subject and scaffold that its results so far call for."""
     found = [counts.get(one.plan.key, NO_ROLLOUTS) for one in group]
     done, resolved = sum(one.results for one in found), sum(one.resolved for one in found)
     missing = plan_attempts({"": (done, resolved)})[""]

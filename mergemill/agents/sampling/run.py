@@ -1,7 +1,7 @@
 """Run the pending rollouts of tasks.
 
-Rollouts that a killed driver left behind begin again; what their models had answered is read from the gateway's log
-instead of being paid again.
+Rollouts that a killed driver left behind begin again; the answers of their models are read from the
+gateway's log instead of being paid again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Run one rollout of a scenario: an episode in a shared container of worlds, a model behind the gateway, the checks.
+"""Run a rollout of a scenario: an episode in a shared container of worlds, a model behind the gateway, the checks.
 
-What the agent did, failed to do or was stopped at is a result, and the state it left is scored. A failure of engine,
-gateway, upstream, disk or of the user's model is none (`infrastructure`). Where the world's own program had a fault
-there is no value either, but it is a result, as it would come again.
+The actions that the agent did, failed to do or was stopped at is a result, and the state it left is scored. A failure
+of engine, gateway, upstream, disk or of the user's model is none (`infrastructure`). Where the world's own program had
+a fault there is no value either, but it is a result, as it would come again.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ REASONS: Mapping[EpisodeEnd, str | None] = {
 }
 """End of an episode -> reason of the rollout; None where it ended by itself."""
 SEED = 0
-"""Seed of every episode: attempts differ in what the model does alone."""
+"""Seed of every episode: attempts differ in the actions that the model does alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampledScenario:
-    """A scenario with its world. `solution` is that of its certificate, empty without one."""
+    """A scenario with its world. `solution` is that of its certificate, empty where there is none."""
 
     definition: ScenarioDefinition
     world: WorldDefinition
@@ -63,13 +63,13 @@ class SampledScenario:
 
 @dataclass(frozen=True, kw_only=True)
 class WorldServices:
-    """What all rollouts of one invocation share."""
+    """Services that all rollouts of an invocation share."""
 
     host: WorldHost
     artifacts: Artifacts
     clock: Callable[[], str]
     gateway: GatewayProcess | None
-    """In front of the agents' model; None where no scaffold uses one."""
+    """In front of the agents' model; None where no scaffold uses a user."""
     user_gateway: GatewayProcess | None
     """In front of the users' model, which may be the same gateway; None where no model plays them."""
     budget: Budget
@@ -119,7 +119,7 @@ class GuardedUser:
 
 @dataclass(kw_only=True)
 class ScenarioRolloutRun:
-    """One rollout while it runs."""
+    """A rollout while it runs."""
 
     pending: PendingRollout
     subject: SampledScenario
@@ -174,7 +174,7 @@ class ScenarioRolloutRun:
 
     @contextlib.contextmanager
     def _open_user(self) -> Iterator[SimulatedUser | None]:
-        """Yield the user of a conversation; None without one."""
+        """Yield the user of a conversation; None where there is none."""
         definition = self.subject.definition
         if not self.scaffold.user_model:
             yield make_scripted_user(definition) if self.scaffold.user == SCRIPTED else None
@@ -264,7 +264,10 @@ class ScenarioRolloutRun:
         )
 
     def _describe_episode(self) -> str:
-        """Return what the rollout's log has of the episode: the checks, and what the user's model used."""
+        """Return the facts that the rollout's log has of the episode.
+
+        The checks, and the usage that the user's model used.
+        """
         user = self.user_recorder.usage
         about: dict[str, Any] = {"environment": SYNTHETIC, "seed": SEED, "user": self.scaffold.user}
         if self.scaffold.user_model:

@@ -1,4 +1,7 @@
-"""Rollouts of scenarios on this machine, and what they need: worlds, and gateways where a model is needed."""
+"""Rollouts of scenarios on this machine, and the services that they need.
+
+Worlds, and gateways where a model is needed.
+"""
 
 from __future__ import annotations
 
@@ -50,17 +53,17 @@ def open_scenario_sampler(
     open_server: OpenServer | None = None,
     slot: str = "",
 ) -> Iterator[ScenarioSampler]:
-    """Open what rollouts of scenarios need on this machine: worlds, and gateways where a model is needed.
+    """Open the services that rollouts of scenarios need on this machine: worlds, and gateways where a model is needed.
 
     Args:
-        request: what is sampled.
-        settings: of this machine.
-        progress: receives messages and the usage of the agents' gateway.
-        find_subject: returns a scenario with its world by its id.
-        worlds: that the scenarios have.
-        episodes: that are played at once.
-        open_server: starts the server of worlds; None for a container.
-        slot: of a worker process of a cluster, whose logs are in folders of its own.
+        request: the selection that is sampled.
+        settings: settings of this machine.
+        progress: function that receives messages and the usage of the agents' gateway.
+        find_subject: function that returns a scenario with its world by its id.
+        worlds: worlds that the scenarios have.
+        episodes: episodes that are played at once.
+        open_server: function that starts the server of worlds; None for a container.
+        slot: slot of a worker process of a cluster, whose logs are in folders of its own.
 
     Raises:
         MachineError, Transient, UsageError: as of `sample_scenarios`.
@@ -78,7 +81,7 @@ def open_scenario_sampler(
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioSampler:
-    """Runs rollouts of scenarios. `find_subject` returns one by its id; `scaffolds` are by name and version."""
+    """Runs rollouts of scenarios. `find_subject` returns a scenario by its id; `scaffolds` are by name and version."""
 
     find_subject: Callable[[str], SampledScenario]
     scaffolds: Mapping[tuple[str, str], WorldScaffold]
@@ -113,7 +116,7 @@ class ScenarioSampler:
 def load_subjects(store: Store, artifacts: Artifacts, scenarios: Sequence[Scenario]) -> dict[str, SampledScenario]:
     """Return id -> scenario with its world, for records of scenarios.
 
-    The worlds have names with their ids, as two of a database may have one name.
+    The worlds have names with their ids, as two of a database may have the same name.
 
     Raises:
         InputError: an artifact is missing or damaged.
@@ -145,7 +148,7 @@ def _open_shared(
     *,
     slot: str,
 ) -> Iterator[WorldServices]:
-    """Open what all rollouts share: the gateways that are needed, and the host of worlds."""
+    """Open the services that all rollouts share: the gateways that are needed, and the host of worlds."""
     with contextlib.ExitStack() as opened:
         gateway: GatewayProcess | None = None
         user_gateway: GatewayProcess | None = None

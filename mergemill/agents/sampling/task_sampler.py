@@ -1,4 +1,4 @@
-"""Rollouts of tasks on this machine, and what they need: engine, gateway, programs."""
+"""Rollouts of tasks on this machine, and the services that they need: engine, gateway, programs."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def open_sampler(
     is_simulated: bool,
     slot: str = "",
 ) -> Iterator[TaskSampler]:
-    """Open what rollouts of tasks need on this machine: engine, gateway, programs.
+    """Open the services that rollouts of tasks need on this machine: engine, gateway, programs.
 
     Args:
-        request: what is sampled.
-        settings: of this machine.
+        request: the selection that is sampled.
+        settings: settings of this machine.
         store: read for images and logs of real runs.
-        progress: receives messages and the usage of the gateway.
-        find_task: returns a task by its id.
+        progress: function that receives messages and the usage of the gateway.
+        find_task: function that returns a task by its id.
         is_simulated: whether any of the tasks is simulated.
-        slot: of a worker process of a cluster, whose logs are in folders of its own.
+        slot: slot of a worker process of a cluster, whose logs are in folders of its own.
 
     Raises:
         MachineError, Transient, UsageError: as of `sample`.
@@ -123,7 +123,7 @@ def _choose_simulator(settings: Settings) -> Settings:
 def _open_simulated(
     shared: RolloutServices, store: Store, progress: SamplingProgress, slot: str
 ) -> Iterator[SimulatedTasks]:
-    """Open what stands for the environments of simulated tasks."""
+    """Open the object that stands for the environments of simulated tasks."""
     programs = shared.programs
 
     def get_image() -> str:
@@ -152,7 +152,7 @@ def make_oracle(task: Task, services: Services) -> TaskOracle:
 def _open_shared(
     request: SampleRequest, settings: Settings, services: Services, progress: SamplingProgress, slot: str
 ) -> Iterator[RolloutServices]:
-    """Open what all rollouts share; a gateway where a scaffold needs one."""
+    """Open the services that all rollouts share; a gateway where a scaffold needs a gateway."""
     make = partial(
         RolloutServices,
         services=services,

@@ -1,4 +1,4 @@
-"""The gateway of one invocation: its upstream is checked first, and it is started again when it dies."""
+"""The gateway of an invocation: its upstream is checked first, and it is started again when it dies."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def open_gateway(
 
     Args:
         settings: limits and store.
-        progress: shows the usage of the agents' gateway.
-        upstream: what plays users; None for that of the agents, which the settings name.
-        slot: of a worker process of a cluster, whose logs are in a folder of its own.
+        progress: progress that shows the usage of the agents' gateway.
+        upstream: the model that plays users; None for that of the agents, which the settings name.
+        slot: slot of a worker process of a cluster, whose logs are in a folder of its own.
 
     Raises:
         UsageError: no upstream is named.

@@ -1,4 +1,4 @@
-"""Run the pending rollouts of scenarios. All episodes of an invocation share one container of worlds."""
+"""Run the pending rollouts of scenarios. All episodes of an invocation share a container of worlds."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def sample_scenarios(
     """Run the pending rollouts of a request and store them; return the exit code.
 
     Args:
-        request: what is sampled.
+        request: the selection that is sampled.
         settings: database, store, engine, upstream and limits.
-        progress: receives the events.
-        open_server: starts the server of worlds on this machine; None for a container.
+        progress: function that receives the events.
+        open_server: function that starts the server of worlds on this machine; None for a container.
 
     Raises:
         InputError: there is no database or no such scenario, or a scenario is not certified.
@@ -121,7 +121,7 @@ def select_scenarios(store: Store, request: WorldSampleRequest) -> list[Scenario
     """Return the scenarios that a request selects, by name.
 
     Raises:
-        InputError: there is none, or one that is named is not certified.
+        InputError: there is none, or a scenario that is named is not certified.
     """
     found: dict[str, Scenario] = {}
     for word in request.worlds:

@@ -57,7 +57,7 @@ class SubjectSelection:
 
 
 def parse_environment(environment: str | None, world: Sequence[str] | None) -> EnvironmentChoice:
-    """Return what the options name.
+    """Return the subjects that the options name.
 
     Raises:
         UsageError: an environment is unknown, or worlds are named without theirs.

@@ -248,7 +248,7 @@ def parse_sampling(words: list[str] | tuple[()]) -> dict[str, Any]:
     """Return sampling settings of NAME=VALUE words; values are JSON where they can be.
 
     Raises:
-        UsageError: a word has no equals sign, or names what the agent sends.
+        UsageError: a word has no equals sign, or names the field that the agent sends.
     """
     found: dict[str, Any] = {}
     for word in words:

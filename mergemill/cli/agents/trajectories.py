@@ -1,4 +1,4 @@
-"""`mergemill trajectories`: what agents did, rejection sampling, and training data."""
+"""`mergemill trajectories`: the work that agents did, rejection sampling, and training data."""
 
 from __future__ import annotations
 
@@ -423,7 +423,7 @@ def parse_mix(text: str | None) -> dict[str, float]:
     """Return scaffold -> share of a mix.
 
     Raises:
-        UsageError: it is no mix.
+        UsageError: it is not a mix.
     """
     mix: dict[str, float] = {}
     for word in split_words(text):

@@ -16,7 +16,7 @@ def print_certificates(folder: Path, only: Sequence[str], settings: Settings, *,
     """Grade the tasks of a bundle afresh and print the result of each.
 
     Args:
-        folder: of the bundle.
+        folder: folder of the bundle.
         only: names of tasks; empty for all.
         settings: engine, limits and number of gradings.
         as_json: whether to print JSON lines.

@@ -1,4 +1,4 @@
-"""`mergemill grade`: the score of one submission."""
+"""`mergemill grade`: the score of a submission."""
 
 from __future__ import annotations
 

@@ -64,7 +64,10 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
 def _grade_rows(
     run: PredictionRun, rows: Sequence[Prediction], scores: ScoreFile, progress: ScoreProgress
 ) -> Counter[int]:
-    """Write the score of each row; return exit code -> rows without one. Ends early when none is scored any more."""
+    """Write the score of each row; return exit code -> rows without a score.
+
+    Ends early when none is scored any more.
+    """
     failures, in_row = Counter[int](), 0
     with progress:
         for graded in run.iterate_scores(rows):

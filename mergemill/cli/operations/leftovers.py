@@ -1,4 +1,4 @@
-"""`mergemill gc`: remove what killed processes left."""
+"""`mergemill gc`: remove the things that killed processes left."""
 
 from __future__ import annotations
 

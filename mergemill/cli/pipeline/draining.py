@@ -1,4 +1,4 @@
-"""Ending a run on request: SIGTERM lets the steps that run finish, a second one stops them."""
+"""Ending a run on request: SIGTERM lets the steps that run finish, a second signal stops them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def drain_on_sigterm(work: WorkState, seconds: float, announce: Callable[[str], 
     `work.is_draining` becomes true. After `seconds`, and on a second SIGTERM, the run is stopped as by Ctrl-C.
 
     Args:
-        work: of the run.
-        seconds: that steps which run may take to finish.
-        announce: called with one line for people, in another thread.
+        work: work of the run.
+        seconds: seconds that steps which run may take to finish.
+        announce: function that is called with a line for people, in another thread.
 
     Raises:
         KeyboardInterrupt: the run is to be stopped.

@@ -1,4 +1,4 @@
-"""Options that `run` and the commands of one stage share, and the command made of them."""
+"""Options that `run` and the commands of a stage share, and the command made of them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def make_run_app(*, example: str) -> typer.Typer:
 
 
 def make_stage_app(stage: Stage, *, example: str) -> typer.Typer:
-    """Return the application with the command of one stage."""
+    """Return the application with the command of a stage."""
 
     def command(
         *,
@@ -94,7 +94,7 @@ def make_stage_app(stage: Stage, *, example: str) -> typer.Typer:
 
 
 def make_app(name: str, command: CommandFunction, *, example: str) -> typer.Typer:
-    """Return the application with one command of the table, whose summary is its help."""
+    """Return the application with a command of the table, whose summary is its help."""
     app = typer.Typer(add_completion=False)
     app.command(name, help=f"{COMMANDS[name].summary}\n\nExample: {example}")(command)
     return app
@@ -112,7 +112,7 @@ def make_scope(
     """Return the scope that the options describe.
 
     Raises:
-        UsageError: a source is missing where one is needed, or a word is no source or no kind.
+        UsageError: a source is missing where it is needed, or a word is neither a source nor a kind.
         InputError: a list of sources cannot be read.
     """
     from mergemill.pipeline.kinds import get_prerequisites, list_stages  # noqa: PLC0415 - derivers load slowly
@@ -138,7 +138,7 @@ def parse_kinds(words: Sequence[str] | None) -> tuple[Kind, ...]:
     """Return the kinds of tasks that `--kind` names.
 
     Raises:
-        UsageError: a word is no kind.
+        UsageError: a word is not a kind.
     """
     from mergemill.pipeline.kinds import DEFAULT_KINDS  # noqa: PLC0415 - derivers load slowly
 
@@ -155,7 +155,7 @@ def parse_kinds(words: Sequence[str] | None) -> tuple[Kind, ...]:
 def run_scope(
     stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool, max_tasks: int | None = None
 ) -> int:
-    """Run one stage, or all for None, print the summary and return the exit code."""
+    """Run a stage, or all for None, print the summary and return the exit code."""
     from mergemill.pipeline.runs import run_stages  # noqa: PLC0415 - a wrong option is reported without loading the stages
 
     progress = _make_progress(as_json=as_json)

@@ -1,4 +1,4 @@
-"""Text of one change's history: its position, the events of each stage, attempts, tasks."""
+"""Text of a change's history: its position, the events of each stage, attempts, tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ATTEMPT_COLUMNS = ("number", "proposed_by", "edits", "reason", "seconds", "token
 
 
 def print_change_report(report: dict[str, Any], *, has_log: bool, has_conversation: bool = False) -> None:
-    """Print what `taskdb.queries.tasks.explain_change` returned.
+    """Print the rows that `taskdb.queries.tasks.explain_change` returned.
 
     Args:
         report: the change with its events.
@@ -85,7 +85,7 @@ def format_tags(tags: dict[str, Any] | None) -> str:
 
 
 def format_verdict(verdict: dict[str, Any] | None) -> str:
-    """Return the judge's verdict on a statement in one line."""
+    """Return the judge's verdict on a statement in a single line."""
     if verdict is None:
         return "not judged"
     probabilities = f"underspecified {verdict['underspecified']:.2f}, unfair tests {verdict['unfair_tests']:.2f}"
@@ -147,7 +147,7 @@ def _format_event(event: dict[str, Any]) -> str:
 
 
 def format_strength(strength: Mapping[str, Any]) -> str:
-    """Return one line: tests with controls and, where an audit measured it, what the tests detect and miss."""
+    """Return a line: tests with controls and, where an audit measured it, the faults that the tests detect and miss."""
     guarded = f"{strength['controls']} of {strength['fail_to_pass']} FAIL_TO_PASS tests have a sabotaged test"
     if not strength.get("edits"):
         return guarded

@@ -19,7 +19,7 @@ LABEL_WIDTH = 18
 """Least width of the column of values."""
 _GAP = 2
 MAX_BARS = 12
-"""Values of one chart; the rest is one line."""
+"""Values of a chart; the rest is a line."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 

@@ -1,4 +1,4 @@
-"""Text of what became of worlds and simulated conversations: counts by step, and the story of a single one."""
+"""Text of the fate of worlds and simulated conversations: counts by step, and the story of each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def print_step_funnel(rows: Sequence[Mapping[str, Any]], examples: Mapping[tuple
 def print_report(report: Mapping[str, Any], storage: StorageSettings, *, log: bool, as_json: bool) -> None:
     """Print what became of something: its story, the log of its newest rejection, or JSON.
 
-    `report` is what `look_up_world` (`taskdb.queries.world_stories`) or `look_up_simulation`
+    `report` is the report that `look_up_world` (`taskdb.queries.world_stories`) or `look_up_simulation`
     (`taskdb.queries.simulations`) returned.
 
     Raises:
@@ -72,7 +72,7 @@ def print_story(report: Mapping[str, Any]) -> None:
 
 
 def _format_position(events: Sequence[Mapping[str, Any]]) -> str:
-    """Return where something stands: its last event, but a rejection of what has a certificate does not count.
+    """Return where something stands: its last event, but a rejection of a record that has a certificate does not count.
 
     Of a seed, how many of its conversations were kept.
     """

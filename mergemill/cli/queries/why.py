@@ -1,4 +1,4 @@
-"""`mergemill why`: every stage, attempt and rejection of one change."""
+"""`mergemill why`: every stage, attempt and rejection of a change."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def show_command(
     *,
     storage: StorageSettings,
 ) -> None:
-    """Show one simulated conversation: where it comes from, and its turns.
+    """Show a simulated conversation: where it comes from, and its turns.
 
     Example: mergemill simulate show 71e622a28c96f9c8-1
     """
@@ -124,7 +124,7 @@ def export_command(
     simulation: SimulationSettings,
     filters: ConversationFilters,
 ) -> None:
-    """Write simulated conversations of the database as training rows, those of one domain and profile.
+    """Write simulated conversations of the database as training rows, those of a domain and profile.
 
     Example: mergemill simulate export --domain retail --license MIT --per-seed 5 --out retail-mit
     """

@@ -52,7 +52,7 @@ def make_discover_app() -> typer.Typer:
 
 
 def make_step_app(step: WorldStep, *, example: str) -> typer.Typer:
-    """Return the application with the command of one step on what is pending."""
+    """Return the application with the command of a step on the work that is pending."""
 
     def command(
         *, only: OnlyOption = None, retry: RetryOption = None, as_json: JsonOption = False, settings: Settings

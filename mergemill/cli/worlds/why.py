@@ -1,4 +1,4 @@
-"""`mergemill worlds why`: what became of a seed task, theme, world or scenario."""
+"""`mergemill worlds why`: the fate of a seed task, theme, world or scenario."""
 
 from __future__ import annotations
 

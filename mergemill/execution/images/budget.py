@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 CHECK_INTERVAL_SECONDS = 15.0
 """Minimum time between two checks."""
 CHECK_TIME_FACTOR = 20
-"""Minimum time between two checks, as a multiple of the time that the last one took."""
+"""Minimum time between two checks, as a multiple of the time that the last check took."""
 RESERVED_BYTES = 5 * 1024**3
 """Bytes to keep free on the engine's disk, even where the images are within the budget."""
 

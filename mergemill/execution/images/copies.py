@@ -24,7 +24,7 @@ class TransferRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class TransferResult:
-    """Result for one image. `status`: pushed, pulled, here or failed; `problem`: the error where it failed."""
+    """Result for an image. `status`: pushed, pulled, here or failed; `problem`: the error where it failed."""
 
     image: str
     registry: str | None
@@ -72,7 +72,7 @@ def push_images(
 ) -> Iterator[tuple[TransferResult, ImageCopy | MergemillError]]:
     """Push images as `registry/env:...`; yield each with its copy, or with the error.
 
-    Ends early when the registry does not answer. `rebuilt`: whether images other than the certified ones are pushed.
+    Ends early when the registry does not answer. `rebuilt`: whether images other than the certified images are pushed.
     """
     for request in images:
         target = f"{registry}/{request.image.removeprefix(IMAGE_PREFIX)}"
@@ -114,7 +114,7 @@ def pull_images(
 
 
 def fetch_first_copy(image_store: ImageStore, copies: Sequence[ImageCopy]) -> ImageInfo | None:
-    """Pull an image from the first copy that works; return None when no registry has one any more.
+    """Pull an image from the first copy that works; return None when no registry has the image any more.
 
     Raises:
         InputError: a registry denies access or has another image, and no other copy works.
@@ -139,7 +139,10 @@ def fetch_first_copy(image_store: ImageStore, copies: Sequence[ImageCopy]) -> Im
 
 
 def matches_digest(copy: ImageCopy, digest: str) -> bool:
-    """Return whether an image of this id is the pushed one. With containerd's image store the id is the manifest's."""
+    """Return whether an image of this id is the pushed image.
+
+    With containerd's image store the id is the manifest's.
+    """
     return digest in (copy.image_digest, copy.reference.partition("@")[2])
 
 

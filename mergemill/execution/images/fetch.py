@@ -52,7 +52,7 @@ class FetchingSandbox:
 
 
 class FetchingImageStore:
-    """Image store in which the images of `copies` exist: a missing one is pulled when it is looked up."""
+    """Image store in which the images of `copies` exist: a missing image is pulled when it is looked up."""
 
     def __init__(self, store: ImageStore, copies: Mapping[str, Sequence[ImageCopy]]) -> None:
         self._store = store

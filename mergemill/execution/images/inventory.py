@@ -19,7 +19,7 @@ KINDS = ("base", "deps", "env")
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSummary:
-    """One of mergemill's images, with the fields of `images list --json`."""
+    """An image of mergemill's images, with the fields of `images list --json`."""
 
     kind: str
     """One of KINDS."""
@@ -33,7 +33,7 @@ class ImageSummary:
     last_used: str | None
     """ISO 8601, UTC; None when this store never used it."""
     tasks: tuple[str, ...]
-    """Names of certified tasks that need it or one of its children."""
+    """Names of certified tasks that need it or any of its children."""
     registry: str | None
     """Reference of the newest copy in a registry, by digest."""
 
@@ -48,7 +48,7 @@ def list_own_images(image_store: ImageStore) -> list[StoredImage]:
 
 
 def is_own_image(name: str) -> bool:
-    """Return whether the name is one of mergemill's images."""
+    """Return whether the name is among mergemill's images."""
     return name.startswith(IMAGE_PREFIX) and parse_kind(name) in KINDS
 
 
@@ -106,7 +106,7 @@ def describe_images(
 def find_dependent_tasks(
     images: Iterable[StoredImage], ancestors: Mapping[str, tuple[StoredImage, ...]], needs: ImageNeeds
 ) -> dict[str, set[str]]:
-    """Return name of an image -> certified tasks that need it or one of its children."""
+    """Return name of an image -> certified tasks that need it or any of its children."""
     found: dict[str, set[str]] = {name: set() for name in ancestors}
     for image in images:
         for name in (image.name, *(other.name for other in ancestors[image.name])):

@@ -1,4 +1,4 @@
-"""Last use of each image by the processes of one store: one empty file per image, whose time is that of the last use.
+"""Last use of each image by the processes of a store: an empty file per image, whose time is that of the last use.
 
 An engine records when an image was made, not when it was used. Many processes can touch files at once, and a lost file
 only makes an image appear older than it is.
@@ -25,7 +25,7 @@ class UsageLedger:
         self.folder = store / FOLDER
 
     def touch(self, name: str, when: float | None = None) -> None:
-        """Record a use now, or at `when` if that is later than the recorded one. A disk error is logged, not raised."""
+        """Record a use now, or at `when` if that is later than the recorded use. A disk error is logged, not raised."""
         if name.startswith("sha256:"):
             return
         file = self._file(name)

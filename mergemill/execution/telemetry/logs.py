@@ -1,4 +1,4 @@
-"""Logs as text for people, or as one JSON object a line (`--log-format json`, `--log-file FILE`)."""
+"""Logs as text for people, or as a JSON object per line (`--log-format json`, `--log-file FILE`)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class LogFormat(StrEnum):
 
 
 class JsonFormatter(logging.Formatter):
-    """Formatter of records as one JSON object: time, level, logger, message, ids, `error` for an exception."""
+    """Formatter of records as a JSON object: time, level, logger, message, ids, `error` for an exception."""
 
     def __init__(self) -> None:
         super().__init__()
         self._host = socket.gethostname()
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line."""
+        """Return the record as a line."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -80,7 +80,7 @@ class LogStream:
         _MESSAGES.error(line)
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the text that is buffered."""
         self.stream.flush()
 
 

@@ -48,7 +48,7 @@ MEASURE_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class Gauge:
-    """One gauge: name without the prefix `mergemill_`, description, name of the label or empty, and values by label."""
+    """A gauge: name without the prefix `mergemill_`, description, name of the label or empty, and values by label."""
 
     name: str
     description: str
@@ -85,7 +85,7 @@ class MachineGauges:
     """Gauges of disk and engine, measured at most every MEASURE_SECONDS.
 
     Attributes:
-        measure: returns `disk` and `engine` as `mergemill.operations.status` describes them.
+        measure: function that returns `disk` and `engine` as `mergemill.operations.status` describes them.
     """
 
     measure: Callable[[], Mapping[str, Any]]
@@ -120,7 +120,7 @@ class MachineGauges:
 
 
 def read_work(work: WorkState) -> Iterator[Gauge]:
-    """Yield what a run is doing and how much is left."""
+    """Yield the work that a run is doing and how much is left."""
     running = work.list_running()
     steps = collections.Counter({stage.value: 0 for stage in Stage})
     steps.update(step.stage.value for step in running)
@@ -141,11 +141,11 @@ class RunMetrics(ProgressObserver):
     """Progress that counts results and failures, and serves the counts at `port` while it is entered.
 
     Args:
-        shown: receives every call, too.
+        shown: function that receives every call, too.
         command: the stage, or `run`.
         host: address to listen at.
-        port: its port, 0 for any free one; it is in a message where it is not the requested one.
-        measure: as for `MachineGauges`.
+        port: its port, 0 for any free port; it is in a message where it is not the requested port.
+        measure: measure as for `MachineGauges`.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class RunMetrics(ProgressObserver):
 
         Raises:
             MachineError: the port is in use or may not be used.
-            UsageError: the host is no address of this machine.
+            UsageError: the host is not an address of this machine.
         """
         bind_port(self.host, self.port)
         self._server, _ = start_http_server(self.port, self.host, self.registry)

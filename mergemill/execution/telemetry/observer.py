@@ -1,4 +1,4 @@
-"""Progress that passes on what it is given, for classes that count or record it besides."""
+"""Progress that passes on the events that it is given, for classes that count or record it besides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ProgressObserver:
     def __init__(self, shown: Progress) -> None:
         self.shown = shown
         self.work = shown.work
-        """What is running, and how much is left: that of `shown`."""
+        """Work that is running, and how much is left: that of `shown`."""
 
     def __enter__(self) -> Self:
         self.shown.__enter__()

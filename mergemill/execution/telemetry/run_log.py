@@ -15,7 +15,7 @@ log = logging.getLogger(RUN_LOGGER)
 
 
 class RunLog(ProgressObserver):
-    """Progress that logs what it passes on."""
+    """Progress that logs the events that it passes on."""
 
     def report_result(self, result: StageResult) -> None:
         """Log a result, with the id of its record."""

@@ -1,7 +1,7 @@
 """Traces of changes, exported by OTLP over HTTP. The only file that imports OpenTelemetry.
 
-A change is a span, and each of its stages a child. They are made in the driver from what workers return, wherever these
-run. OpenTelemetry's own variables (`OTEL_...`) configure the export.
+A change is a span, and each of its stages a child. They are made in the driver from the data that workers return,
+wherever these run. OpenTelemetry's own variables (`OTEL_...`) configure the export.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from worlds.definitions import Call
 def read_rollouts(log: bytes, model: str) -> tuple[WorldConversation, ...]:
     """Return the rollouts of a log that earned 1 and were ended by the model.
 
-    One with a call that could not be read is left out: its messages do not repeat what the model wrote.
+    A with a call that could not be read is left out: its messages do not repeat the text that the model wrote.
 
     Args:
         log: JSON lines `{"rollout", "reward", "ended", "messages": [{"role", "text", "calls"}]}`.

@@ -51,7 +51,7 @@ def find_sources(words: Sequence[str], storage: StorageSettings, *, with_uncerti
         with_uncertified: whether worlds and scenarios without a certificate count, too.
 
     Raises:
-        InputError: there is no such world, two have one name, or the database has none that is certified.
+        InputError: there is no such world, two have the same name, or the database has none that is certified.
     """
     found: list[WorldSource] = []
     stored: list[str] = []

@@ -64,7 +64,7 @@ class WorldImportRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportVerdict:
-    """Verdict on a world or a scenario. `gates`: name -> what it measured, of those that were run."""
+    """Verdict on a world or a scenario. `gates`: name -> the value that it measured, of those that were run."""
 
     kind: str
     name: str
@@ -86,7 +86,7 @@ class ImportVerdict:
 
 @dataclass(frozen=True)
 class ImportedWorld:
-    """What the import of a world gave: verdicts, the world's first, and records."""
+    """Results that the import of a world gave: verdicts, the world's first, and records."""
 
     verdicts: tuple[ImportVerdict, ...]
     records: tuple[Record, ...]
@@ -141,7 +141,7 @@ def _open_servers(settings: Settings) -> Iterator[list[WorldServer]]:
 def _run(
     importer: WorldImporter, entries: Sequence[tuple[ReadWorld, Sequence[ReadScenario]]], workers: int
 ) -> Iterator[ImportedWorld | MergemillError]:
-    """Yield what each entry gave, as they finish; after Ctrl-C no further one is begun."""
+    """Yield the results that each entry gave, as they finish; after Ctrl-C no further entry is begun."""
     threads = ThreadPoolExecutor(workers)
     try:
         futures: list[Future[ImportedWorld]] = [threads.submit(importer.import_world, *entry) for entry in entries]
@@ -155,13 +155,13 @@ def _run(
 
 
 class WorldImporter:
-    """Runs the gates on worlds and scenarios, unless the database has a verdict on the same ones. Threads share it.
+    """Runs the gates on worlds and scenarios, unless the database has a verdict on the same programs. Threads share it.
 
     Args:
-        request: what is imported.
+        request: the selection that is imported.
         servers: run the worlds.
         store: the database.
-        artifacts: where the texts of records go.
+        artifacts: artifacts where the texts of records go.
     """
 
     def __init__(
@@ -284,7 +284,7 @@ class WorldImporter:
 def complete_state(served: ServedWorld, state: State) -> State:
     """Return the state of a world's object that was made from a state; one that cannot be loaded comes back as it is.
 
-    Programs of EnvScaler add attributes of their own to what a scenario has.
+    Programs of EnvScaler add attributes of their own to the fields that a scenario has.
     """
     with served.open_episode(state) as episode:
         return state if episode.fault is not None else episode.get_state()

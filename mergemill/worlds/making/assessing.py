@@ -19,7 +19,10 @@ from worlds.server.service import WorldServer
 
 @dataclass(frozen=True, kw_only=True)
 class AssessStep:
-    """Worlds without a certificate -> certificates. Two containers run them: one replays what the other ran."""
+    """Worlds without a certificate -> certificates.
+
+    Two containers run them: one replays the calls that the other ran.
+    """
 
     bench: WorkBench
     open_server: OpenServer

@@ -53,7 +53,7 @@ class DiscoverStep:
         """Store themes and rejections.
 
         Raises:
-            MergemillError: calls failed, so that there is no choice yet; what was answered is in the ledger.
+            MergemillError: calls failed, so that there is no choice yet; a reply that was answered is in the ledger.
         """
         count = MakingCount(step=WorldStep.DISCOVER)
         seeds: Sequence[SeedTask] = self.tasks.tasks

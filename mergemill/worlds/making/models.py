@@ -1,4 +1,4 @@
-"""The models of a run: one connection for each temperature, and one for embeddings."""
+"""The models of a run: a connection for each temperature, and another for embeddings."""
 
 from __future__ import annotations
 

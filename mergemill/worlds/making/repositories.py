@@ -1,4 +1,4 @@
-"""What the repositories of the task database are about: README of a base tree, else problem statements."""
+"""Subjects that the repositories of the task database are about: README of a base tree, else problem statements."""
 
 from __future__ import annotations
 

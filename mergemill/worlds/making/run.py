@@ -1,8 +1,8 @@
 """A run of the steps from seed tasks to certified scenarios. The database is the queue, the ledger keeps every answer.
 
 `STORE/worlds/calls.jsonl` has the answers of all runs with this store (`backends.llm.ledger`). A run that ended early,
-by whatever cause, is continued by the same command: what it had stored is not pending any more, what it was doing is
-done again with the answers of the ledger, so that the same records come out and no call is paid twice.
+by whatever cause, is continued by the same command: the work that it had stored is not pending any more, the work that
+it was doing is done again with the answers of the ledger, so that the same records come out and no call is paid twice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ENVIRONMENT = "synthetic"
 
 
 def run_making(request: MakingRequest, settings: Settings, reporter: Reporter) -> tuple[dict[str, Any], int]:
-    """Run steps over what is pending for them; return the summary and the exit code.
+    """Run steps over the items that are pending for them; return the summary and the exit code.
 
     Raises:
         InputError: seed tasks or database are not usable, or the endpoint rejects key or model.

@@ -34,7 +34,7 @@ from worlds.states import digest_state, make_state_question
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """Place of one scenario of a world, from number 1 on."""
+    """Place of a scenario of a world, from number 1 on."""
 
     record: World
     world: WorldDefinition
@@ -59,7 +59,7 @@ class ScenarioStep:
     open_server: OpenServer
 
     def run(self) -> MakingCount:
-        """Store scenarios, certificates and rejections; what is counted are places for scenarios."""
+        """Store scenarios, certificates and rejections; the units that are counted are places for scenarios."""
         bench, count = self.bench, MakingCount(step=WorldStep.SCENARIOS)
         certified = find_certified_worlds(bench.store)
         worlds = [world for world in certified if bench.request.includes(world.name, world.id)]
@@ -97,7 +97,7 @@ class ScenarioStep:
     def _write_states(
         self, slots: Sequence[Slot], missing: set[tuple[str, str]], count: MakingCount
     ) -> list[tuple[Slot, State]]:
-        """Return the states of the places that have no scenario yet; unusable and repeated ones are rejected."""
+        """Return the states of the places that have no scenario yet; unusable and repeated scenarios are rejected."""
         bench = self.bench
 
         def work(slot: Slot, meter: UsageMeter) -> State:

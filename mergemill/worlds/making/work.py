@@ -1,4 +1,4 @@
-"""What the steps share: request, reporter, counts, and work on threads whose results are stored as they come."""
+"""Parts that the steps share: request, reporter, counts, and work on threads whose results are stored as they come."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, kw_only=True)
 class MakingRequest:
-    """What a run is given, besides settings. `tasks`: file of seed tasks, or `swe`; empty without discovery.
+    """Options that a run is given, besides settings. `tasks`: file of seed tasks, or `swe`; empty without discovery.
 
-    `only`: names or beginnings of ids of what is processed, empty for all; `retry`: reasons of rejections that do not
-    count.
+    `only`: names or beginnings of ids of the items that are processed, empty for all; `retry`: reasons of rejections
+    that do not count.
     """
 
     steps: tuple[WorldStep, ...]
@@ -49,7 +49,7 @@ class MakingRequest:
 
 @dataclass
 class MakingCount:
-    """What one step did: `found` = `kept` + all of `rejected` + `left`."""
+    """Results that a step did: `found` = `kept` + all of `rejected` + `left`."""
 
     step: WorldStep
     found: int = 0
@@ -59,7 +59,7 @@ class MakingCount:
 
     @property
     def left(self) -> int:
-        """What failed or was not begun, and is pending."""
+        """Items that failed or were not begun, and are pending."""
         return self.found - self.kept - self.rejected.total()
 
     def to_json(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Rejected:
 
 @dataclass(frozen=True, kw_only=True)
 class _Timed(Generic[V]):
-    """Outcome of one item on a thread."""
+    """Outcome of an item on a thread."""
 
     value: V | Rejected
     meter: UsageMeter
@@ -94,7 +94,7 @@ class _Timed(Generic[V]):
 
 @dataclass(kw_only=True)
 class WorkBench:
-    """Tools of a run and what it counts. Used by the driver; `process` runs work on threads."""
+    """Tools of a run and the counts that it counts. Used by the driver; `process` runs work on threads."""
 
     request: MakingRequest
     options: WorldsSettings
@@ -122,16 +122,16 @@ class WorkBench:
         work: Callable[[T, UsageMeter], V | Rejected],
         keep: Callable[[T, V | Rejected], bool],
     ) -> list[V | Rejected | None]:
-        """Return what came of each item, in their order; None for those that failed or were left by an outage.
+        """Return the outcome of each item, in their order; None for those that failed or were left by an outage.
 
         Args:
-            step: for events.
-            noun: of an item, for the progress.
+            step: step for events.
+            noun: noun of an item, for the progress.
             items: what to work on.
-            name: returns the name of an item.
-            work: runs on a thread; a StepFailedError is a rejection.
-            keep: stores an outcome, in the driver's thread and as soon as it comes; returns whether the item has ended,
-                so that an event is due.
+            name: function that returns the name of an item.
+            work: function that runs on a thread; a StepFailedError is a rejection.
+            keep: function that stores an outcome, in the driver's thread and as soon as it comes; returns whether the
+                item has ended, so that an event is due.
 
         Raises:
             InputError: the endpoint refuses the first call (a wrong key or name), or a file failed.
@@ -175,7 +175,7 @@ class WorkBench:
         self.reporter.event({**event, "reason": reason, "seconds": round(seconds, 3)})
 
     def report_problem(self, step: WorldStep, name: str, error: MergemillError) -> None:
-        """Emit the event of a failure, which is no verdict."""
+        """Emit the event of a failure, which is not a verdict."""
         event = {"event": "problem", "stage": "worlds", "step": step.value, "name": name}
         self.reporter.event({**event, "problem": type(error).__name__, "detail": str(error)})
 

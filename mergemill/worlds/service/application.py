@@ -1,4 +1,4 @@
-"""HTTP application of a service of worlds. Answers are JSON; what is wrong with a request is one line in `error`."""
+"""HTTP application of a service of worlds. Answers are JSON; the problem with a request is a line in `error`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RequestBody(BaseModel):
 
 
 class ResetBody(RequestBody):
-    """What `POST /reset` takes."""
+    """Fields that `POST /reset` takes."""
 
     world: str
     scenario: str | None = None
@@ -60,7 +60,7 @@ class ResetBody(RequestBody):
 
 
 class StepBody(RequestBody):
-    """What `POST /step` takes: `tool` and `arguments`, or `action`."""
+    """Fields that `POST /step` takes: `tool` and `arguments`, or `action`."""
 
     episode: str
     tool: str | None = None
@@ -70,7 +70,7 @@ class StepBody(RequestBody):
 
 
 class EpisodeBody(RequestBody):
-    """What the requests about one episode take."""
+    """Fields that the requests about an episode take."""
 
     episode: str
 
@@ -99,7 +99,7 @@ class WorldApplication:
         )
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Return what blocking work gives, done in a thread of the service."""
+        """Return the value that blocking work gives, done in a thread of the service."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     @contextlib.asynccontextmanager
@@ -185,7 +185,7 @@ async def _read_body(request: Request, kind: type[Body]) -> Body:
     """Return the body of a request.
 
     Raises:
-        RefusedRequestError: it is no JSON object with these fields.
+        RefusedRequestError: it is not a JSON object with these fields.
     """
     try:
         value = json.loads(await request.body())
@@ -201,7 +201,7 @@ async def _read_body(request: Request, kind: type[Body]) -> Body:
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    """Return an error as JSON. A failure of the infrastructure is no reward of 0."""
+    """Return an error as JSON. A failure of the infrastructure is not a reward of 0."""
     if isinstance(error, HTTPException):
         advice = "GET /worlds lists what is served" if error.status_code == 404 else ""
         message = f"there is no {request.method} {request.url.path}" if error.status_code == 404 else error.detail

@@ -1,4 +1,4 @@
-"""Worlds that a service offers: certified ones of the database, those that ship, and folders of the same form."""
+"""Worlds that a service offers: certified worlds of the database, those that ship, and folders of the same form."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OfferedWorld:
         return self.definition.name
 
     def summarise(self) -> dict[str, Any]:
-        """Return what the list of worlds has of it."""
+        """Return the fields that the list of worlds has of it."""
         return {
             "name": self.name,
             "environment": ENVIRONMENT,
@@ -50,7 +50,7 @@ class OfferedWorld:
         }
 
     def describe(self) -> dict[str, Any]:
-        """Return what an agent may learn of it; neither states nor checks nor solutions."""
+        """Return the facts that an agent may learn of it; neither states nor checks nor solutions."""
         return {
             **self.summarise(),
             "documentation": self.definition.documentation,
@@ -67,12 +67,12 @@ def load_catalog(words: Sequence[str], settings: Settings | None = None) -> dict
 
     Args:
         words: folders, names or ids of worlds of the database, or names of worlds that ship; without any, the certified
-            ones of the database, and those that ship under other names.
-        settings: name the database, if there is one.
+            worlds of the database, and those that ship under other names.
+        settings: name the database, if any.
 
     Raises:
-        InputError: there is no such world, it is not certified, two have one name, a program breaks a rule, or a world
-            has no scenarios.
+        InputError: there is no such world, it is not certified, two have the same name, a program breaks a rule, or a
+            world has no scenarios.
     """
     with ExitStack() as opened:
         database = None

@@ -41,7 +41,7 @@ class RefusedRequestError(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeRequest:
-    """What an episode is opened with. See `POST /reset` in docs/guide/worlds/worlds.md."""
+    """Options that an episode is opened with. See `POST /reset` in docs/guide/worlds/worlds.md."""
 
     world: str
     scenario: str | None = None
@@ -55,7 +55,7 @@ class EpisodeRequest:
 
 @dataclass
 class ServiceEpisode:
-    """One episode of the service. Its lock is held while a request works on it."""
+    """An episode of the service. Its lock is held while a request works on it."""
 
     name: str
     world: str
@@ -65,7 +65,7 @@ class ServiceEpisode:
     lock: threading.Lock = field(default_factory=threading.Lock)
     touched: float = field(default_factory=time.monotonic)
     n_taken: int = 0
-    """Actions so far, the one that ended it included."""
+    """Actions so far, the action that ended it included."""
     last: StepOutcome | None = None
     """Outcome of the last action, for a client that did not receive it."""
 
@@ -89,10 +89,10 @@ class EpisodeTable(Closable):
 
     Args:
         catalog: name -> world.
-        host: runs the worlds.
+        host: host that runs the worlds.
         limit: open episodes at a time; as many that have ended are remembered.
         idle_seconds: seconds without a request after which an episode is closed.
-        make_user: makes the users of conversations; None where none are offered.
+        make_user: function that makes the users of conversations; None where none are offered.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class EpisodeTable(Closable):
         return self.catalog[name]
 
     def reset(self, request: EpisodeRequest) -> ResetResponse:
-        """Open an episode and return what its agent is given.
+        """Open an episode and return the text that its agent is given.
 
         Raises:
             RefusedRequestError: there is no such world or scenario, there are too many episodes, or no users.
@@ -156,8 +156,10 @@ class EpisodeTable(Closable):
                 raise RefusedRequestError("this server has no users", status=400, advice="start it with --user")
             user = self._make_user(scenario)
         name = request.episode or secrets.token_hex(NAME_BYTES)
+        # Before a place is reserved, so that an episode can be restarted while the table is full.
         self.close_episode(name, missing_ok=True)
         with self._reserve():
+            # Outside of the lock: starting a container takes seconds.
             server, world = self._host.find(offered.definition)
             run = ScenarioRun(
                 server,
@@ -203,9 +205,9 @@ class EpisodeTable(Closable):
         """Take an agent's action, in any form of `worlds.actions.read_action`, and return the outcome.
 
         Args:
-            name: of the episode.
-            action: what is wrong with it is part of the outcome.
-            number: number of the action in the episode, from 1; the last one sent again is answered as before.
+            name: name of the episode.
+            action: the problem with it is part of the outcome.
+            number: number of the action in the episode, from 1; the last sent again is answered as before.
 
         Raises:
             RefusedRequestError, Transient: as `call`.
@@ -265,6 +267,7 @@ class EpisodeTable(Closable):
             ended = sorted((one.touched, one.name) for one in self._episodes.values() if not one.is_open)
             dropped = {name for _, name in ended[: max(0, len(ended) - self.limit)]}
             idle = [one for one in self._episodes.values() if one.touched < latest or one.name in dropped]
+            # A request is at work on it, which touches it.
             idle = [one for one in idle if not one.lock.locked()]
             for one in idle:
                 del self._episodes[one.name]
@@ -295,7 +298,7 @@ class EpisodeTable(Closable):
 
     @contextmanager
     def _use(self, name: str) -> Iterator[ServiceEpisode]:
-        """Hold an episode for one request."""
+        """Hold an episode for a request."""
         episode = self.touch(name)
         if not episode.lock.acquire(blocking=False):
             raise RefusedRequestError(f"the episode {name} is busy with another request", status=409)

@@ -1,7 +1,7 @@
-"""MCP (Model Context Protocol) over streamable HTTP: the tools of one episode at `/mcp/EPISODE`.
+"""MCP (Model Context Protocol) over streamable HTTP: the tools of an episode at `/mcp/EPISODE`.
 
 The address binds a client to its episode, so that it needs neither a session nor a header of ours. Rewards and states
-are not part of it: it is what an agent is given.
+are not part of it: it is the view that an agent is given.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from worlds.actions import CHAT_TOOL
 Context = Any
 PATH = "/mcp"
 TASK_PROMPT = "task"
-"""Prompt that holds what the agent was given."""
+"""Prompt that holds the text that the agent was given."""
 
 
 class EpisodeProtocol:
@@ -61,7 +61,7 @@ class EpisodeProtocol:
             yield
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request below `/mcp`."""
+        """Answer a request below `/mcp`."""
         name = scope["path"].removeprefix(PATH).strip("/")
         try:
             self._check_episode(name)

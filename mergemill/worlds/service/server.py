@@ -25,7 +25,7 @@ from worlds.users import ModelUser, UserFactory, make_scripted_user
 
 @dataclass(frozen=True, kw_only=True)
 class WorldServiceOptions:
-    """What `mergemill worlds serve` is given, besides settings."""
+    """Options that `mergemill worlds serve` is given, besides settings."""
 
     worlds: Sequence[str]
     host: str
@@ -43,12 +43,12 @@ def serve_worlds(options: WorldServiceOptions, settings: Settings, announce: Cal
     Args:
         options: worlds, address, limits.
         settings: engine, limits of the container, and the users' model.
-        announce: receives one line for people, then the address.
+        announce: function that receives a line for people, then the address.
 
     Raises:
         InputError: a world cannot be served: see `load_catalog`.
         MachineError: no engine answers, or the port is in use.
-        UsageError: the host is no address of this machine, or a model is missing.
+        UsageError: the host is not an address of this machine, or a model is missing.
     """
     catalog = load_catalog(options.worlds, settings)
     with ExitStack() as opened:

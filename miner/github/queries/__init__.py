@@ -1,4 +1,4 @@
-"""The GraphQL documents that are sent to GitHub, one a file; `{RATE}` in them is `miner.github.api.RATE`."""
+"""The GraphQL documents that are sent to GitHub, a file each; `{RATE}` in them is `miner.github.api.RATE`."""
 
 from __future__ import annotations
 

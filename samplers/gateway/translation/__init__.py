@@ -27,7 +27,7 @@ __all__ = ["Translation", "to_chat_answer", "to_chat_messages", "translate_reque
 
 @dataclass(frozen=True, kw_only=True)
 class Translation:
-    """How the answer to one request becomes the client's. `table` and `request` are those of a Responses request."""
+    """How the answer to a request becomes the client's. `table` and `request` are those of a Responses request."""
 
     client: Dialect
     upstream: Dialect
@@ -61,7 +61,7 @@ class Translation:
 
 
 def translate_request(body: Json, client: Dialect, upstream: Dialect) -> tuple[Json, list[str], Translation]:
-    """Return a request in the upstream's dialect, what changed, and how to translate the answer.
+    """Return a request in the upstream's dialect, the changes that changed, and how to translate the answer.
 
     Args:
         body: the request of the client; it is not changed.
@@ -69,7 +69,7 @@ def translate_request(body: Json, client: Dialect, upstream: Dialect) -> tuple[J
         upstream: CHAT or MESSAGES.
 
     Raises:
-        GatewayFailure: it holds what cannot be translated.
+        GatewayFailure: it holds a part that cannot be translated.
     """
     translation = Translation(client=client, upstream=upstream, request=body)
     if client is upstream:
@@ -96,7 +96,7 @@ def to_chat_messages(request_json: Json, dialect: str) -> tuple[list[Json], list
     Contents of text alone are strings, marks for caches are left out, reasoning is in `reasoning_content`.
 
     Raises:
-        GatewayFailure: it holds what cannot be translated.
+        GatewayFailure: it holds a part that cannot be translated.
     """
     if dialect == Dialect.MESSAGES:
         tools = [translate_tool(tool) for tool in request_json.get("tools") or () if not is_hosted_tool(tool, dialect)]

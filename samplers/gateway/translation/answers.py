@@ -1,4 +1,4 @@
-"""Complete answers of one dialect in another. Chat completions stand in the middle."""
+"""Complete answers of a dialect in another. Chat completions stand in the middle."""
 
 from __future__ import annotations
 

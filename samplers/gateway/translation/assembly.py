@@ -16,7 +16,7 @@ _BLOCK_TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_d
 
 
 class AnswerAssembler(Protocol):
-    """Collects the events of one stream."""
+    """Collects the events of a stream."""
 
     @property
     def is_finished(self) -> bool:
@@ -119,7 +119,7 @@ class MessagesAssembler:
         return bool(self._answer.get("stop_reason"))
 
     def feed(self, event: Json) -> None:
-        """Add an event; pings and unknown ones have nothing to add."""
+        """Add an event; pings and unknown events have nothing to add."""
         raise_stream_error(event)
         kind = event.get("type")
         if kind == "message_start":

@@ -1,4 +1,4 @@
-"""A request of chat completions as one of Messages."""
+"""A request of chat completions as a limit of Messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def translate_chat_request(body: Json) -> tuple[Json, list[str]]:
     """Return a request of Messages and the names of parameters that have no counterpart.
 
     Raises:
-        GatewayFailure: it holds what cannot be translated.
+        GatewayFailure: it holds a part that cannot be translated.
     """
     made: Json = {key: body[key] for key in _COPIED if key in body}
     made["max_tokens"] = body.get("max_tokens") or body.get("max_completion_tokens") or DEFAULT_MAX_TOKENS

@@ -29,7 +29,7 @@ def is_hosted_tool(tool: Json, dialect: Dialect | str) -> bool:
 
 
 def remove_hosted_tools(body: Json, dialect: Dialect) -> tuple[Json, list[str]]:
-    """Return a request without hosted tools, and what was removed; the same request where nothing was."""
+    """Return a request without hosted tools, and the tools that were removed; the same request where nothing was."""
     tools = body.get("tools")
     given = [tool for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
     removed = [tool for tool in given if is_hosted_tool(tool, dialect)]

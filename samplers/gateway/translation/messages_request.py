@@ -44,7 +44,7 @@ def translate_messages_request(body: Json) -> tuple[Json, list[str]]:
     """Return a request of chat completions and the names of parameters that have no counterpart.
 
     Raises:
-        GatewayFailure: it holds what cannot be translated.
+        GatewayFailure: it holds a part that cannot be translated.
     """
     chat: Json = {key: body[key] for key in _COPIED if key in body}
     chat["messages"] = list(read_messages(body))
@@ -101,7 +101,7 @@ def _translate_call(block: Json) -> Json:
 
 
 def _read_user(blocks: list[Json]) -> Iterator[Json]:
-    """Yield the results of tools, then what the user wrote; images of results become the user's."""
+    """Yield the results of tools, then the text that the user wrote; images of results become the user's."""
     images: list[Json] = []
     rest: list[Json] = []
     for block in blocks:

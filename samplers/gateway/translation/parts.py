@@ -69,7 +69,7 @@ def _to_chat_part(part: Json) -> Json | None:
 
 
 def _read_other_text(part: Json) -> str | None:
-    """Return what stands for a part that is text under another name; None for others."""
+    """Return the part that stands for a part that is text under another name; None for others."""
     kind = part.get("type")
     if kind == "document" and (part.get("source") or {}).get("type") == "text":
         return str(part["source"].get("data") or "")
@@ -133,7 +133,7 @@ def seal_reasoning(text: str, blocks: object) -> str:
 
 
 def open_reasoning(sealed: object) -> tuple[str, list[Json]]:
-    """Return text and signed blocks of sealed reasoning; nothing for what others encrypted."""
+    """Return text and signed blocks of sealed reasoning; nothing for the blocks that others encrypted."""
     if not isinstance(sealed, str) or not sealed.startswith(_REASONING_PREFIX):
         return "", []
     try:

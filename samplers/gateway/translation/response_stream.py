@@ -23,7 +23,7 @@ CALL = "call"
 
 
 class ChatToResponses:
-    """The events of one response. Items are opened and closed in the order of the chunks."""
+    """The events of a response. Items are opened and closed in the order of the chunks."""
 
     def __init__(self, table: ToolTable, request: Json) -> None:
         self._table = table

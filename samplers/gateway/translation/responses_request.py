@@ -26,7 +26,7 @@ _STATEFUL = {
     "background": "nothing is stored",
     "prompt": "no prompts are stored",
 }
-"""Parameters for what the server keeps -> what to do without."""
+"""Parameters for the state that the server keeps -> the setting to do without."""
 _CALL_ITEMS = frozenset(("function_call", "custom_tool_call", *BUILT_IN_ITEMS))
 _OUTPUT_SUFFIX = "_output"
 _SKIPPED_ITEMS = frozenset(("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"))
@@ -36,7 +36,7 @@ def translate_responses_request(body: Json) -> tuple[Json, list[str], ToolTable]
     """Return a request of chat completions, the names of parameters without counterpart, and the tools.
 
     Raises:
-        GatewayFailure: it holds what cannot be translated, or needs a server that stores answers.
+        GatewayFailure: it holds a part that cannot be translated, or needs a server that stores answers.
     """
     _refuse_state(body)
     table = ToolTable(body.get("tools") or ())
@@ -65,7 +65,7 @@ def _refuse_state(body: Json) -> None:
 def read_items(body: Json) -> list[Json]:
     """Return the conversation of a request of Responses as messages of chat completions.
 
-    Reasoning, text and calls that follow each other are one message of the assistant.
+    Reasoning, text and calls that follow each other are a message of the assistant.
     """
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given

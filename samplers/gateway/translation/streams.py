@@ -1,6 +1,7 @@
-"""Streams of one dialect as streams of another, event by event: what comes in goes out at once.
+"""Streams of a dialect as streams of another, event by event: the text that comes in goes out at once.
 
-What ends an answer is given by `finish`, so that the caller can record the answer before the client has all of it.
+The event that ends an answer is given by `finish`, so that the caller can record the answer before the client has all
+of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from samplers.gateway.translation.parts import read_reasoning
 
 
 class StreamTranslator(Protocol):
-    """Translates one stream."""
+    """Translates a stream."""
 
     def feed(self, event: Json) -> Iterator[Json]:
         """Yield the events that an event leads to."""
@@ -125,10 +126,10 @@ class ChatToMessages:
 
 
 def check_call_order(at: int, begun: set[int]) -> None:
-    """Check that a call is a new one.
+    """Check that a call is a new call.
 
     Raises:
-        GatewayFailure: another one was begun since, so it can't be continued in a stream.
+        GatewayFailure: another call was begun since, so it can't be continued in a stream.
     """
     if at in begun:
         raise GatewayFailure(ExchangeFailure.NONSENSE, "the stream goes back to an earlier tool call", 502)
@@ -198,7 +199,7 @@ class MessagesToChat:
 
 
 def split_chat_answer(answer: Json) -> Iterator[Json]:
-    """Yield a complete answer of chat completions as chunks, for clients that stream what was not streamed."""
+    """Yield a complete answer of chat completions as chunks, for clients that stream answers that were not."""
     frame = {key: value for key, value in answer.items() if key not in ("choices", "usage")}
     frame["object"] = "chat.completion.chunk"
     for choice in answer.get("choices") or ():

@@ -85,7 +85,7 @@ class ToolForm:
 
 
 class ToolTable:
-    """The tools of one request: name of the function that the model sees -> how the agent calls it."""
+    """The tools of a request: name of the function that the model sees -> how the agent calls it."""
 
     def __init__(self, tools: Iterable[Json] = ()) -> None:
         self._forms: dict[str, ToolForm] = {}

@@ -1,4 +1,7 @@
-"""Complete a statement without a model: what the tests demand is appended, if the checks of additions accept it."""
+"""Complete a statement without a model.
+
+The behaviour that the tests demand is appended, if the checks of additions accept it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def complete_by_rules(case: JudgeCase, found: Assessment) -> Completion | None:
     """Complete the statement of a case; return None unless it is set aside for a message.
 
     Args:
-        case: the statement, and what the tests require.
+        case: the statement, and the behaviour that the tests require.
         found: assessment of the case.
     """
     if found.set_aside != COMPLETED_RULE:
@@ -60,9 +63,9 @@ def measure_completion(
     """Return a completion with the scores of both versions of the statement, and the rule that still sets it aside.
 
     Args:
-        case: with the original statement.
+        case: case with the original statement.
         found: its assessment.
-        completion: may have no addition.
+        completion: completion that may have no addition.
     """
     if completion is None or not completion.addition:
         return completion, found.set_aside

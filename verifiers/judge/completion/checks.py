@@ -17,7 +17,7 @@ COMPLETABLE_RULES = frozenset({"message-not-stated", "name-not-stated"})
 so values are added only if models report them as missing, or the gold patch writes them literally. An empty statement
 is not completed."""
 FindingSource = Callable[[str], Sequence[Finding]]
-"""Returns what the rules find missing in a statement."""
+"""Returns the facts that the rules find missing in a statement."""
 MIN_LENGTH, MAX_LENGTH = 20, 2000
 """Allowed length of an addition in characters."""
 MIN_REPEATED_LINE = 30

@@ -29,12 +29,12 @@ _METACHARACTERS = re.compile(r"[][\\^$.|?*+(){}]")
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """What a test expects of a message.
+    """Demands of a test on a message.
 
     Attributes:
-        subject: what has the message, as a noun phrase.
+        subject: the object that has the message, as a noun phrase.
         comparison: how the message is compared with `text`.
-        text: what the tests write, without escape sequences; a pattern as its engine reads it.
+        text: the text that the tests write, without escape sequences; a pattern as its engine reads it.
         is_example: whether other inputs give other messages.
     """
 
@@ -45,7 +45,7 @@ class Expectation:
 
 
 def read_expectation(case: JudgeCase, message: DemandedMessage) -> Expectation:
-    """Return what the tests expect of a message."""
+    """Return the messages that the tests expect of a message."""
     context = _Context.of(case.test_tokens, message)
     comparison = _find_comparison(context)
     pieces = message.literal.pieces
@@ -69,7 +69,7 @@ def read_expectation(case: JudgeCase, message: DemandedMessage) -> Expectation:
 
 @dataclass(frozen=True)
 class _Context:
-    """A string of the tests where it is compared, and what is around it.
+    """A string of the tests where it is compared, and the tokens that are around it.
 
     Attributes:
         tokens: all tokens of the tests.
@@ -106,7 +106,7 @@ class _Context:
 
     @property
     def keyword(self) -> str:
-        """Name of the argument that the string is; empty for a positional one."""
+        """Name of the argument that the string is; empty for a positional argument."""
         return self.text(self.start - 2) if self.text(self.start - 1) in {"=", ":", "=>"} else ""
 
     def text(self, at: int) -> str:
@@ -219,7 +219,10 @@ def _is_regex(context: _Context, names: Sequence[str]) -> bool:
 
 
 def _find_subject(context: _Context, case: JudgeCase) -> str:
-    """Return what has the message: an error type where the test names one, else an error, a panic, or no more."""
+    """Return the object that has the message.
+
+    An error type where the test names it, else an error, a panic, or no more.
+    """
     statement = context.find_statement()
     before = range(context.start - 1, statement.start - 1, -1)
     if named := next((at for at in before if _is_error_type(context, at)), None):

@@ -1,7 +1,7 @@
-"""Write what the tests demand and a statement lacks, without a model: messages, interfaces, names and values.
+"""Write the facts that the tests demand and a statement lacks, without a model: messages, interfaces, names and values.
 
-Only texts that the tests contain and heads of definitions that they use are written. What a statement leaves open
-otherwise is not added.
+Only texts that the tests contain and heads of definitions that they use are written. A detail that a statement leaves
+open otherwise is not added.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TICKS = re.compile(r"`+")
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
-    """What the tests demand and a statement lacks.
+    """Facts that the tests demand and a statement lacks.
 
     Attributes:
         messages: list items for messages.
@@ -55,11 +55,11 @@ class Requirements:
 
 
 def find_requirements(case: JudgeCase, findings: Sequence[Finding]) -> Requirements:
-    """Return what the tests of a case demand and its statement lacks.
+    """Return the facts that the tests of a case demand and its statement lacks.
 
     Args:
         case: the statement, and both patches.
-        findings: of the rules, for this statement.
+        findings: findings of the rules, for this statement.
     """
     expectations = [read_expectation(case, message) for message in find_demanded_messages(case)]
     texts = tuple(expectation.text for expectation in expectations)

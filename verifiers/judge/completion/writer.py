@@ -43,7 +43,7 @@ def complete(
     Args:
         case: the statement, and what the tests require.
         client: model and budget.
-        findings: returns what the rules find missing in a statement; an accepted addition leaves nothing.
+        findings: function that returns what the rules find missing in a statement; an accepted addition leaves nothing.
         missing: what models reported as missing.
 
     Raises:

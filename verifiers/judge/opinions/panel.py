@@ -1,6 +1,6 @@
 """Collect opinions: several answers of one or several models to the same question, and their summary.
 
-A failing endpoint raises `Transient`, and all opinions are requested again later. An unusable answer, or one with
+A failing endpoint raises `Transient`, and all opinions are requested again later. An unusable answer, or an answer with
 invented quotes, is stored as invalid with the reason and does not count, so it never passes for approval.
 """
 
@@ -29,7 +29,7 @@ from verifiers.judge.truncation import truncate_case
 PROMPT = "judge-2"
 """Name and version of the prompt, see `verifiers.judge.prompting`."""
 MAX_TESTS = 20
-"""Maximum number of test functions in one question."""
+"""Maximum number of test functions in a single question."""
 MAX_QUOTE_CHARS = 80
 """Maximum number of characters of an invented quote in the reason why an opinion is invalid."""
 
@@ -39,7 +39,7 @@ _PARAMETERS = re.compile(r"\[.*\]$", re.DOTALL)
 
 @dataclass(frozen=True, kw_only=True)
 class OpinionPanel:
-    """All opinions on one statement in the order of the requests."""
+    """All opinions on a single statement in the order of the requests."""
 
     opinions: tuple[Opinion, ...]
 
@@ -107,7 +107,7 @@ def collect_opinions(case: JudgeCase, client: JudgeClient) -> OpinionPanel:
 
 
 class _PanelJudge:
-    """Queries models about one case."""
+    """Queries models about a case."""
 
     def __init__(self, case: JudgeCase, client: JudgeClient) -> None:
         self.spent = False
@@ -116,7 +116,7 @@ class _PanelJudge:
         self._tests = list_test_functions(case)[:MAX_TESTS]
 
     def collect_opinion(self, model: str, sample: int) -> Opinion:
-        """Return one answer as an opinion with verified quotes."""
+        """Return an answer as an opinion with verified quotes."""
         meter = self._client.meter
         started, tokens, cost = time.monotonic(), meter.tokens, meter.cost
         invalid = Opinion(model=model, prompt=PROMPT, sample=sample, invalid_reason="no request was sent")

@@ -15,7 +15,7 @@ MAX_STATED_SHARE = 0.5
 MIN_SHARED_SHARE = 0.5
 """Minimum share of the gold patch's message that the tests must expect: three words in a row may be coincidence."""
 MIN_SHARED_WORDS = 6
-"""Number of shared words that are no coincidence, however long the message is."""
+"""Number of shared words that are not a coincidence, however long the message is."""
 _JOINS = frozenset("+.")
 _TITLES = frozenset({"it", "test", "describe", "context", "scenario", "TEST_CASE", "SECTION", "TEST", "specify", "Run"})
 """Functions whose string argument is a test title, which no test expects."""
@@ -23,11 +23,11 @@ _TITLES = frozenset({"it", "test", "describe", "context", "scenario", "TEST_CASE
 
 @dataclass(frozen=True, slots=True)
 class StringLiteral:
-    """One string, possibly written in several pieces.
+    """A string, possibly written in several pieces.
 
     Attributes:
         pieces: its tokens.
-        start: index of the first one among all tokens.
+        start: index of the first token among all tokens.
         before: the name of the called function, or empty.
     """
 
@@ -37,7 +37,7 @@ class StringLiteral:
 
     @property
     def words(self) -> list[str]:
-        """Words of all pieces; a text without a space is no message."""
+        """Words of all pieces; a text without a space is not a message."""
         whole = " ".join(piece.value for piece in self.pieces)
         return split_message(whole) if any(" " in piece.text.strip() for piece in self.pieces) else []
 
@@ -60,7 +60,7 @@ class DemandedMessage:
 
 
 def find_literals(tokens: Sequence[CodeToken]) -> Iterator[StringLiteral]:
-    """Yield the strings among tokens; pieces side by side or joined by `+` or `.` are one string."""
+    """Yield the strings among tokens; pieces side by side or joined by `+` or `.` are a single string."""
     pieces: list[CodeToken] = []
     start, before = 0, ""
     for at, token in enumerate(tokens):

@@ -48,7 +48,7 @@ class MissingName:
 
     Attributes:
         name: the name.
-        kind: what it names, such as `parameter`.
+        kind: the thing that it names, such as `parameter`.
         line: the line of the tests that uses it.
     """
 

@@ -34,7 +34,7 @@ _BEHAVIOUR = re.compile(
 
 
 def find_empty_statement(case: JudgeCase) -> Iterator[Finding]:
-    """Find an empty statement, or one that consists only of a picture, a link or a template."""
+    """Find an empty statement, or a statement that consists only of a picture, a link or a template."""
     statement = case.statement.strip()
     if count_words(statement) >= MIN_WORDS or "```" in statement:
         return
