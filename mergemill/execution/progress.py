@@ -153,7 +153,7 @@ def name_failure(error: Exception) -> str:
 
 
 def format_event(result: StageResult) -> dict[str, object]:
-    """Return the fields that a stage prints for a result record (docs/reference/cli.md)."""
+    """Return the fields that a stage prints for a result record (docs/guide/query/json.md)."""
     return {
         "event": "record",
         "stage": result.stage.value,

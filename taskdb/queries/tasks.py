@@ -1,4 +1,4 @@
-"""Queries of the command line: tasks, funnel, why. Results are JSON data with the keys of docs/reference/cli.md."""
+"""Queries of the command line: tasks, funnel, why. Results are JSON data with the keys of docs/guide/query/json.md."""
 
 from __future__ import annotations
 
