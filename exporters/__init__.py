@@ -25,7 +25,7 @@ from exporters import (
     swe_smith,
     swebench,
 )
-from exporters.bundle_records import LoadChain, add_records
+from exporters.bundle_records import LoadLineage, add_records
 from exporters.bundle_writer import BundleWriter, write_bundle
 from exporters.export_format import ExportFormat, exclude_other_oracles
 from exporters.image_layout import add_images
@@ -87,7 +87,7 @@ def export_items(
     *,
     with_images: bool = False,
     with_parquet: bool = False,
-    load_chain: LoadChain | None = None,
+    load_lineage: LoadLineage | None = None,
 ) -> ExportResult:
     """Write items into the folder `out`, one after the other: memory does not grow with their number.
 
@@ -100,7 +100,7 @@ def export_items(
             once, in a container of it.
         with_images: whether the bundle holds the images as well (`exporters.image_layout`).
         with_parquet: whether it holds the tasks packed in parquet as well, where the format has that option.
-        load_chain: returns the records that a task descends from, with which another database can import it; without
+        load_lineage: returns the records that a task descends from, with which another database can import it; without
             it the bundle cannot be imported.
 
     Raises:
@@ -110,8 +110,8 @@ def export_items(
     """
     writer = _find_writer(format, with_parquet=with_parquet)
     writer = add_images(writer) if with_images else writer
-    if load_chain is not None:
-        writer = add_records(writer, load_chain)
+    if load_lineage is not None:
+        writer = add_records(writer, load_lineage)
     passed = _ItemFilter(format)
     digest = write_bundle(format, writer, passed.iterate(items), out, services)
     bundle = Bundle(

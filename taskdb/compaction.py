@@ -28,7 +28,7 @@ class Compaction:
 def compact(store: Store) -> Compaction:
     """Remove lists of tests, similarity keys and states that nothing refers to; rewrite the file and its statistics.
 
-    Records stay, those of superseded chains among them.
+    Records stay, those of superseded lineages among them.
 
     Raises:
         InputError: the database is read-only.

@@ -24,10 +24,10 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.records.audits import Audit
-from taskdb.records.chains import StageResult
 from taskdb.records.rollouts import Rollout
 from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
+from taskdb.records.work import StageResult
 from taskdb.schema import search, tables
 from taskdb.schema.batches import execute_in_batches
 from taskdb.schema.bodies import ListBatch, compress_body, store_lists
@@ -130,7 +130,7 @@ def _update_changes(
     pairs: Sequence[MinedChange],
     tags: Mapping[str, str],
 ) -> tuple[set[str], set[str]]:
-    """Set each change's reference to its newest chain.
+    """Set each change's reference to its newest lineage.
 
     Return the ids of the results of all updated changes, and of those that are newly referenced.
 
@@ -222,7 +222,7 @@ def insert_new(
 
 
 def _find_results(connection: Connection, records: Sequence[Record]) -> set[str]:
-    """Return the candidates (ids) of the chains that records belong to, and the records that may be a change's result.
+    """Return the candidates (ids) of the records' lineages, and the records that may be a change's result.
 
     A rejection's parent is a record of any kind.
     """

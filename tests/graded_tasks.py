@@ -14,7 +14,7 @@ from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.history import make_history
 from tests.sample import make_sample
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 BUGFIX = "ada__greet-3.bugfix"
 NO_FINDINGS = json.dumps({"findings": []})

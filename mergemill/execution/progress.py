@@ -22,7 +22,7 @@ from rich.text import Text
 from core.errors import MergemillError
 from core.text import escape_controls, escape_line, format_count
 from taskdb.records import Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 
 
 class Progress(AbstractContextManager["Progress"], Protocol):

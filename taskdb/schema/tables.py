@@ -482,7 +482,7 @@ class ChangeRow(TableRow, table=True):
     """Newest outcome of the miner for a change: the only table whose rows are updated.
 
     `result` is the id of the candidate or of the rejection. A change that is mined again with other rules, or whose
-    source has changed, begins a new chain of records; the old ones stay, and this row references the newest.
+    source has changed, begins a new lineage of records; the old ones stay, and this row references the newest.
     """
 
     __tablename__ = "change"
@@ -557,7 +557,7 @@ class DerivationListingRow(TableRow, DerivationColumns, table=True):
 
 
 class TaskListingRow(TableRow, TaskColumns, table=True):
-    """Row of the view `tasks`, maintained by `taskdb.listing`: a task of a current chain."""
+    """Row of the view `tasks`, maintained by `taskdb.listing`: a task of a current lineage."""
 
     __tablename__ = "task_listing"
     task: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})

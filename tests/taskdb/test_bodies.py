@@ -19,7 +19,7 @@ from taskdb.schema import bodies
 from taskdb.schema.bodies import ListBatch
 from taskdb.store import Store
 from tests import records
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 TESTS = tuple(f"tests/unit/module_{n % 17}/test_{n}.py::TestSomething::test_number_{n}" for n in range(200))
 

@@ -35,7 +35,7 @@ from taskdb.schema import schema_0006
 from taskdb.schema.bodies import unpack_bodies
 from taskdb.schema.mapping import RECORD_TABLES
 from taskdb.store import Store
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 NEWER_CLASSES = {
     Audit,

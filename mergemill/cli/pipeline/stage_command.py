@@ -23,7 +23,7 @@ from mergemill.execution.progress import JsonLinesProgress, LiveTableProgress, M
 from mergemill.execution.telemetry.logs import LogStream
 from miner.sources import SOURCE_FORMS, expand_sources
 from taskdb.records import Kind, Stage
-from taskdb.records.chains import Scope
+from taskdb.records.work import Scope
 
 SourcesArgument = Annotated[
     list[str] | None,
