@@ -27,7 +27,7 @@ from exporters.task_table import write_task_table
 from mergemill.bundles.export import export_splits
 from mergemill.cli import COLLECTION_THRESHOLD
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
 from taskdb.store import Store
 

@@ -23,7 +23,7 @@ from taskdb.queries import derivation_counts
 from taskdb.queries import pages as page_queries
 from taskdb.queries import tasks as queries
 from taskdb.queries.histograms import EDGES, count_bins
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
 from taskdb.records.work import Scope
 from taskdb.schema.task_columns import Range

@@ -23,7 +23,7 @@ from mergemill.execution.services import make_services
 from taskdb.queries import tasks as queries
 from taskdb.queries.images import load_image_copies
 from taskdb.queries.lineages import load_lineages
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Record, Task
 from taskdb.records.images import ImageCopy
 from taskdb.schema.task_columns import Range

@@ -24,9 +24,9 @@ from pydantic.fields import FieldInfo
 
 from core.config import SECRETS, Settings, describe_settings
 from core.errors import InputError, UsageError
-from mergemill.bundles import selections
+from mergemill.bundles import filter_resolution
 from mergemill.cli import output
-from taskdb.queries.selection import FILTERS, FilterField, TaskFilters, parse_filters
+from taskdb.queries.task_filters import FILTERS, FilterField, TaskFilters, parse_filters
 from taskdb.schema.task_columns import WORD_FILTERS, TaskStatus
 
 CommandFunction = Callable[..., None]
@@ -357,7 +357,7 @@ def _build_filter_option(option: FilterField) -> Any:
 def _build_filters(given: Mapping[str, Any]) -> TaskFilters:
     names = given.get("ids")
     filters = parse_filters({name: value for name, value in given.items() if name != "ids"})
-    return filters if names is None else replace(filters, named=selections.read_names(names, sys.stdin))
+    return filters if names is None else replace(filters, named=filter_resolution.read_names(names, sys.stdin))
 
 
 def resolve_filters(filters: TaskFilters, settings: Settings) -> TaskFilters:
@@ -371,9 +371,9 @@ def select_certified(filters: TaskFilters, settings: Settings) -> TaskFilters:
 
 
 def _resolve(filters: TaskFilters, settings: Settings, default_status: str | None) -> TaskFilters:
-    if filters.difficulty is not None and not selections.has_rollouts(settings):
+    if filters.difficulty is not None and not filter_resolution.has_rollouts(settings):
         output.print_message("--difficulty selects no task: there are no rollouts")
-    return selections.resolve_filters(filters, settings, default_status=default_status)
+    return filter_resolution.resolve_filters(filters, settings, default_status=default_status)
 
 
 def build_settings(given: Mapping[str, Any]) -> Settings:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select, text
 
 from taskdb import counts
-from taskdb.queries.selection import TASKS, TaskFilters, format_filters
+from taskdb.queries.task_filters import TASKS, TaskFilters, format_filters
 from taskdb.records import Candidate, Certificate, Environment, PullRequest, Rejection, Task, Verification
 from taskdb.records.audits import Audit
 from taskdb.records.verdicts import Verdict

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
 from taskdb.schema.batches import KeyedQuery, stream_parts
 from taskdb.schema.bodies import REFERENCE, decompress_bodies, load_list_contents, parse_apart, parse_json

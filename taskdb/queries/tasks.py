@@ -13,8 +13,8 @@ from core.errors import InputError
 from taskdb import counts
 from taskdb.artifacts import Artifacts
 from taskdb.queries.attempts import read_attempts
-from taskdb.queries.selection import TASKS as _TASKS
-from taskdb.queries.selection import TaskFilters, keep_queries
+from taskdb.queries.task_filters import TASKS as _TASKS
+from taskdb.queries.task_filters import TaskFilters, keep_queries
 from taskdb.records import (
     Candidate,
     Certificate,

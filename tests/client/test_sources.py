@@ -17,7 +17,7 @@ from mergemill_client.filters import format_filters
 from taskdb.artifacts import Artifacts
 from taskdb.queries import tasks as queries
 from taskdb.queries.sampling import sample_tasks
-from taskdb.queries.selection import FILTERS, TASK_COLUMNS, TaskFilters, parse_filters
+from taskdb.queries.task_filters import FILTERS, TASK_COLUMNS, TaskFilters, parse_filters
 from taskdb.schema.task_columns import RANGE_FILTERS
 from taskdb.store import Store
 from tests.client.task_server import serve_tasks

@@ -16,8 +16,8 @@ from core.errors import InputError, Transient
 from core.text import replace_surrogates
 from exporters import task_table
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
 from taskdb.queries.task_columns import JSON_FIELDS, LIST_FIELDS, NUMBER_FIELDS, TEXT_FIELDS
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import BuildPlan, Evidence, FailureKind, Task
 from taskdb.schema.bodies import compress_body
 from taskdb.store import Store

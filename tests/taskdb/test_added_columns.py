@@ -32,7 +32,7 @@ import json, sys
 from exporters.task_table import SCHEMA
 from taskdb import listing
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import parse_filters
+from taskdb.queries.task_filters import parse_filters
 from taskdb.schema.columns import TASK_COLUMNS
 from taskdb.store import Store
 

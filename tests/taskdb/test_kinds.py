@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mergemill.bundles import families
 from taskdb.queries import derivation_counts
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters, parse_filters
+from taskdb.queries.task_filters import TaskFilters, parse_filters
 from taskdb.records import Kind, Record, Stage, Task, TestOrigin, Verification
 from taskdb.records.kinds import MAX_NEIGHBOURS
 from taskdb.records.oracles import TestWritingOracle

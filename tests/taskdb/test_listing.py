@@ -21,8 +21,8 @@ from taskdb.queries import derivation_counts
 from taskdb.queries import pages as page_queries
 from taskdb.queries import tasks as queries
 from taskdb.queries.histograms import count_bins
-from taskdb.queries.selection import Range
 from taskdb.queries.task_columns import iter_task_columns
+from taskdb.queries.task_filters import Range
 from taskdb.queries.tasks import TaskFilters
 from taskdb.records import Candidate, Kind, PullRequest, Record, Stage, Task
 from taskdb.records.audits import Audit

@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 
 from taskdb.queries import readonly
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import parse_filters
+from taskdb.queries.task_filters import parse_filters
 from taskdb.queries.tasks import TaskFilters
 from taskdb.records import Score, Task
 from taskdb.records.difficulty import DifficultyBand, compute_difficulty

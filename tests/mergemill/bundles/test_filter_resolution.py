@@ -12,9 +12,9 @@ import pytest
 
 from core.config import Settings
 from core.errors import InputError
-from mergemill.bundles.selections import read_names, resolve_filters
+from mergemill.bundles.filter_resolution import read_names, resolve_filters
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import parse_filters
+from taskdb.queries.task_filters import parse_filters
 from taskdb.records import Task
 from taskdb.store import Store
 from tests.cli import CommandResult, make_command_environment, run_mergemill

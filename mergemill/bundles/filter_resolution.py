@@ -1,4 +1,4 @@
-"""Selections of tasks that need more than a condition: names, benchmark lists, saved selections and samples."""
+"""Resolution of filters that need more than a condition: names, benchmark lists, saved selections and samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.errors import InputError
 from core.files import read_input
 from taskdb.queries import saved_selections
 from taskdb.queries.sampling import sample_tasks
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.queries.task_names import list_origins, resolve_names
 from taskdb.queries.tasks import count_tasks
 from taskdb.store import Store
