@@ -20,7 +20,7 @@ from taskdb.schema.mapping import RECORD_TABLES
 from taskdb.schema.views import VIEWS
 from taskdb.store import Store
 from tests.scopes import make_scope
-from tests.taskdb.chains import add_lineage
+from tests.taskdb.lineages import add_lineage
 from tests.taskdb.old_databases import REVISIONS, make_postgresql, make_sqlite
 
 CONTENT = ("event", "score", "change", *(row.__tablename__ for row, _ in RECORD_TABLES.values()))
