@@ -27,7 +27,7 @@ from taskdb.queries.task_columns import (
     iter_task_columns,
 )
 from taskdb.queries.task_filters import TaskFilters
-from taskdb.schema.bodies import parse_json
+from taskdb.schema.stored_records import parse_json
 from taskdb.schema.task_columns import VALUE_TYPES
 from taskdb.store import Store
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, text
 
-from taskdb.schema.bodies import collect_references
 from taskdb.schema.database import parse_sqlite_path, translate_errors
+from taskdb.schema.stored_records import collect_references
 from taskdb.store import Store
 
 

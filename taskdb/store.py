@@ -44,9 +44,9 @@ from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
 from taskdb.records.work import ChangeState, PendingWork, Scope, StageResult, find_pending_work
 from taskdb.schema.batches import execute_in_batches, split_batches
-from taskdb.schema.bodies import unpack_bodies, unpack_field
 from taskdb.schema.database import NoAnswerError, open_engine, translate_errors
 from taskdb.schema.record_tables import TABLE_NAMES, build_change_key, get_record_clause
+from taskdb.schema.stored_records import unpack_bodies, unpack_field
 
 R = TypeVar("R", bound=Record)
 Written = TypeVar("Written")

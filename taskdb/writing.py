@@ -30,9 +30,9 @@ from taskdb.records.verdicts import Verdict
 from taskdb.records.work import StageResult
 from taskdb.schema import search, tables
 from taskdb.schema.batches import execute_in_batches
-from taskdb.schema.bodies import ListBatch, compress_body, store_lists
 from taskdb.schema.mapping import RECORD_TABLES, build_finding_rows, build_rows, build_tag_rows, clean_value, get_table
 from taskdb.schema.record_tables import find_change
+from taskdb.schema.stored_records import ListBatch, compress_body, store_lists
 
 Clock = Callable[[], str]
 MinedChange = tuple[PullRequest, Candidate | Rejection, float]

@@ -34,7 +34,7 @@ class RecordRow(TableRow):
     seq: int | None = Field(default=None, primary_key=True)
     id: str = Field(unique=True)
     body: bytes
-    """The record's JSON in its stored form (`taskdb.schema.bodies`), measured fields among them."""
+    """The record's JSON in its stored form (`taskdb.schema.stored_records`), measured fields among them."""
     added_at: str
     """ISO 8601, UTC."""
 
@@ -580,7 +580,7 @@ class SketchRow(TableRow, table=True):
 
 
 class TestListRow(TableRow, table=True):
-    """List of tests that records share (`taskdb.schema.bodies`)."""
+    """List of tests that records share (`taskdb.schema.stored_records`)."""
 
     __tablename__ = "test_list"
     seq: int | None = Field(default=None, primary_key=True)

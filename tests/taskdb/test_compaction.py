@@ -11,11 +11,11 @@ from taskdb import compaction
 from taskdb.queries import tasks as queries
 from taskdb.queries.tasks import TaskFilters
 from taskdb.records import PullRequest, Stage, Task, Verification
-from taskdb.schema.bodies import ListBatch, store_lists
+from taskdb.schema.stored_records import ListBatch, store_lists
 from taskdb.store import Store
 from tests import records
 from tests.taskdb.lineages import add_lineage, make_url
-from tests.taskdb.test_bodies import TESTS, add_tasks, read_lists
+from tests.taskdb.test_stored_records import TESTS, add_tasks, read_lists
 
 
 def test_orphans_go_and_records_stay(db: str) -> None:

@@ -10,7 +10,7 @@ from core.config import Settings
 from core.errors import InputError
 from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
 from mergemill.cli.queries.step_reports import print_report
-from taskdb.queries.world_stories import look_up_world
+from taskdb.queries.world_histories import look_up_world
 from taskdb.store import Store
 
 app = typer.Typer(add_completion=False)
