@@ -39,7 +39,7 @@ from samplers.rollouts.container import open_rollout_container
 from samplers.scaffolds.base import Scaffold
 from samplers.scaffolds.noop import NoopScaffold
 from samplers.scaffolds.react import ReactScaffold
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
 from taskdb.records.rollouts import Rollout, RolloutPlan, RolloutStatus
 from taskdb.store import Store

@@ -218,7 +218,7 @@ def run_some(url: str, wanted: int = 300) -> None:
         scope = make_scope(sources=[SOURCE])
         run = PipelineRun(store, make_services(), LocalCluster(workers=2), JsonLinesProgress(out=StringIO()), 2)
         run.max_tasks = wanted
-        run.process(list_steps(), store.find_open_chains(scope))
+        run.process(list_steps(), store.find_open_lineages(scope))
     highest = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     print(json.dumps({"megabytes": int(highest.split()[1]) / 1024}))
 

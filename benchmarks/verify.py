@@ -45,7 +45,7 @@ from core.settings.storage import StorageSettings
 from mergemill.cli import run_command_line
 from mergemill.execution.services import make_services
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task, Verification
 from taskdb.store import Store
 from tests.exporters.consumers import install

@@ -36,7 +36,7 @@ from rich.table import Table
 
 from taskdb.queries import readonly
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import parse_filters
+from taskdb.queries.task_filters import parse_filters
 from taskdb.store import Store
 
 MOST_MILLISECONDS = 200.0

@@ -1,4 +1,4 @@
-"""Needles: lines of a task's patches that its base tree lacks, so that a text which holds one gives the solution away.
+"""Solution lines: lines of patches that the base tree lacks, so that a text which holds one gives the solution away.
 
 Images are searched for them by hashes of lines (`verifiers.audit`), texts of a simulator by the lines themselves,
 whatever the white space between their characters and the marks before them.
@@ -43,8 +43,8 @@ def encode_lines(patch: bytes) -> list[bytes]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Needles:
-    """Text that a text for an agent must not hold.
+class SolutionLines:
+    """Lines that a text for an agent must not hold.
 
     Attributes:
         lines: distinctive lines without their white space, by their first form.
@@ -80,8 +80,8 @@ class Needles:
         return ""
 
 
-def make_needles(patches: Iterable[bytes], base: Iterable[bytes], names: Iterable[str] = ()) -> Needles:
-    """Return the needles of patches.
+def make_solution_lines(patches: Iterable[bytes], base: Iterable[bytes], names: Iterable[str] = ()) -> SolutionLines:
+    """Return the solution lines of patches.
 
     Args:
         patches: patches in the format of `git diff`.
@@ -97,7 +97,7 @@ def make_needles(patches: Iterable[bytes], base: Iterable[bytes], names: Iterabl
             del missing[found]
         if not missing:
             break
-    return Needles(lines={needle: lines[needle] for needle in missing.values()}, names=frozenset(names))
+    return SolutionLines(lines={needle: lines[needle] for needle in missing.values()}, names=frozenset(names))
 
 
 def _list_distinctive(patch: bytes) -> Iterator[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, UsageError
-from exporters.bundle_records import LoadChain, add_records
+from exporters.bundle_records import LoadLineage, add_records
 from exporters.bundle_writer import BundleWriter, write_bundle
 from exporters.export_format import ExportFormat
 from exporters.formats import load_formats
@@ -51,7 +51,7 @@ def export_items(
     *,
     with_images: bool = False,
     with_parquet: bool = False,
-    load_chain: LoadChain | None = None,
+    load_lineage: LoadLineage | None = None,
 ) -> ExportResult:
     """Write items into the folder `out`, in sequence: memory does not grow with their number.
 
@@ -64,8 +64,8 @@ def export_items(
             read each image once, in a container of it.
         with_images: whether the bundle holds the images as well (`exporters.image_layout`).
         with_parquet: whether it holds the tasks packed in parquet as well, where the format has that option.
-        load_chain: function that returns the records that a task descends from, with which another database can import
-            it; without it the bundle cannot be imported.
+        load_lineage: function that returns the records that a task descends from, with which another database can
+            import it; without it the bundle cannot be imported.
 
     Raises:
         UsageError: there is no such format, or it has no such option.
@@ -74,8 +74,8 @@ def export_items(
     """
     writer = _find_writer(format, with_parquet=with_parquet)
     writer = add_images(writer) if with_images else writer
-    if load_chain is not None:
-        writer = add_records(writer, load_chain)
+    if load_lineage is not None:
+        writer = add_records(writer, load_lineage)
     passed = _ItemFilter(format)
     digest = write_bundle(format, writer, passed.iterate(items), out, services)
     bundle = Bundle(

@@ -27,7 +27,7 @@ from exporters.bundle_records import RECORDS_FILE, TREE_FOLDER, TREES_FILE, list
 from exporters.item import make_folder_name
 from exporters.tree import read_tree
 from taskdb.artifacts import Artifacts
-from taskdb.queries.record_chains import CHAIN_RECORDS
+from taskdb.queries.lineages import LINEAGE_RECORDS
 from taskdb.records import Candidate, Certificate, PullRequest, Record, Task
 from taskdb.schema import schema_0006
 
@@ -109,10 +109,10 @@ def _parse_record(line: bytes) -> Record:
     if len(line) == MAX_LINE_BYTES:
         raise InputError(f"it has more than {MAX_LINE_BYTES} bytes")
     data = json.loads(line)
-    if not isinstance(data, dict) or set(data) != {"id", "record", "body"} or data["record"] not in CHAIN_RECORDS:
+    if not isinstance(data, dict) or set(data) != {"id", "record", "body"} or data["record"] not in LINEAGE_RECORDS:
         raise InputError("it is not a record")
     try:
-        record = CHAIN_RECORDS[data["record"]].model_validate(data["body"])
+        record = LINEAGE_RECORDS[data["record"]].model_validate(data["body"])
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))[:100]

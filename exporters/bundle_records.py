@@ -31,7 +31,7 @@ ARTIFACT_FOLDER = f"{RECORD_FOLDER}/artifacts"
 TREE_FOLDER = f"{RECORD_FOLDER}/trees"
 TREES_FILE = f"{RECORD_FOLDER}/trees.json"
 
-LoadChain = Callable[[Task], Sequence[Record]]
+LoadLineage = Callable[[Task], Sequence[Record]]
 """Function that returns the records that a task descends from, parents first."""
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -43,9 +43,9 @@ class RecordWriter:
     The data that it keeps in memory is 16 bytes for each record of a change, and the commits.
     """
 
-    def __init__(self, folder: Path, load_chain: LoadChain, services: Services, file: IO[str]) -> None:
+    def __init__(self, folder: Path, load_lineage: LoadLineage, services: Services, file: IO[str]) -> None:
         self._folder = folder
-        self._load_chain = load_chain
+        self._load_lineage = load_lineage
         self._services = services
         self._file = file
         self._written: set[bytes] = set()
@@ -59,7 +59,7 @@ class RecordWriter:
         """
         for item in items:
             task = item.task
-            for record in self._load_chain(task):
+            for record in self._load_lineage(task):
                 key = bytes.fromhex(record.id)[:16]
                 if key not in self._written:  # siblings share their change
                     self._written.add(key)
@@ -94,23 +94,23 @@ class RecordWriter:
                     write_file(path, self._services.artifacts.get(digest))
 
 
-def add_records(writer: BundleWriter, load_chain: LoadChain) -> BundleWriter:
+def add_records(writer: BundleWriter, load_lineage: LoadLineage) -> BundleWriter:
     """Return a writer that also writes the records, artifacts and base trees of the tasks."""
 
     def write(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
-        with open_record_writer(folder, load_chain, services) as records:
+        with open_record_writer(folder, load_lineage, services) as records:
             writer(records.record(items), folder, services)
 
     return write
 
 
 @contextmanager
-def open_record_writer(folder: Path, load_chain: LoadChain, services: Services) -> Iterator[RecordWriter]:
+def open_record_writer(folder: Path, load_lineage: LoadLineage, services: Services) -> Iterator[RecordWriter]:
     """Open a writer of the records of the bundle in `folder`; base trees are written at the end."""
     path = folder / RECORDS_FILE
     path.parent.mkdir(parents=True)
     with path.open("w", encoding="ascii") as file:
-        writer = RecordWriter(folder, load_chain, services, file)
+        writer = RecordWriter(folder, load_lineage, services, file)
         yield writer
     path.chmod(0o644)
     writer.finish()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from exporters.material import list_material
+from exporters.solver_files import list_solver_files
 from taskdb.records.oracles import ReviewOracle, TestWritingOracle
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def build_complete_instruction(item: ExportItem, artifacts: Artifacts) -> str:
     """Return the instruction for a model without an environment, too: that of a review holds its material."""
     if not isinstance(item.task.oracle, ReviewOracle):
         return build_instruction(item)
-    material = list_material(item.task, artifacts)
-    statement, diff = material.pop("statement.md"), material.pop("diff", None)
-    parts = [f"`{path.removeprefix('files/')}`:\n\n{_fence(text)}" for path, text in sorted(material.items())]
+    files = list_solver_files(item.task, artifacts)
+    statement, diff = files.pop("statement.md"), files.pop("diff", None)
+    parts = [f"`{path.removeprefix('files/')}`:\n\n{_fence(text)}" for path, text in sorted(files.items())]
     parts += [f"The diff:\n\n{_fence(diff)}"] if diff is not None else []
     return REVIEW_TEXT.format(
         statement=statement.strip(),

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from core.errors import make_write_error
 from core.text import replace_surrogates
-from taskdb.queries.selection import TaskFilters
 from taskdb.queries.task_columns import (
     JSON_FIELDS,
     LIST_FIELDS,
@@ -27,7 +26,8 @@ from taskdb.queries.task_columns import (
     TaskColumnBatch,
     iter_task_columns,
 )
-from taskdb.schema.bodies import parse_json
+from taskdb.queries.task_filters import TaskFilters
+from taskdb.schema.stored_records import parse_json
 from taskdb.schema.task_columns import VALUE_TYPES
 from taskdb.store import Store
 

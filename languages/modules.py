@@ -13,6 +13,6 @@ class ModuleReader:
     list_modules: Callable[[str], Iterable[str]]
     """Returns the names of the modules that a file defines, given its path."""
     separator: str = ""
-    """What separates a module's name from the packages that contain it; empty if imports name no packages."""
+    """Separator between a module's name and the packages that contain it; empty if imports name no packages."""
     parse_imports: Callable[[bytes], Iterable[str]]
     """Returns the names of the modules that a file imports, given its content."""

@@ -1,4 +1,4 @@
-"""Submissions that must earn 0: what a probe is made from, and what it is."""
+"""Submissions that must earn 0: the target of a probe, and its changes."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Probe:
 
     Attributes:
         name: name in reports.
-        description: what the submission does.
-        make: returns its changes, empty where it cannot be made from the target.
+        description: action of the submission.
+        make: function that returns its changes, empty where it cannot be made from the target.
         needs_controls: whether nothing but negative controls exposes it, so that it may earn 1 where there are none.
     """
 

@@ -22,7 +22,7 @@ class SignatureSyntax:
     heads: tuple[str, ...] = COMMON_HEADS
     """Regexes, in multi-line mode, of a definition up to its name or parameters, with the groups `head` and `name`."""
     bodies: tuple[str, ...] = (COMMON_BODY,)
-    """Regexes of what follows a signature on its line, applied in this order."""
+    """Regexes of the text after a signature on its line, applied in this order."""
     function: str = COMMON_FUNCTION
     """Regex of a line that begins a function, with the groups indentation and name."""
     are_types_first: bool = False

@@ -1,4 +1,4 @@
-"""Counters in test files, to find out whether a test does as much work as before: what is inserted where.
+"""Counters in test files, to find out whether a test does as much work as before, and where they are inserted.
 
 The counters work only in the process that counts (`guest/harness/workload/timed_rounds.py`); elsewhere they cost one
 comparison.
@@ -25,7 +25,7 @@ class WorkCounters:
     """Counters of the blocks that a test executes, and of the sizes of its data, in the grammar of a language."""
 
     find_insertions: Callable[[Node], Iterable[Insertion]]
-    """Returns what is inserted into a test file, given its root."""
+    """Returns the insertions into a test file, given its root."""
     build_helper: Callable[[Node], tuple[str | None, bytes]]
     """Returns the text that defines the counters, with the name of its file beside the test file; None as the name if
     the text stands at the end of the test file."""

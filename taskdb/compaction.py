@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, text
 
-from taskdb.schema.bodies import collect_references
 from taskdb.schema.database import parse_sqlite_path, translate_errors
+from taskdb.schema.stored_records import collect_references
 from taskdb.store import Store
 
 
@@ -28,7 +28,7 @@ class Compaction:
 def compact(store: Store) -> Compaction:
     """Remove lists of tests, similarity keys and states that nothing refers to; rewrite the file and its statistics.
 
-    Records stay, those of superseded chains among them.
+    Records stay, those of superseded lineages among them.
 
     Raises:
         InputError: the database is read-only.

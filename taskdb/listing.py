@@ -1,6 +1,6 @@
 """Maintained listings: the rows of the views `changes`, `derivations` and `tasks`, with indices that fit the questions.
 
-The definitions are joins over the whole chain of a change. They run for the changes that a transaction affects only;
+The definitions are joins over the whole lineage of a change. They run for the changes that a transaction affects only;
 the result is stored in the same transaction, so that reading needs no join.
 """
 

@@ -1,7 +1,7 @@
 """The queue as an index: which changes have pending work, without reading all of them.
 
-The work that is pending for a change depends on its state alone: the records of its chain, why it was rejected, its
-tasks and the kinds it does not give. A million changes have some hundreds of different states. Each is stored once
+What is pending for a change depends on its state alone: the records of its lineage, why it was rejected, its tasks and
+the kinds it does not give. A million changes have some hundreds of different states. Each is stored once
 (`change_state`) and decided on once; the changes of the open states are then read off an index.
 """
 
@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func,
 
 from taskdb.counts import count_candidates_of, list_sources
 from taskdb.records import Stage
-from taskdb.records.chains import STAGE_COLUMNS, ChangeState, DerivedState, PendingWork, Scope, find_pending_work
+from taskdb.records.work import STAGE_COLUMNS, ChangeState, DerivedState, PendingWork, Scope, find_pending_work
 from taskdb.schema.columns import CHANGE_LISTING as _LISTED
 
 _NEWEST_FIRST = (_LISTED.c.merged_at.desc(), _LISTED.c.name)

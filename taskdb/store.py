@@ -1,7 +1,7 @@
 """The task database: adds records and finds them again.
 
 The database is the queue: a stage is pending for the records of its input that have neither a child nor a rejection
-(`find_pending`). Records are only added, never changed; of two chains of a change the newest is used
+(`find_pending`). Records are only added, never changed; of two lineages of one change the newest one is used
 (`ChangeRow`), and a record with a child is not rejected, whatever rejections it has from before (`--retry`).
 """
 
@@ -38,15 +38,15 @@ from taskdb.records import (
     Task,
     Verification,
 )
-from taskdb.records.chains import ChangeState, PendingWork, Scope, StageResult, find_pending_work
 from taskdb.records.kinds import MAX_NEIGHBOURS
 from taskdb.records.lineage import Lineage
 from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
+from taskdb.records.work import ChangeState, PendingWork, Scope, StageResult, find_pending_work
 from taskdb.schema.batches import execute_in_batches, split_batches
-from taskdb.schema.bodies import unpack_bodies, unpack_field
 from taskdb.schema.database import NoAnswerError, open_engine, translate_errors
 from taskdb.schema.record_tables import TABLE_NAMES, build_change_key, get_record_clause
+from taskdb.schema.stored_records import unpack_bodies, unpack_field
 
 R = TypeVar("R", bound=Record)
 Written = TypeVar("Written")
@@ -237,7 +237,7 @@ class Store(Closable):
         """Yield the changes for which a stage is pending, newest first, read in batches."""
         return self._find_open(scope, [stage])
 
-    def find_open_chains(self, scope: Scope) -> Iterator[Lineage]:
+    def find_open_lineages(self, scope: Scope) -> Iterator[Lineage]:
         """Yield the changes for which a stage of the scope is pending, newest first."""
         return self._find_open(scope, scope.stages)
 
@@ -250,13 +250,13 @@ class Store(Closable):
             changes = select_open_changes(connection, scope, states)
         yield from self._load_open(changes, scope, is_open)
 
-    def count_chains(self, scope: Scope) -> tuple[int, int]:
-        """Return the numbers of candidates in the scope, and of those for which any of its stages is pending."""
+    def count_lineages(self, scope: Scope) -> tuple[int, int]:
+        """Return the numbers of candidates in the scope, and of those for which one of its stages is pending."""
         with self.read_transaction() as connection:
             states = find_open_states(connection, scope, lambda todo: todo.includes_any(scope.stages))
             return count_candidates(connection, scope), count_open_changes(connection, scope, states)
 
-    def find_open_chains_of(self, candidates: Sequence[Candidate], scope: Scope) -> Iterator[Lineage]:
+    def find_open_lineages_of(self, candidates: Sequence[Candidate], scope: Scope) -> Iterator[Lineage]:
         """Yield the changes of some candidates for which a stage of the scope is pending, in the same order."""
         with self.read_transaction() as connection:
             found = {

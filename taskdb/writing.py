@@ -24,15 +24,15 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.records.audits import Audit
-from taskdb.records.chains import StageResult
 from taskdb.records.rollouts import Rollout
 from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
+from taskdb.records.work import StageResult
 from taskdb.schema import search, tables
 from taskdb.schema.batches import execute_in_batches
-from taskdb.schema.bodies import ListBatch, compress_body, store_lists
 from taskdb.schema.mapping import RECORD_TABLES, build_finding_rows, build_rows, build_tag_rows, clean_value, get_table
 from taskdb.schema.record_tables import find_change
+from taskdb.schema.stored_records import ListBatch, compress_body, store_lists
 
 Clock = Callable[[], str]
 MinedChange = tuple[PullRequest, Candidate | Rejection, float]
@@ -131,7 +131,7 @@ def _update_changes(
     pairs: Sequence[MinedChange],
     tags: Mapping[str, str],
 ) -> tuple[set[str], set[str]]:
-    """Set each change's reference to its newest chain.
+    """Set each change's reference to its newest lineage.
 
     Return the ids of the results of all updated changes, and of those that are newly referenced.
 
@@ -225,7 +225,7 @@ def insert_new(
 
 
 def _find_results(connection: Connection, records: Sequence[Record]) -> set[str]:
-    """Return the candidates (ids) of the chains that records belong to, and the records that may be a change's result.
+    """Return the candidates (ids) of the records' lineages, and the records that may be a change's result.
 
     A rejection's parent is a record of any kind.
     """

@@ -9,12 +9,12 @@ from pathlib import Path
 from core.config import Settings
 from mergemill.grading.grading import TaskGrader
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.history import make_history
 from tests.sample import make_sample
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 BUGFIX = "ada__greet-3.bugfix"
 NO_FINDINGS = json.dumps({"findings": []})

@@ -7,7 +7,7 @@ from typing import Any
 
 from mergemill.pipeline.kinds import DEFAULT_KINDS, get_prerequisites
 from taskdb.records import Kind
-from taskdb.records.chains import Scope
+from taskdb.records.work import Scope
 
 
 def make_scope(*, kinds: Iterable[Kind] = DEFAULT_KINDS, **fields: Any) -> Scope:

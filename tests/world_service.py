@@ -17,7 +17,7 @@ from backends.sandbox.docker import DockerSandbox
 from core.sockets import bind_socket
 from mergemill.worlds.service.application import WorldApplication
 from mergemill.worlds.service.catalog import OfferedWorld, load_catalog
-from mergemill.worlds.service.episodes import EpisodeTable
+from mergemill.worlds.service.episodes import WorldEpisodes
 from mergemill.worlds.service.server import make_rules
 from worlds.definitions import ScenarioDefinition, WorldDefinition
 from worlds.program.analysis import analyse_program
@@ -34,7 +34,7 @@ class RunningService:
     """A service and the ways to reach it."""
 
     url: str
-    table: EpisodeTable
+    table: WorldEpisodes
     host: WorldHost
     token: str | None = None
 
@@ -80,7 +80,7 @@ def serve_worlds(
     """Serve worlds, those that ship where none are given; yield the service."""
     host = WorldHost(open_server)
     worlds = load_catalog(()) if catalog is None else catalog
-    table = EpisodeTable(worlds, host, limit=limit, idle_seconds=idle_seconds, make_user=make_user)
+    table = WorldEpisodes(worlds, host, limit=limit, idle_seconds=idle_seconds, make_user=make_user)
     application = WorldApplication(table, make_rules("127.0.0.1", token)).build()
     config = uvicorn.Config(application, log_config=None, lifespan="on", ws="none", timeout_graceful_shutdown=2)
     with closing(table), closing(bind_socket("127.0.0.1", 0)) as listener:

@@ -73,7 +73,7 @@ class ChatModel:
         llm: address, model, key, limits and prices.
         host: CA bundle.
         first_pause: seconds before the first retry; later ones wait longer.
-        temperature: of sampling; None for the endpoint's own.
+        temperature: temperature of sampling; None for the endpoint's own.
 
     Raises:
         MachineError: the CA bundle cannot be read.

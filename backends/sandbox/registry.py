@@ -35,7 +35,7 @@ def open_sandbox(sandbox: SandboxSettings, record_use: Callable[[str], None] = l
 
     Args:
         sandbox: its kind, and settings of that kind.
-        record_use: called with the name of every image that is used, each time.
+        record_use: function that is called with the name of every image that is used, each time.
 
     Raises:
         UsageError: there is no such backend, or the settings do not permit it.

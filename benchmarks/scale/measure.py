@@ -38,9 +38,9 @@ from taskdb.records import (
     Task,
     Verification,
 )
-from taskdb.records.chains import StageResult
 from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 
 ROUNDS = 3

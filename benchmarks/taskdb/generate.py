@@ -33,7 +33,6 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.records.base import Record
-from taskdb.records.chains import StageResult
 from taskdb.records.discussion import AuthorKind, IssueLink, LinkOrigin
 from taskdb.records.environments import Attempt, BuildPlan, Counts, Environment, Evidence, TestCommand
 from taskdb.records.oracles import (
@@ -47,6 +46,7 @@ from taskdb.records.oracles import (
 )
 from taskdb.records.tags import Activity, ChangeKind, LanguageShare, Size, Tag, TagEvidence, Tags
 from taskdb.records.verdicts import Finding, Interface, QuoteSource, Verdict
+from taskdb.records.work import StageResult
 
 R = TypeVar("R", bound=Record)
 

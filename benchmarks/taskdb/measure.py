@@ -27,7 +27,7 @@ from exporters.task_table import write_task_table
 from mergemill.bundles.export import export_splits
 from mergemill.cli import COLLECTION_THRESHOLD
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
 from taskdb.store import Store
 
@@ -221,7 +221,7 @@ def run_for_memory(url: str, target: str) -> None:
     """Do what `measure_memory` measures."""
     gc.set_threshold(COLLECTION_THRESHOLD)
     from mergemill.pipeline.kinds import DEFAULT_KINDS, get_prerequisites  # noqa: PLC0415 - in the measured process alone
-    from taskdb.records.chains import Scope  # noqa: PLC0415
+    from taskdb.records.work import Scope  # noqa: PLC0415
 
     with Store.open(url) as store:
         if target == "list":
@@ -231,4 +231,4 @@ def run_for_memory(url: str, target: str) -> None:
                 pass
         else:
             with suppress(StopIteration):
-                next(store.find_open_chains(Scope(kinds=get_prerequisites(DEFAULT_KINDS))))
+                next(store.find_open_lineages(Scope(kinds=get_prerequisites(DEFAULT_KINDS))))

@@ -23,9 +23,9 @@ from taskdb.queries import derivation_counts
 from taskdb.queries import pages as page_queries
 from taskdb.queries import tasks as queries
 from taskdb.queries.histograms import EDGES, count_bins
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
-from taskdb.records.chains import Scope
+from taskdb.records.work import Scope
 from taskdb.schema.task_columns import Range
 from taskdb.store import Store
 
@@ -315,7 +315,7 @@ def _list_counts(store: Store, sample: Samples) -> list[Query]:
         ),
         Query(
             name="what a rerun has left",
-            ours=lambda: store.count_chains(scope),
+            ours=lambda: store.count_lineages(scope),
             by_hand=partial(_execute, left, {}),
         ),
     ]

@@ -31,10 +31,10 @@ from taskdb import listing
 from taskdb.artifacts import Artifacts
 from taskdb.records import Stage
 from taskdb.records.base import Record
-from taskdb.records.chains import StageResult
 from taskdb.records.verdicts import Verdict
-from taskdb.schema.bodies import ListBatch, store_lists
+from taskdb.records.work import StageResult
 from taskdb.schema.mapping import RECORD_TABLES, build_finding_rows, build_rows, build_tag_rows, clean_value
+from taskdb.schema.stored_records import ListBatch, store_lists
 from taskdb.store import Store
 
 CLOCK = "2026-01-01T00:00:00+00:00"

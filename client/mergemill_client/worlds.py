@@ -13,20 +13,17 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import json
-import random
-import time
 from collections.abc import Mapping
 from typing import Any, Optional, Union
 from urllib.parse import quote, urlsplit
 
+from mergemill_client.episode_requests import FULL, NOT_FOUND, EpisodeConnection, RawAnswer, RetryRules
 from mergemill_client.errors import ClientError
 
 Observation = dict[str, Any]
 Info = dict[str, Any]
 Action = Union[Mapping[str, Any], str]
 StepResult = tuple[Observation, Optional[float], bool, bool, Info]
-FULL, UNAVAILABLE = 429, 503
 
 
 class WorldNotFoundError(ClientError, LookupError):
@@ -37,8 +34,8 @@ class WorldUnavailableError(ClientError):
     """No server answers, or the infrastructure behind it failed."""
 
 
-class WorldConnection:
-    """Connection to a server of worlds; each thread needs one of its own.
+class WorldConnection(EpisodeConnection):
+    """Connection to a server of worlds, kept open; each thread needs one of its own.
 
     Args:
         url: address of `mergemill worlds serve`.
@@ -47,16 +44,16 @@ class WorldConnection:
         patience: seconds for which a server that is full or does not answer is tried again.
     """
 
+    rules = RetryRules(statuses=frozenset((FULL,)), first_pause=0.1, longest_pause=5.0, spread=(0.5, 1.5))
+
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 600.0, patience: float = 120.0) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ClientError(f"{url} is no address of a server: http://HOST:PORT")
-        self.url = url.rstrip("/")
-        self._patience = patience
+        super().__init__(url, token, patience)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(parts.hostname, parts.port, timeout=timeout)
         self._path = parts.path.rstrip("/")
-        self._headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def __enter__(self) -> WorldConnection:
         return self
@@ -65,53 +62,35 @@ class WorldConnection:
         self.close()
 
     def list_worlds(self) -> list[dict[str, Any]]:
-        """Return name, environment, number of tools and scenarios of each world; errors as in `request`."""
+        """Return name, environment, number of tools and scenarios of each world; errors as in `make_error`."""
         return list(self.request("GET", "/worlds")["worlds"])
 
     def describe_world(self, name: str) -> dict[str, Any]:
-        """Return documentation, tools and scenarios of a world; errors as in `request`."""
+        """Return documentation, tools and scenarios of a world; errors as in `make_error`."""
         return self.request("GET", f"/worlds/{quote(name, safe='')}")
 
-    def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the JSON of an answer. A full or unreachable server is tried again.
+    def exchange(self, method: str, path: str, content: bytes | None) -> RawAnswer:
+        """Send a request once, over the open connection."""
+        self._connection.request(method, self._path + path, content, self.headers)
+        answer = self._connection.getresponse()
+        return RawAnswer(answer.status, answer.headers.get_content_type(), answer.read())
 
-        Raises:
-            WorldNotFoundError: there is no such world, scenario, episode or tool.
-            WorldUnavailableError: no server answers, or the infrastructure failed.
-            ClientError: the request or the token is wrong.
+    def make_error(self, status: int | None, problem: str) -> ClientError:
+        """Return the error of a request that failed.
+
+        WorldNotFoundError: there is no such world, scenario, episode or tool. WorldUnavailableError: no server answers,
+        or the infrastructure failed. ClientError: the request or the token is wrong.
         """
-        until = time.monotonic() + self._patience
-        pause = 0.1
-        while True:
-            try:
-                status, answer = self._exchange(method, path, body)
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                self._connection.close()
-                status, answer = 0, {"error": f"no server answers: {error or type(error).__name__}"}
-            if status == 200:
-                return answer
-            if status not in (0, FULL) or time.monotonic() + pause > until:
-                break
-            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - so that not all come back at once
-            pause = min(2 * pause, 5.0)
-        text = f"{self.url}: {answer.get('error', f'status {status}')}"
-        if status == 404:
-            raise WorldNotFoundError(text)
-        raise (WorldUnavailableError if status in (0, FULL) or status >= 500 else ClientError)(text)
+        if status is None:
+            return WorldUnavailableError(f"{self.url}: no server answers: {problem}")
+        text = f"{self.url}: {problem}"
+        if status == NOT_FOUND:
+            return WorldNotFoundError(text)
+        return (WorldUnavailableError if status == FULL or status >= 500 else ClientError)(text)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; a further request opens it again."""
         self._connection.close()
-
-    def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, dict[str, Any]]:
-        data = None if body is None else json.dumps(body).encode()
-        self._connection.request(method, self._path + path, data, self._headers)
-        answer = self._connection.getresponse()
-        text = answer.read()
-        if answer.headers.get_content_type() != "application/json":
-            return answer.status, {"error": text.decode(errors="replace").strip() or f"status {answer.status}"}
-        value = json.loads(text)
-        return answer.status, value if isinstance(value, dict) else {"error": "the answer is no object"}
 
 
 class RemoteWorldEnvironment:
@@ -168,7 +147,7 @@ class RemoteWorldEnvironment:
             `task` (or `user`, a greeting), `documentation` and `tools`; and `scenario`, `digest`, `episode`.
 
         Raises:
-            WorldNotFoundError, WorldUnavailableError, ClientError: as `WorldConnection.request`.
+            WorldNotFoundError, WorldUnavailableError, ClientError: as `WorldConnection.make_error`.
         """
         self._end_episode()
         scenario = (options or {}).get("scenario", self._scenario)
@@ -216,7 +195,7 @@ class RemoteWorldEnvironment:
             return {"reward": None, "checks": [], "infrastructure_error": str(error)}
 
     def get_state(self) -> dict[str, Any]:
-        """Return the state of the world; errors as in `WorldConnection.request`."""
+        """Return the state of the world; errors as in `WorldConnection.make_error`."""
         answer = self.connection.request("POST", "/state", {"episode": self._require_episode()})
         return dict(answer["state"])
 

@@ -106,7 +106,7 @@ class LimitSettings(SettingsGroup):
 
 
 class HostSettings(SettingsGroup):
-    """What this machine gives to builds and connections."""
+    """Files and folders of this machine for builds and connections."""
 
     base_source: Literal["auto", "registry", "debian"] = "auto"
     """Origin of base images: a registry, debootstrap, or whichever works."""

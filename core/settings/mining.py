@@ -1,4 +1,4 @@
-"""Settings of mining: what is read, the connection to GitHub, and the limits of the rules."""
+"""Settings of mining: the sources, the connection to GitHub, and the limits of the rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SourceSettings(SettingsGroup):
 
 
 class QuotaSettings(SettingsGroup):
-    """What one repository may take of all runs."""
+    """Most changes and tasks of a repository in all runs together."""
 
     model_config = ConfigDict(alias_generator="quota_{}".format)
 

@@ -1,4 +1,4 @@
-"""Settings of models: the endpoints, what a request may use, and the judges of problem statements."""
+"""Settings of models: the endpoints, the limits of a request, and the judges of problem statements."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LlmSettings(SettingsGroup):
 
 
 class BudgetSettings(SettingsGroup):
-    """What one change may use in one stage."""
+    """Limits of a change in a stage."""
 
     model_config = ConfigDict(alias_generator="budget_{}".format)
 

@@ -10,7 +10,7 @@ from core.settings.group import SettingsGroup, WordList
 
 
 class SimulationSettings(SettingsGroup):
-    """Simulated conversations; None for what the profile sets."""
+    """Simulated conversations; None for the value of the profile."""
 
     model_config = ConfigDict(alias_generator="simulate_{}".format)
 
@@ -43,7 +43,7 @@ class SimulationSettings(SettingsGroup):
 
 
 class EpisodeSettings(SettingsGroup):
-    """Episodes of simulated environments; None for what the profile sets."""
+    """Episodes of simulated environments; None for the value of the profile."""
 
     model_config = ConfigDict(alias_generator="episode_{}".format)
 

@@ -62,7 +62,7 @@ def render_workload(
 
     Args:
         plan: the environment's plan; the tests of its framework can be repeated (`can_repeat_tests`).
-        repository: holds the commit `base`.
+        repository: repository that holds the commit `base`.
         base: the commit that both patches apply to.
         test_patch: test patch that adds the tests; may be empty.
         gold_patch: its changes to the runner's configuration are part of the task.

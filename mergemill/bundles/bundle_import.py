@@ -12,7 +12,7 @@ from exporters import manifest
 from exporters.bundle_reader import has_records, read_bundle, read_records, unpack_content
 from mergemill.bundles.contents import ImagePlace, find_image, require_sound_bundle
 from mergemill.execution.services import make_services
-from taskdb.queries.record_chains import add_chain
+from taskdb.queries.lineages import add_lineage
 from taskdb.records import Certificate, Record, Task
 from taskdb.records.images import ImageCopy
 from taskdb.store import Store
@@ -64,16 +64,16 @@ def import_bundle(folder: Path, settings: Settings) -> Iterator[ImportResult]:
     unpack_content(folder, services.artifacts, services.clones)
     with Store.open(settings.storage.db, create=True, writes=True) as store:
         finder = _ImageFinder(folder, services)
-        chain: dict[str, Record] = {}
+        lineage: dict[str, Record] = {}
         task: Task | None = None
         for record in read_records(folder):
             if task is not None and not isinstance(record, Certificate):
-                yield _add_task(store, chain, bundled[task.id], finder)
-                chain, task = {}, None
-            chain[record.id] = record
+                yield _add_task(store, lineage, bundled[task.id], finder)
+                lineage, task = {}, None
+            lineage[record.id] = record
             task = record if isinstance(record, Task) else task
         if task is not None:
-            yield _add_task(store, chain, bundled[task.id], finder)
+            yield _add_task(store, lineage, bundled[task.id], finder)
 
 
 class _ImageFinder:
@@ -99,11 +99,11 @@ class _ImageFinder:
         return self._found[image]
 
 
-def _add_task(store: Store, chain: Mapping[str, Record], bundled: BundledTask, finder: _ImageFinder) -> ImportResult:
-    """Add a task with the records before it, and the registry that has its image."""
+def _add_task(store: Store, lineage: Mapping[str, Record], bundled: BundledTask, finder: _ImageFinder) -> ImportResult:
+    """Add one task with the records before it, and the registry that has its image."""
     task = bundled.task
     is_new = not store.get_many(Task, [task.id])
-    add_chain(store, chain)
+    add_lineage(store, lineage)
     if bundled.registry_image and task.image:
         copy = ImageCopy(image=task.image, image_digest=bundled.image_digest, reference=bundled.registry_image, at="")
         store.add(copy)

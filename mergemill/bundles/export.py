@@ -23,8 +23,8 @@ from mergemill.execution.progress import CountProgress
 from mergemill.execution.services import make_services
 from taskdb.queries import tasks as queries
 from taskdb.queries.images import load_image_copies
-from taskdb.queries.record_chains import load_chains
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.lineages import load_lineages
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Record, Task
 from taskdb.records.images import ImageCopy
 from taskdb.schema.task_columns import Range
@@ -85,7 +85,7 @@ def export_splits(
                     services,
                     with_images=with_images,
                     with_parquet=with_parquet,
-                    load_chain=reader.get_chain,
+                    load_lineage=reader.get_lineage,
                 )
             if not store.is_read_only:  # an archive is exported and stays as it is
                 store.add(result.bundle)
@@ -162,21 +162,21 @@ class ItemReader:
         known_copies: Mapping[str, tuple[ImageCopy, ...]],
     ) -> None:
         self._store, self._filters, self._is_wanted, self._known_copies = store, filters, is_wanted, known_copies
-        self._chains: Mapping[str, Sequence[Record]] = {}
+        self._lineages: Mapping[str, Sequence[Record]] = {}
 
     def iterate(self, progress: CountProgress) -> Generator[ExportItem]:
         """Yield the tasks as items, by name, and count each when it is written."""
         found = queries.iter_tasks(self._store, self._filters, BATCH, self._is_wanted)
         while batch := list(islice(found, BATCH)):
-            self._chains = load_chains(self._store, [task for task, _, _ in batch])
+            self._lineages = load_lineages(self._store, [task for task, _, _ in batch])
             for task, certificate, row in batch:
                 copy = copies.find_certified_copy(task, certificate, self._known_copies)
                 yield ExportItem(task=task, certificate=certificate, registry_image=copy, facts=row)
                 progress.advance()
 
-    def get_chain(self, task: Task) -> Sequence[Record]:
+    def get_lineage(self, task: Task) -> Sequence[Record]:
         """Return the records that a task of the present batch descends from, parents first."""
-        return self._chains[task.id]
+        return self._lineages[task.id]
 
 
 def _push_images(filters: TaskFilters, registry: str, store: Store, settings: Settings) -> None:

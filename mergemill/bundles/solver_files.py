@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.errors import InputError
-from exporters.material import list_material
+from exporters.solver_files import list_solver_files
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
 
@@ -18,9 +18,9 @@ def write_material(task: Task, artifacts: Artifacts, folder: Path) -> int:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is not an empty folder", advice="choose another --out")
-    material = list_material(task, artifacts)
-    for path, content in material.items():
+    files = list_solver_files(task, artifacts)
+    for path, content in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content.encode(errors="surrogateescape"))
-    return len(material)
+    return len(files)

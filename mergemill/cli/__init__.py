@@ -20,14 +20,13 @@ from core.errors import MergemillError, UsageError, as_disk_error
 from core.text import escape_line
 from mergemill import __version__
 from mergemill.cli.commands import find_entry
+from mergemill.cli.exit_codes import INTERRUPTED
 from mergemill.cli.lazy_group import LazyGroup
 from mergemill.cli.streams import GuardedStream, OutputClosedError
 from mergemill.execution.telemetry.logs import LogFormat, LogStream, configure_logging
 
 HELP_WIDTH = 80
 """Least width of help: its tables cut names in fewer columns, where a terminal wraps whole lines."""
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
 COLLECTION_THRESHOLD = 50_000
 """New objects after which Python looks for cycles. Imports and records make many objects and few cycles: with Python's
 700 the search takes a twentieth of the start of a command, and a quarter of the reading of tasks."""

@@ -32,9 +32,9 @@ from core.settings.simulation import EpisodeSettings, MeasurementSettings, Simul
 from core.settings.storage import StorageSettings
 from core.settings.tasks import CertifySettings
 from core.settings.worlds import ScenarioSettings, WorldAssessmentSettings, WorldBuildSettings, WorldThemeSettings
-from mergemill.bundles import selections
+from mergemill.bundles import filter_resolution
 from mergemill.cli import output
-from taskdb.queries.selection import FILTERS, FilterField, TaskFilters, parse_filters
+from taskdb.queries.task_filters import FILTERS, FilterField, TaskFilters, parse_filters
 from taskdb.schema.task_columns import WORD_FILTERS, TaskStatus
 
 CommandFunction = Callable[..., None]
@@ -322,7 +322,7 @@ def _build_filter_option(option: FilterField) -> Any:
 def _build_filters(given: Mapping[str, Any]) -> TaskFilters:
     names = given.get("ids")
     filters = parse_filters({name: value for name, value in given.items() if name != "ids"})
-    return filters if names is None else replace(filters, named=selections.read_names(names, sys.stdin))
+    return filters if names is None else replace(filters, named=filter_resolution.read_names(names, sys.stdin))
 
 
 def resolve_filters(filters: TaskFilters, storage: StorageSettings) -> TaskFilters:
@@ -336,9 +336,9 @@ def select_certified(filters: TaskFilters, storage: StorageSettings) -> TaskFilt
 
 
 def _resolve(filters: TaskFilters, storage: StorageSettings, default_status: str | None) -> TaskFilters:
-    if filters.difficulty is not None and not selections.has_rollouts(storage):
+    if filters.difficulty is not None and not filter_resolution.has_rollouts(storage):
         output.print_message("--difficulty selects no task: there are no rollouts")
-    return selections.resolve_filters(filters, storage, default_status=default_status)
+    return filter_resolution.resolve_filters(filters, storage, default_status=default_status)
 
 
 def build_settings(given: Mapping[str, Any]) -> Settings:

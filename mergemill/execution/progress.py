@@ -22,7 +22,7 @@ from rich.text import Text
 from core.errors import MergemillError
 from core.text import escape_controls, escape_line, format_count
 from taskdb.records import Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 
 
 class Progress(AbstractContextManager["Progress"], Protocol):
@@ -153,7 +153,7 @@ def name_failure(error: Exception) -> str:
 
 
 def format_event(result: StageResult) -> dict[str, object]:
-    """Return the fields that a stage prints for a result record (docs/reference/cli.md)."""
+    """Return the fields that a stage prints for a result record (docs/guide/query/json.md)."""
     return {
         "event": "record",
         "stage": result.stage.value,

@@ -23,7 +23,7 @@ from core.errors import MergemillError
 from mergemill.execution.progress import Progress, WorkState, format_event, name_failure
 from taskdb.artifacts import write_atomically
 from taskdb.records import Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 
 HEARTBEAT_SECONDS = 2.0
 SILENT_SECONDS = 20.0

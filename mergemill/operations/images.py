@@ -19,7 +19,7 @@ from mergemill.execution.services import make_services
 from taskdb.queries import images as image_queries
 from taskdb.queries import tasks as queries
 from taskdb.queries.images import ImageNeeds
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
 from taskdb.records.images import ImageCopy
 from taskdb.schema.database import database_exists

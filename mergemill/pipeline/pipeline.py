@@ -26,10 +26,10 @@ from core.log_fields import log_fields
 from mergemill.execution.progress import Progress, WorkState
 from mergemill.execution.quotas import RepositoryQuotas
 from taskdb.records import Candidate, Certificate, Kind, PullRequest, Record, Rejection, Stage, Task
-from taskdb.records.chains import Scope, StageResult
 from taskdb.records.images import ImageCopy
 from taskdb.records.lineage import Lineage
 from taskdb.records.tags import Tags
+from taskdb.records.work import Scope, StageResult
 from taskdb.store import Store
 
 log = logging.getLogger(__name__)
@@ -493,9 +493,9 @@ class PipelineRun:
             for candidates in self._store_batches(self._read_miner(miner, source)):
                 yielded.update(candidate.id for candidate in candidates)
                 chosen = [c for c in candidates if scope.includes(c.name, c.id, c.created_at, c.language)]
-                yield from self.store.find_open_chains_of(chosen, scope)
+                yield from self.store.find_open_lineages_of(chosen, scope)
             if self.is_interrupted:
-                earlier = self.store.find_open_chains(replace(scope, sources=[self.resolve_source(source)]))
+                earlier = self.store.find_open_lineages(replace(scope, sources=[self.resolve_source(source)]))
                 yield from (lineage for lineage in earlier if lineage.candidate.id not in yielded)
 
     def _read_miner(self, miner: Miner, source: str) -> Iterator[MiningOutcome]:

@@ -32,8 +32,8 @@ from mergemill.pipeline.pipeline import MakeFunction, PipelineRun, list_steps
 from taskdb.artifacts import require_writable_store
 from taskdb.queries.tasks import compute_funnel, compute_summary, find_examples
 from taskdb.records import Stage
-from taskdb.records.chains import Scope
 from taskdb.records.lineage import Lineage
+from taskdb.records.work import Scope
 from taskdb.store import Store
 
 ENGINE_STAGES = (Stage.BUILD, Stage.VERIFY)
@@ -176,8 +176,8 @@ def _count_earlier_work(run: PipelineRun, scope: Scope) -> None:
     counts = {Stage(row["stage"]): row["out"] for row in compute_funnel(run.store, scope.sources)}
     counts |= {Stage.DERIVE: sum(summary["tasks"].values()), Stage.CERTIFY: summary["certified"]}
     work.earlier = {stage: count for stage, count in counts.items() if count}
-    n_chains, work.n_expected = run.store.count_chains(scope)
-    work.n_earlier = n_chains - work.n_expected
+    n_lineages, work.n_expected = run.store.count_lineages(scope)
+    work.n_earlier = n_lineages - work.n_expected
     run.n_certified = summary["certified"]
 
 
@@ -233,7 +233,7 @@ def _process(run: PipelineRun, stage: Stage | None, scope: Scope) -> None:
 
 def _reload(store: Store, scope: Scope, lineage: Lineage) -> Lineage | None:
     """Return a change as it is stored now; None where no stage of the scope is pending."""
-    return next(store.find_open_chains_of([lineage.candidate], scope), None)
+    return next(store.find_open_lineages_of([lineage.candidate], scope), None)
 
 
 def _reload_pair(store: Store, scope: Scope, lineage: Lineage) -> Lineage | None:

@@ -6,44 +6,35 @@
 `episodes/ID.json`     the record of each episode; `index.jsonl` a line for each reset
 =====================  ==============================================================================
 
-The routes are thin: `simulators.environment.service` decides everything.
+`mergemill.simulation.application` has its routes.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-
-import uvicorn
-from fastapi import Body, FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from typing import TYPE_CHECKING, Any
 
 from backends.llm.ledger import CallLedger
-from core.errors import CancelledRunError, InputError, MergemillError, Transient, UsageError, make_write_error
+from core.errors import InputError, UsageError, make_write_error
 from core.sockets import bind_socket
 from mergemill import __version__
 from mergemill.execution.services import make_model
+from mergemill.simulation.application import SimulationApplication
 from mergemill.simulation.run import check_folder
-from mergemill.web.request_guard import AccessRules, RequestGuard, is_loopback, make_access_rules
+from mergemill.web.request_guard import is_loopback, make_access_rules
+from mergemill.web.server import format_host, run_application
 from simulators.domains.pack import load_pack
-from simulators.environment.agent_turn import AgentTurn, parse_agent_text, read_agent_calls
-from simulators.environment.calls import PlayerError, SimulatorCalls
+from simulators.environment.calls import SimulatorCalls
 from simulators.environment.folder import EpisodeFolder
 from simulators.environment.options import apply_profile, resolve_options
 from simulators.environment.player import JUDGE_PROMPT, OPENING_PROMPT, STEP_PROMPT, ConversationPlayer
 from simulators.environment.rows import find_first_message
-from simulators.environment.service import ConflictError, EpisodeService, ResetRequest
+from simulators.environment.service import EpisodeService
 from simulators.seeds.reading import read_seeds
 from simulators.trajectory import ENVIRONMENT
 from training_data.row_files import replace_file
@@ -52,12 +43,9 @@ if TYPE_CHECKING:
     from backends.llm.base import LanguageModel
     from core.config import Settings
 
-log = logging.getLogger(__name__)
 RUN_NAME = "run.json"
 SHUTDOWN_SECONDS = 5
 """Time that requests in progress have after Ctrl-C; a step that is cut is requested again."""
-T = TypeVar("T")
-_STATUS = {UsageError: 400, ConflictError: 409, InputError: 404, CancelledRunError: 503, Transient: 503}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,48 +57,6 @@ class EnvironmentRequest:
     out: Path
     profile: str
     seeds_license: str = ""
-
-
-class EpisodeResetBody(BaseModel):
-    """Which episode begins."""
-
-    model_config = ConfigDict(extra="forbid")
-    task: str | None = Field(None, description="Id or name of a task, see /tasks.")
-    seed: int | None = Field(None, description="A number: equal ones give equal beginnings.")
-    group: int = Field(0, ge=0, description="Environments of a group get equal beginnings.")
-    groups: int | None = Field(None, ge=1, description="Number of groups; default: --episode-groups.")
-    episode: int | None = Field(None, ge=0, description="Number among those of the environment; default: the next.")
-    env_id: str | int = Field("", description="Name of the environment.")
-
-
-class EpisodeStepBody(BaseModel):
-    """A turn of the agent: its text, or text and calls that were parsed before."""
-
-    model_config = ConfigDict(extra="forbid")
-    episode: str
-    text: str | None = Field(None, description="What the agent wrote, calls in <tool_call>.")
-    tool_calls: list[dict[str, Any]] | None = Field(None, description="Calls, in OpenAI's form or {name, arguments}.")
-    turn: int | None = Field(None, ge=0, description="Number of the turn, from 0, so that it can be sent again.")
-    context_tokens: int | None = Field(None, ge=0, description="Tokens of the agent's context with this turn.")
-
-    @model_validator(mode="after")
-    def _check_content(self) -> EpisodeStepBody:
-        if self.text is None and self.tool_calls is None:
-            raise ValueError("give text, tool_calls, or both")
-        return self
-
-    def read_turn(self) -> AgentTurn:
-        """Return the turn."""
-        if self.tool_calls:
-            return read_agent_calls(self.text or "", self.tool_calls)
-        return parse_agent_text(self.text or "")
-
-
-class EvaluateBody(BaseModel):
-    """Which episode is evaluated."""
-
-    model_config = ConfigDict(extra="forbid")
-    episode: str
 
 
 @contextmanager
@@ -220,102 +166,10 @@ def serve_environment(
             f"{described['samples']} tasks of {described['domain']}, {described['episodes']} earlier episodes in"
             f" {request.out} (environment: {ENVIRONMENT})"
         )
-        shown = f"[{host}]" if ":" in host else host
-        announce(f"http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
+        announce(f"http://{format_host(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
         with ThreadPoolExecutor(workers, thread_name_prefix="mergemill-episode") as threads:
-            config = uvicorn.Config(
-                make_application(service, threads, make_access_rules(host, token)),
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                lifespan="off",
-                ws="none",
-                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-            )
+            application = SimulationApplication(service, threads, make_access_rules(host, token)).build()
             try:
-                uvicorn.Server(config).run(sockets=[listener])
-            except KeyboardInterrupt:
-                pass  # uvicorn raises it again once all requests are answered
+                run_application(application, listener, shutdown_seconds=SHUTDOWN_SECONDS)
             finally:
                 service.player.stop()
-
-
-def make_application(service: EpisodeService, threads: ThreadPoolExecutor, rules: AccessRules) -> FastAPI:
-    """Return the application that serves episodes; `threads` run their steps."""
-    application = FastAPI(
-        title="mergemill simulated environment",
-        version=__version__,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-    )
-
-    async def run(work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(threads, work)
-
-    @application.get("/health", summary="Describe the server")
-    async def health() -> dict[str, Any]:
-        return service.describe()
-
-    @application.get("/tasks", summary="List the tasks")
-    async def tasks() -> list[dict[str, Any]]:
-        return service.list_tasks()
-
-    @application.post("/reset", summary="Begin an episode")
-    async def reset(body: Annotated[EpisodeResetBody, Body()]) -> dict[str, Any]:
-        request = ResetRequest(**{**body.model_dump(), "env_id": str(body.env_id)})
-        return await run(partial(service.reset, request))
-
-    @application.post("/step", summary="Answer a turn of the agent")
-    async def step(body: Annotated[EpisodeStepBody, Body()]) -> dict[str, Any]:
-        turn = body.read_turn()
-        return await run(
-            partial(service.step, body.episode, turn, number=body.turn, context_tokens=body.context_tokens)
-        )
-
-    @application.post("/evaluate", summary="Judge an episode")
-    async def evaluate(body: Annotated[EvaluateBody, Body()]) -> dict[str, Any]:
-        return await run(partial(service.evaluate, body.episode))
-
-    @application.get("/episodes/{episode}", summary="Show the record of an episode")
-    async def show(episode: str) -> dict[str, Any]:
-        return await run(partial(service.get, episode))
-
-    for kind in (MergemillError, PlayerError, HTTPException, RequestValidationError):
-        application.add_exception_handler(kind, _answer_error)
-    application.middleware("http")(partial(_guard_request, rules))
-    application.add_middleware(RequestGuard, rules=rules)
-    return application
-
-
-async def _guard_request(rules: AccessRules, request: Request, call_next: Callable[[Request], Any]) -> Any:
-    """Answer requests without the token, if any, and unexpected exceptions; `/health` needs no token."""
-    given = request.headers.get("authorization", "")
-    if rules.token is not None and request.url.path != "/health" and not rules.accepts_token(given):
-        return JSONResponse({"error": "the token is missing or wrong", "advice": "Authorization: Bearer TOKEN"}, 401)
-    try:
-        return await call_next(request)
-    except Exception as error:  # noqa: BLE001 - it is logged
-        return await _answer_error(request, error)
-
-
-async def _answer_error(request: Request, error: Exception) -> JSONResponse:
-    """Return an error as JSON.
-
-    A line and the next step. 503 is for a request that may succeed when it is sent again.
-    """
-    advice = ""
-    if isinstance(error, HTTPException):
-        status, message = error.status_code, str(error.detail)
-    elif isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        status, message = 400, f"{'.'.join(map(str, first['loc'][1:])) or 'body'}: {first['msg']}"
-    elif isinstance(error, PlayerError):
-        status, message = 503, str(error)
-    elif isinstance(error, MergemillError):
-        status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
-        message, advice = str(error), error.advice
-    else:
-        log.error("%s %s failed through a bug", request.method, request.url.path, exc_info=error)
-        status, message = 500, "the server failed through a bug; its log has the details"
-    return JSONResponse({"error": message, "advice": advice}, status)

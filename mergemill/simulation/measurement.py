@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from backends.services import Services
     from core.config import Settings
     from mergemill.execution.reporter import Reporter
-    from taskdb.queries.selection import TaskFilters
+    from taskdb.queries.task_filters import TaskFilters
 
 
 @dataclass(frozen=True, kw_only=True)

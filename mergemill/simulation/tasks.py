@@ -28,7 +28,7 @@ from backends.services import Services
 from builders.source_tree import IncompleteCloneError, write_history_tar
 from core.errors import InputError, MergemillError, UsageError
 from core.settings.models import OFF, LlmSettings
-from evaluation.solution_lines import Needles, make_needles
+from evaluation.solution_lines import SolutionLines, make_solution_lines
 from samplers.rollouts.environment import SIMULATED, SimulatedEnvironment, SimulatorFailedError
 from simulators.swe.episode import SweEpisode
 from simulators.swe.execution import ExecutionSimulator, SweTask
@@ -129,7 +129,7 @@ class SimulatedTasks:
         gold, tests = get(task.gold_patch), get(task.test_patch)
         target = self._folder / f"{hashlib.sha256(task.id.encode()).hexdigest()}.tar"
         with open_task_tree(task, self._services) as (history, commit):
-            needles = find_needles(task, (gold, tests), history, commit)
+            solution_lines = find_solution_lines(task, (gold, tests), history, commit)
             try:
                 with target.open("wb") as file:
                     write_history_tar(history, commit, file, at=WORKDIR)
@@ -140,7 +140,7 @@ class SimulatedTasks:
             name=task.name,
             repo=task.repo,
             language=task.language,
-            needles=needles,
+            solution_lines=solution_lines,
             gold_patch=gold.decode(errors="replace"),
             test_patch=tests.decode(errors="replace"),
             gold_files=tuple(list_patch_paths(gold)),
@@ -188,15 +188,15 @@ class AgentWorkspace:
         self.workspace.write_files(files, mode=mode)
 
 
-def find_needles(task: Task, patches: tuple[bytes, bytes], history: GitRepository, commit: str) -> Needles:
-    """Return the needles of a task: lines of its patches and names of its tests that its base tree lacks."""
+def find_solution_lines(task: Task, patches: tuple[bytes, bytes], history: GitRepository, commit: str) -> SolutionLines:
+    """Return the solution lines of a task: lines of its patches and names of its tests that its base tree lacks."""
     entries = [entry for entry in history.ls_tree(commit) if entry.mode.startswith("100")]
-    needles = make_needles(patches, history.read_blobs([entry.oid for entry in entries]))
+    solution_lines = make_solution_lines(patches, history.read_blobs([entry.oid for entry in entries]))
     files = {test.partition("::")[0] for test in list_tests(task)}
     known = list(history.read_blobs([entry.oid for entry in entries if entry.path in files]))
     names = {test.rpartition("::")[2].partition("[")[0] for test in list_tests(task)}
     hidden = {name for name in names if name and not any(name.encode() in content for content in known)}
-    return replace(needles, names=frozenset(hidden))
+    return replace(solution_lines, names=frozenset(hidden))
 
 
 def list_tests(task: Task) -> list[str]:

@@ -21,7 +21,6 @@ from taskdb.schema.mapping import RECORD_TABLES
 from taskdb.store import Store
 
 SHUTDOWN_SECONDS = 2
-"""Time that requests in progress have after Ctrl-C."""
 
 
 def serve(
@@ -60,8 +59,21 @@ def serve(
             run_application(application, listener)
 
 
-def run_application(application: ASGIApp, listener: socket.socket, *, has_lifespan: bool = False) -> None:
-    """Serve an application at a listening socket until Ctrl-C; `has_lifespan`: whether it starts and ends anything."""
+def run_application(
+    application: ASGIApp,
+    listener: socket.socket,
+    *,
+    has_lifespan: bool = False,
+    shutdown_seconds: int = SHUTDOWN_SECONDS,
+) -> None:
+    """Serve an application at a listening socket until Ctrl-C.
+
+    Args:
+        application: the application.
+        listener: the socket.
+        has_lifespan: whether the application starts and ends anything.
+        shutdown_seconds: time that requests in progress have after Ctrl-C.
+    """
     config = uvicorn.Config(
         application,
         log_config=None,
@@ -69,7 +81,7 @@ def run_application(application: ASGIApp, listener: socket.socket, *, has_lifesp
         server_header=False,
         lifespan="on" if has_lifespan else "off",
         ws="none",
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        timeout_graceful_shutdown=shutdown_seconds,
     )
     with _ends_with_interrupt():
         uvicorn.Server(config).run(sockets=[listener])

@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from core.errors import UsageError
-from mergemill.bundles.selections import resolve_filters
+from mergemill.bundles.filter_resolution import resolve_filters
 from mergemill.web.context import WebContext
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters, parse_filters
+from taskdb.queries.task_filters import TaskFilters, parse_filters
 
 MAX_ROWS = 1000
 FACETS = ("kind", "status", "language", "change_kind", "license", "split", "audited", "repo")

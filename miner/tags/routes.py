@@ -1,7 +1,7 @@
 """Routes: the kinds of tasks that can be derived from each kind of change. `ROUTES` is the complete mapping.
 
-A route names kinds of tasks of docs/reference/cli.md, whether or not a deriver for them exists yet, so that nothing
-has to be mined again when a kind is added.
+A route names kinds of tasks of docs/guide/derive/kinds.md, whether or not a deriver for them exists yet, so that
+nothing has to be mined again when one is added.
 """
 
 from __future__ import annotations

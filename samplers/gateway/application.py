@@ -15,7 +15,7 @@ from samplers.gateway.dialects import Action, ApiRoute, Dialect, build_error, pa
 from samplers.gateway.failures import ExchangeFailure, GatewayFailure
 from samplers.gateway.gateway import ModelGateway
 from samplers.gateway.json_text import Json, read_object, write_json
-from samplers.gateway.pending_answers import JSON_TYPE, Flight
+from samplers.gateway.pending_answers import JSON_TYPE, PendingAnswer
 from samplers.gateway.recorder import fill_with_failure
 from samplers.gateway.rollout_state import RolloutState
 
@@ -50,24 +50,24 @@ class AgentApplication:
             _refuse_upgrade(headers)
             state = await self._gateway.find_rollout(route.secret)
             beta = headers.get(BETA_HEADER, b"").decode("latin-1")
-            flight = await self._find_flight(route, state, await read_body(receive), beta)
+            pending = await self._find_answer(route, state, await read_body(receive), beta)
         except GatewayFailure as failure:
-            flight = Flight()
-            fill_with_failure(flight, failure, route.dialect)
+            pending = PendingAnswer()
+            fill_with_failure(pending, failure, route.dialect)
             if state is not None:
                 state.note_failure(failure)
         except MergemillError as error:
-            flight = Flight()
-            fill_with_failure(flight, GatewayFailure(ExchangeFailure.DISK, error.format_line(), 507), route.dialect)
+            pending = PendingAnswer()
+            fill_with_failure(pending, GatewayFailure(ExchangeFailure.DISK, error.format_line(), 507), route.dialect)
         watch = asyncio.create_task(_wait_for_disconnect(receive))
         try:
-            is_sent = await _send_flight(flight, send, watch)
+            is_sent = await _send_answer(pending, send, watch)
         finally:
             watch.cancel()
-        if is_sent and flight.is_answer and state is not None and flight.number is not None:
-            state.mark_sent(flight.fingerprint, flight.number)
+        if is_sent and pending.is_answer and state is not None and pending.number is not None:
+            state.mark_sent(pending.fingerprint, pending.number)
 
-    async def _find_flight(self, route: ApiRoute, state: RolloutState, body: bytes, beta: str) -> Flight:
+    async def _find_answer(self, route: ApiRoute, state: RolloutState, body: bytes, beta: str) -> PendingAnswer:
         if route.action is Action.ANSWER:
             return self._gateway.answer(state, route.dialect, body, beta)
         if route.action is Action.COUNT_TOKENS:
@@ -78,8 +78,8 @@ class AgentApplication:
         raise GatewayFailure(ExchangeFailure.REFUSED, f"there is no {route.rest or 'page'} here", 404)
 
 
-def _complete(answer: Json) -> Flight:
-    return Flight.make_complete(200, JSON_TYPE, write_json(answer))
+def _complete(answer: Json) -> PendingAnswer:
+    return PendingAnswer.make_complete(200, JSON_TYPE, write_json(answer))
 
 
 def _refuse_upgrade(headers: Mapping[bytes, bytes]) -> None:
@@ -115,10 +115,10 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-async def _send_flight(flight: Flight, send: Send, watch: asyncio.Task[None]) -> bool:
+async def _send_answer(pending: PendingAnswer, send: Send, watch: asyncio.Task[None]) -> bool:
     """Send an answer as it comes; return whether the client was there to the end."""
     is_begun = False
-    async for piece, is_last in flight.read():
+    async for piece, is_last in pending.read():
         if watch.done():
             return False
         if not is_begun:
@@ -126,19 +126,19 @@ async def _send_flight(flight: Flight, send: Send, watch: asyncio.Task[None]) ->
             await send(
                 {
                     "type": "http.response.start",
-                    "status": flight.status,
-                    "headers": _build_headers(flight, piece, is_last=is_last),
+                    "status": pending.status,
+                    "headers": _build_headers(pending, piece, is_last=is_last),
                 }
             )
         await send({"type": "http.response.body", "body": piece, "more_body": not is_last})
     return True
 
 
-def _build_headers(flight: Flight, piece: bytes, *, is_last: bool) -> list[tuple[bytes, bytes]]:
-    headers = [(b"content-type", flight.content_type)]
+def _build_headers(pending: PendingAnswer, piece: bytes, *, is_last: bool) -> list[tuple[bytes, bytes]]:
+    headers = [(b"content-type", pending.content_type)]
     if is_last:
         headers.append((b"content-length", b"%d" % len(piece)))
-    return headers if flight.status == 200 else [*headers, _NO_RETRY]
+    return headers if pending.status == 200 else [*headers, _NO_RETRY]
 
 
 class ControlApplication:

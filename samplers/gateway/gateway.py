@@ -14,9 +14,9 @@ from samplers.gateway.failures import ExchangeFailure, GatewayFailure
 from samplers.gateway.json_text import Json, compute_fingerprint, read_object, write_json
 from samplers.gateway.log import ExchangeLog, LogFolder
 from samplers.gateway.measures import estimate_tokens
-from samplers.gateway.pending_answers import Flight
+from samplers.gateway.pending_answers import PendingAnswer
 from samplers.gateway.policy import UpstreamRequest, build_upstream_request
-from samplers.gateway.recorder import ExchangeRecorder, fill_flight
+from samplers.gateway.recorder import ExchangeRecorder, fill_with_answer
 from samplers.gateway.rollout_state import ExchangeStart, RolloutState
 from samplers.gateway.translation.parts import refuse
 from samplers.gateway.upstream import UpstreamClient
@@ -114,7 +114,7 @@ class ModelGateway:
             raise GatewayFailure(ExchangeFailure.REFUSED, detail, 401)
         return state
 
-    def answer(self, state: RolloutState, dialect: Dialect, received: bytes, beta: str = "") -> Flight:
+    def answer(self, state: RolloutState, dialect: Dialect, received: bytes, beta: str = "") -> PendingAnswer:
         """Return the answer to a request, on its way or complete; `beta` is its header `anthropic-beta`.
 
         Raises:
@@ -124,10 +124,10 @@ class ModelGateway:
             raise GatewayFailure(ExchangeFailure.CLOSING, "the gateway takes no more requests", 503)
         body, text = _parse_body(received)
         fingerprint = compute_fingerprint(dialect, body)
-        flight = state.flights.get(fingerprint)
-        if flight is not None:
-            state.join_flight(flight)
-            return flight
+        pending = state.pending_answers.get(fingerprint)
+        if pending is not None:
+            state.join_answer(pending)
+            return pending
         request = build_upstream_request(
             received,
             body,
@@ -141,28 +141,28 @@ class ModelGateway:
         recorded = state.find_recorded(fingerprint, offers_tools=offers_tools)
         if recorded is None:
             start = state.begin_exchange(fingerprint, offers_tools=offers_tools)
-            return self._begin(state, request, start, Flight(fingerprint, start.number), text)
-        flight = Flight(fingerprint, recorded.number)
-        fill_flight(flight, request, recorded.response)
-        return flight
+            return self._begin(state, request, start, PendingAnswer(fingerprint, start.number), text)
+        pending = PendingAnswer(fingerprint, recorded.number)
+        fill_with_answer(pending, request, recorded.response)
+        return pending
 
     def _begin(
-        self, state: RolloutState, request: UpstreamRequest, start: ExchangeStart, flight: Flight, received: str
-    ) -> Flight:
-        """Send a request upstream and return its flight."""
+        self, state: RolloutState, request: UpstreamRequest, start: ExchangeStart, pending: PendingAnswer, received: str
+    ) -> PendingAnswer:
+        """Send a request upstream and return the answer on its way."""
         recorder = ExchangeRecorder(
-            rollout=state, upstream=self.upstream, request=request, start=start, flight=flight, received=received
+            rollout=state, upstream=self.upstream, request=request, start=start, pending=pending, received=received
         )
-        state.flights[flight.fingerprint] = flight
+        state.pending_answers[pending.fingerprint] = pending
         task = asyncio.get_running_loop().create_task(recorder.run())
         state.tasks.add(task)
 
         def forget(done: asyncio.Task[None]) -> None:
             state.tasks.discard(done)
-            state.flights.pop(flight.fingerprint, None)
+            state.pending_answers.pop(pending.fingerprint, None)
 
         task.add_done_callback(forget)
-        return flight
+        return pending
 
     async def count_tokens(self, state: RolloutState, received: bytes) -> Json:
         """Return the number of tokens of a request of Messages: the upstream's, else an estimate.

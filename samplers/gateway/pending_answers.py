@@ -9,8 +9,8 @@ JSON_TYPE = b"application/json"
 STREAM_TYPE = b"text/event-stream; charset=utf-8"
 
 
-class Flight:
-    """An answer. `number`: its exchange, None where nothing is recorded. Not thread-safe: bound to an event loop."""
+class PendingAnswer:
+    """One answer. `number`: its exchange, None where nothing is recorded. For one event loop."""
 
     def __init__(self, fingerprint: str = "", number: int | None = None) -> None:
         self.fingerprint = fingerprint
@@ -24,12 +24,14 @@ class Flight:
         self._waiters: list[asyncio.Future[None]] = []
 
     @classmethod
-    def make_complete(cls, status: int, content_type: bytes, content: bytes, number: int | None = None) -> Flight:
+    def make_complete(
+        cls, status: int, content_type: bytes, content: bytes, number: int | None = None
+    ) -> PendingAnswer:
         """Return an answer that is there already."""
-        flight = cls(number=number)
-        flight.begin(status, content_type)
-        flight.end(content, is_answer=status == 200)
-        return flight
+        pending = cls(number=number)
+        pending.begin(status, content_type)
+        pending.end(content, is_answer=status == 200)
+        return pending
 
     @property
     def has_begun(self) -> bool:

@@ -14,7 +14,7 @@ from samplers.gateway.failures import ExchangeFailure, GatewayFailure
 from samplers.gateway.json_text import Json, write_json
 from samplers.gateway.log import format_now
 from samplers.gateway.measures import AnswerMeasures, has_token, measure_answer
-from samplers.gateway.pending_answers import JSON_TYPE, STREAM_TYPE, Flight
+from samplers.gateway.pending_answers import JSON_TYPE, STREAM_TYPE, PendingAnswer
 from samplers.gateway.policy import UpstreamRequest
 from samplers.gateway.rollout_state import ExchangeStart, RolloutState
 from samplers.gateway.translation.assembly import AnswerAssembler, ChatAssembler, MessagesAssembler, check_size
@@ -38,17 +38,17 @@ def make_client_stream(request: UpstreamRequest) -> ClientStream:
     return ClientStream(request.translation, request.hidden, has_usage=request.has_usage)
 
 
-def fill_flight(flight: Flight, request: UpstreamRequest, answer: Json) -> None:
-    """Give a complete answer to the client, as a stream where it wants a stream."""
+def fill_with_answer(pending: PendingAnswer, request: UpstreamRequest, answer: Json) -> None:
+    """Give a complete answer to the client, as a stream where it wants one."""
     if not request.is_streamed:
         shown = hide_keys(answer, request.hidden) if request.hidden else answer
-        flight.begin(200, JSON_TYPE)
-        flight.end(write_json(request.translation.translate_answer(shown)), is_answer=True)
+        pending.begin(200, JSON_TYPE)
+        pending.end(write_json(request.translation.translate_answer(shown)), is_answer=True)
         return
     stream = make_client_stream(request)
     content = feed_answer(stream, answer, request.translation.upstream)
-    flight.begin(200, STREAM_TYPE)
-    flight.end(content + stream.finish(), is_answer=True)
+    pending.begin(200, STREAM_TYPE)
+    pending.end(content + stream.finish(), is_answer=True)
 
 
 def feed_answer(stream: ClientStream, answer: Json, dialect: Dialect) -> bytes:
@@ -61,17 +61,17 @@ def feed_answer(stream: ClientStream, answer: Json, dialect: Dialect) -> bytes:
     )
 
 
-def fill_with_failure(flight: Flight, failure: GatewayFailure, dialect: Dialect) -> None:
+def fill_with_failure(pending: PendingAnswer, failure: GatewayFailure, dialect: Dialect) -> None:
     """Give a failure to the client: as an error of its dialect, or at the end of a stream that has begun."""
     message = failure.detail
     if failure.kind is ExchangeFailure.CONTEXT and dialect is Dialect.MESSAGES:
         message = f"prompt is too long: {message}"  # by which Anthropic's clients recognise it
     code = "context_length_exceeded" if failure.kind is ExchangeFailure.CONTEXT else f"gateway_{failure.kind}"
-    if flight.has_begun:
-        flight.end(render_event(*build_stream_error(dialect, message, code)), is_answer=False)
+    if pending.has_begun:
+        pending.end(render_event(*build_stream_error(dialect, message, code)), is_answer=False)
         return
-    flight.begin(failure.status, JSON_TYPE)
-    flight.end(write_json(build_error(dialect, failure.status, message, code)), is_answer=False)
+    pending.begin(failure.status, JSON_TYPE)
+    pending.end(write_json(build_error(dialect, failure.status, message, code)), is_answer=False)
 
 
 @dataclass(kw_only=True)
@@ -82,7 +82,7 @@ class ExchangeRecorder:
     upstream: UpstreamClient
     request: UpstreamRequest
     start: ExchangeStart
-    flight: Flight
+    pending: PendingAnswer
     received: str
     attempts: int = 0
     started: float = 0.0
@@ -111,11 +111,11 @@ class ExchangeRecorder:
             log.exception("the record of exchange %s of %s", self.start.number, self.rollout.name)
             failure = GatewayFailure(ExchangeFailure.BUG, f"the gateway failed: {error!r}", 500)
         if failure is not None:
-            fill_with_failure(self.flight, failure, self.request.translation.client)
+            fill_with_failure(self.pending, failure, self.request.translation.client)
             return
-        if not self.flight.has_begun:
-            self.flight.begin(200, STREAM_TYPE if stream else JSON_TYPE)
-        self.flight.end(ending, is_answer=True)
+        if not self.pending.has_begun:
+            self.pending.begin(200, STREAM_TYPE if stream else JSON_TYPE)
+        self.pending.end(ending, is_answer=True)
 
     async def _get_response(self, stream: ClientStream | None) -> Json:
         """Return the complete answer; pieces of a stream go out as they come."""
@@ -130,9 +130,9 @@ class ExchangeRecorder:
             except OTHER_SHAPE as error:
                 raise refuse_answer(f"an event of its stream: {error}") from error
             if piece:
-                if not self.flight.has_begun:
-                    self.flight.begin(200, STREAM_TYPE)
-                self.flight.publish(piece)
+                if not self.pending.has_begun:
+                    self.pending.begin(200, STREAM_TYPE)
+                self.pending.publish(piece)
 
         answer = await self.upstream.complete(
             self.request.body, self._build_headers(), give_on if stream else None, self._count_attempt
@@ -146,8 +146,8 @@ class ExchangeRecorder:
         check_shape(answer, self.upstream.dialect)
         check_size(_measure_text(answer))
         if stream:
-            self.flight.begin(200, STREAM_TYPE)
-            self.flight.publish(feed_answer(stream, answer, self.upstream.dialect))
+            self.pending.begin(200, STREAM_TYPE)
+            self.pending.publish(feed_answer(stream, answer, self.upstream.dialect))
         return answer
 
     def _render_ending(self, stream: ClientStream | None, response: Json) -> bytes:
@@ -202,7 +202,7 @@ class ExchangeRecorder:
             "finish_reason": measures.finish_reason,
         }
         offers_tools = self.start.offers_tools
-        self.rollout.end_exchange(event, self.flight.fingerprint, usage, failure, offers_tools=offers_tools)
+        self.rollout.end_exchange(event, self.pending.fingerprint, usage, failure, offers_tools=offers_tools)
 
 
 def _measure_text(answer: Json) -> int:

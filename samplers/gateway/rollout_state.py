@@ -19,7 +19,7 @@ from samplers.gateway.exchanges import LogContent
 from samplers.gateway.failures import GatewayFailure, is_perhaps_paid
 from samplers.gateway.json_text import Json
 from samplers.gateway.log import ExchangeLog, format_now
-from samplers.gateway.pending_answers import Flight
+from samplers.gateway.pending_answers import PendingAnswer
 from samplers.gateway.rollout_meter import RolloutMeter
 
 
@@ -58,7 +58,7 @@ class RolloutState:
     ) -> None:
         self.name = name
         self.access = access
-        self.flights: dict[str, Flight] = {}
+        self.pending_answers: dict[str, PendingAnswer] = {}
         self.tasks: set[asyncio.Task[None]] = set()
         self.is_closing = False
         self._log = log
@@ -220,13 +220,13 @@ class RolloutState:
         except GatewayFailure:
             return  # the usage shows it, and the next request fails
 
-    def join_flight(self, flight: Flight) -> None:
-        """Write that a request is answered with another request's answer.
+    def join_answer(self, pending: PendingAnswer) -> None:
+        """Write that a request is answered with another one's answer.
 
         Raises:
             GatewayFailure: the disk is full or fails.
         """
-        self.append({"event": "replay", "exchange": flight.number, "run": self.run, "at": format_now()})
+        self.append({"event": "replay", "exchange": pending.number, "run": self.run, "at": format_now()})
         self._meter.count_replay()
 
     def get_usage(self) -> GatewayUsage:

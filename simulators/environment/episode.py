@@ -119,6 +119,16 @@ class SimulatedEpisode:
         return self.termination_reason is not None
 
     @property
+    def is_open(self) -> bool:
+        """Whether it runs."""
+        return not self.has_ended
+
+    @property
+    def next_number(self) -> int:
+        """Number of the agent's next turn, from 0."""
+        return self.num_steps
+
+    @property
     def tokens(self) -> int:
         """About how many tokens system prompt and history have in the agent's context."""
         texts = [self.system_prompt, *(entry.text for entry in self.history)]

@@ -1,6 +1,6 @@
-"""Object that plays episodes: the seam between the server of episodes and a kind of them.
+"""Player of the environment of episodes: opening, answers and judgement.
 
-`EpisodePlayer` is all that `simulators.environment.service` needs. `ConversationPlayer` plays the packs of
+`EnvironmentPlayer` is all that `simulators.environment.service` needs. `ConversationPlayer` plays the packs of
 conversations; a pack whose tools are more than texts brings a player of its own.
 """
 
@@ -89,8 +89,11 @@ class JudgedEpisode:
     calls: tuple[CallNote, ...] = ()
 
 
-class EpisodePlayer(Protocol):
-    """Object that plays episodes of a kind. Threads may share it; it keeps nothing of an episode but in the episode."""
+class EnvironmentPlayer(Protocol):
+    """Player of the environment of episodes of a kind. Threads may share it.
+
+    It keeps nothing of an episode but in the episode.
+    """
 
     domain: str
     samples: Sequence[EpisodeSample]
@@ -163,7 +166,7 @@ class ConversationPlayer:
         self._templates = PromptTemplates(PROMPT_DIR)
 
     def open(self, sample: int, draw: str) -> EpisodeOpening:
-        """Return the beginning of an episode; see `EpisodePlayer`."""
+        """Return the beginning of an episode; see `EnvironmentPlayer`."""
         seed = self._seeds[sample]
         first = find_first_message(seed)
         own = seed.conversation.system if self._options.profile == SIMIA else ""
@@ -181,7 +184,7 @@ class ConversationPlayer:
         )
 
     def answer(self, episode: SimulatedEpisode, turn: AgentTurn) -> EnvironmentAnswer:
-        """Return the answer of person or tools; see `EpisodePlayer`."""
+        """Return the answer of person or tools; see `EnvironmentPlayer`."""
         role = EntryRole.TOOL if turn.is_call else EntryRole.USER
         if not self._options.rules:
             answered = self._request_step(episode, turn, 0)
@@ -208,7 +211,7 @@ class ConversationPlayer:
         return self._answer_calls(episode, turn)
 
     def judge(self, episode: SimulatedEpisode) -> JudgedEpisode:
-        """Return the reward that the judge gives; see `EpisodePlayer`."""
+        """Return the reward that the judge gives; see `EnvironmentPlayer`."""
         first = episode.judgements + 1
         messages = self._templates.render_conversation(
             JUDGE_PROMPT, system=episode.policy, tools=_list_tools(episode.tools), history=_list_history(episode)

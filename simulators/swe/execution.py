@@ -32,7 +32,7 @@ from backends.llm.structured import (
     build_response_schema,
     parse_answer,
 )
-from evaluation.solution_lines import Needles
+from evaluation.solution_lines import SolutionLines
 from simulators.swe.exchange import ProgramAnswer, ProgramCall
 from simulators.swe.workspace import WORKDIR, LostWorkspaceError, TreeState, Workspace
 
@@ -85,7 +85,7 @@ class SweTask:
     name: str
     repo: str
     language: str
-    needles: Needles
+    solution_lines: SolutionLines
     gold_patch: str = ""
     test_patch: str = ""
     gold_files: tuple[str, ...] = ()
@@ -195,7 +195,7 @@ class ExecutionSimulator:
         found = parse_answer(reply.text, SimulatedExecution)
         texts = [found.stdout, found.stderr, *(f"{one.path}\n{one.content or ''}" for one in found.files)]
         known = f"{case.state.patch}\n{shlex.join(case.call.argv)}\n{case.call.stdin}\n{case.call.context}"
-        if any(case.task.needles.find(text, known) for text in (*texts, "\n".join(texts))):
+        if any(case.task.solution_lines.find(text, known) for text in (*texts, "\n".join(texts))):
             self._count("refused")
             raise UnusableAnswerError(REFUSED)
         return ProgramAnswer(

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Select, case, func, select
 
-from taskdb.queries.selection import TASKS, TaskFilters, keep_queries
+from taskdb.queries.task_filters import TASKS, TaskFilters, keep_queries
 from taskdb.store import Store
 
 _COUNTS = (0.0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select, text
 
 from taskdb import counts
-from taskdb.queries.selection import TASKS, TaskFilters, format_filters
+from taskdb.queries.task_filters import TASKS, TaskFilters, format_filters
 from taskdb.records import Candidate, Certificate, Environment, PullRequest, Rejection, Task, Verification
 from taskdb.records.audits import Audit
 from taskdb.records.verdicts import Verdict
@@ -23,7 +23,7 @@ MAX_COUNTED = 5000
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRecords:
-    """The records of a task's chain; each is None where the chain has none."""
+    """The records of one task's lineage; each is None where the lineage has none."""
 
     task: Task
     candidate: Candidate | None
@@ -39,7 +39,7 @@ class TaskRecords:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeRecords:
-    """The records of a change's current chain; each is None where the chain has none."""
+    """The records of one change's current lineage; each is None where the lineage has none."""
 
     row: Mapping[str, Any]
     """Row of the view `changes`."""
@@ -73,7 +73,7 @@ def load_task_records(store: Store, task: Task) -> TaskRecords:
 
 
 def load_change_records(store: Store, change: PullRequest) -> ChangeRecords:
-    """Return the row of a change and the records of its current chain."""
+    """Return the row of a change and the records of its current lineage."""
     with store.read_transaction() as connection:
         found_row = connection.execute(_CHANGE, {"id": change.id}).mappings().first()
         row: dict[str, Any] = dict(found_row) if found_row else {}
@@ -106,7 +106,7 @@ _DERIVATIONS = text("""SELECT kind, status, rejected_by, reason, detail, task, t
 
 
 def load_task_row(store: Store, task: Task) -> dict[str, Any] | None:
-    """Return a task's row of the view `tasks`, or None for a task of a superseded chain."""
+    """Return a task's row of the view `tasks`, or None for one of a superseded lineage."""
     with store.read_transaction() as connection:
         row = connection.execute(text("SELECT * FROM tasks WHERE id = :id"), {"id": task.id}).mappings().first()
     return dict(row) if row else None

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
-from taskdb.queries.selection import TASKS, Allocation, TaskFilters
+from taskdb.queries.task_filters import TASKS, Allocation, TaskFilters
 from taskdb.store import Store
 
 Stratum = tuple[str | None, ...]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from sqlalchemy import String, column, delete, insert, select, table
 
 from core.errors import InputError, UsageError
-from taskdb.queries.selection import TaskFilters, format_filters, parse_filters
+from taskdb.queries.task_filters import TaskFilters, format_filters, parse_filters
 from taskdb.store import Store
 
 _META = table("meta", column("key", String()), column("value", String()))

@@ -7,7 +7,7 @@ from sqlalchemy import text
 from core.errors import InputError
 from taskdb.queries import tasks as queries
 from taskdb.records import Kind, Score, Task
-from taskdb.schema.bodies import unpack_bodies
+from taskdb.schema.stored_records import unpack_bodies
 from taskdb.store import Store
 
 KINDS_OF_FORM = {

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from taskdb.records.difficulty import compute_wilson_interval
 from taskdb.records.rollouts import Rollout
 from taskdb.records.simulator_measurements import PredictionCounts, SimulatorMeasurement
-from taskdb.schema.bodies import unpack_bodies
+from taskdb.schema.stored_records import unpack_bodies
 from taskdb.store import Store
 
 

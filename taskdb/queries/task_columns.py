@@ -9,12 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
 from taskdb.schema.batches import KeyedQuery, stream_parts
-from taskdb.schema.bodies import REFERENCE, decompress_bodies, load_list_contents, parse_apart, parse_json
 from taskdb.schema.collation import ByteOrder
 from taskdb.schema.columns import TASK_COLUMNS, TASK_LISTING
+from taskdb.schema.stored_records import REFERENCE, decompress_bodies, load_list_contents, parse_apart, parse_json
 from taskdb.store import Store
 
 TEXT_FIELDS = (

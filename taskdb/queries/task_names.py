@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, column, func, or_, select, table
 
-from taskdb.queries.selection import TASKS, select_words
+from taskdb.queries.task_filters import TASKS, select_words
 from taskdb.store import Store
 
 _CHANGES = table("changes", column("candidate"), column("number"))

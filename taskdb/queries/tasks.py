@@ -1,4 +1,4 @@
-"""Queries of the command line: tasks, funnel, why. Results are JSON data with the keys of docs/reference/cli.md."""
+"""Queries of the command line: tasks, funnel, why. Results are JSON data with the keys of docs/guide/query/json.md."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from core.errors import InputError
 from taskdb import counts
 from taskdb.artifacts import Artifacts
 from taskdb.queries.attempts import read_attempts
-from taskdb.queries.selection import TASKS as _TASKS
-from taskdb.queries.selection import TaskFilters, keep_queries
+from taskdb.queries.task_filters import TASKS as _TASKS
+from taskdb.queries.task_filters import TaskFilters, keep_queries
 from taskdb.records import (
     Candidate,
     Certificate,
@@ -64,7 +64,7 @@ def list_tasks(
     *,
     columns: Sequence[str] = LIST_KEYS,
 ) -> list[dict[str, Any]]:
-    """Return tasks of current chains, newest change first, then by name.
+    """Return tasks of current lineages, newest change first, then by name.
 
     Args:
         store: the database.
@@ -246,10 +246,10 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
     with store.read_transaction() as connection:
         task = _resolve_task(connection, word)
         row = connection.execute(_LISTED_ROW, {"key": task.id}).mappings().first()
-        chain = connection.execute(_CHAIN_OF_TASK, {"parent": task.parent, "candidate": task.candidate}).one()
-        tags = _dump_tags(connection, chain)
-        verdict = _dump_verdict(connection, chain)
-        verification = _dump_verification(connection, task.parent if chain.environment else None)
+        lineage = connection.execute(_LINEAGE_OF_TASK, {"parent": task.parent, "candidate": task.candidate}).one()
+        tags = _dump_tags(connection, lineage)
+        verdict = _dump_verdict(connection, lineage)
+        verification = _dump_verification(connection, task.parent if lineage.environment else None)
         strength = _dump_strength(connection, task)
     listed = dict(row) if row else _build_superseded_row(task)
     return task, listed | {
@@ -266,7 +266,7 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
         "strength": strength,
         "license": task.license,
         "source": task.source,
-        "parents": _list_known(task.parent, chain.environment, task.candidate, chain.change),
+        "parents": _list_known(task.parent, lineage.environment, task.candidate, lineage.change),
         "tags": tags,
         "verdict": verdict,
         "verification": verification,
@@ -279,7 +279,7 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
 
 
 _OF_CHANGE = "g.id AS tags, g.body AS tags_body, j.id AS verdict, j.body AS verdict_body"
-_CHAIN_OF_TASK = text(f"""
+_LINEAGE_OF_TASK = text(f"""
     SELECT (SELECT parent FROM verification WHERE id = :parent) AS environment, c.parent AS change, {_OF_CHANGE}
     FROM candidate c LEFT JOIN changes h ON h.pull_request = c.parent LEFT JOIN tagging g ON g.id = h.tags
     LEFT JOIN verdict j ON j.seq = (SELECT max(seq) FROM verdict WHERE parent = :parent)
@@ -290,7 +290,7 @@ _LISTED_ROW = select(*(_TASKS.c[name] for name in LIST_KEYS)).where(_TASKS.c.id 
 
 
 def _build_superseded_row(task: Task) -> dict[str, Any]:
-    """Return the listed keys of a task of a superseded chain."""
+    """Return the listed keys of a task of a superseded lineage."""
     counts = {"n_fail_to_pass": len(task.FAIL_TO_PASS), "n_pass_to_pass": len(task.PASS_TO_PASS)}
     own = {name: getattr(task, name) for name in LIST_KEYS if name not in counts and name != "status"}
     return {name: (own | counts | {"status": "superseded", "kind": task.kind.value})[name] for name in LIST_KEYS}
@@ -470,7 +470,7 @@ def _resolve_task(connection: Connection, word: str) -> Task:
     current = set(found)
     if len(found) > 1:
         current = {row.id for row in connection.execute(_CURRENT_TASKS, {"keys": list(found)})}
-    if word not in found and len(current) == 1:  # superseded chains of the change do not make its name ambiguous
+    if word not in found and len(current) == 1:  # superseded lineages of the change do not make its name ambiguous
         return load_record(connection, Task, current.pop())
     return load_record(connection, Task, _require_single(found, word, "task"))
 
@@ -568,7 +568,7 @@ _PARENTS: dict[type[Any], Sequence[type[Any]]] = {
 
 
 def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]]:
-    """Return a change and its events, tasks, tags and attempts, oldest event first, superseded chains included.
+    """Return a change and its events, tasks, tags and attempts, oldest event first, superseded lineages included.
 
     Raises:
         InputError: as `resolve_change`.
@@ -578,12 +578,12 @@ def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]
         key = {"source": change.source, "name": change.name}
         events = [dict(row) for row in connection.execute(_EVENTS, key).mappings()]
         ids = [row.id for row in connection.execute(_TASK_IDS, key)]
-        chain = connection.execute(_CHAIN_OF_CHANGE, {"id": change.id}).first()
-        published = _load_published(connection, chain) if chain else None
-        tags = _dump_tags(connection, chain) if chain else None
-        verdict = _dump_verdict(connection, chain) if chain else None
-        verification = _dump_verification(connection, chain.verification if chain else None)
-        attempts = read_attempts(connection, chain.environment, chain.rejection) if chain else ()
+        lineage = connection.execute(_LINEAGE_OF_CHANGE, {"id": change.id}).first()
+        published = _load_published(connection, lineage) if lineage else None
+        tags = _dump_tags(connection, lineage) if lineage else None
+        verdict = _dump_verdict(connection, lineage) if lineage else None
+        verification = _dump_verification(connection, lineage.verification if lineage else None)
+        attempts = read_attempts(connection, lineage.environment, lineage.rejection) if lineage else ()
     for event in events:
         event["ok"] = bool(event["ok"])
         if event["kind"] is None:
@@ -601,37 +601,37 @@ def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]
     }
 
 
-_CHAIN_OF_CHANGE = text(f"""
+_LINEAGE_OF_CHANGE = text(f"""
     SELECT h.task, h.rejection, h.environment, h.verification, {_OF_CHANGE}
     FROM changes h LEFT JOIN tagging g ON g.id = h.tags
     LEFT JOIN verdict j ON j.seq = (SELECT max(seq) FROM verdict WHERE parent = h.verification)
     WHERE h.pull_request = :id""")  # noqa: S608 - constant columns
 
 
-def _load_published(connection: Connection, chain: Any) -> PublishedVerdict | None:
+def _load_published(connection: Connection, lineage: Any) -> PublishedVerdict | None:
     """Return the published verdict on a change that its current task or rejection holds."""
     found: Any = None
-    if chain.task:
-        found = load_field(connection, Task, chain.task, "published")
-    elif chain.rejection:
-        found = load_field(connection, Rejection, chain.rejection, "published")
+    if lineage.task:
+        found = load_field(connection, Task, lineage.task, "published")
+    elif lineage.rejection:
+        found = load_field(connection, Rejection, lineage.rejection, "published")
     return PublishedVerdict.model_validate(found) if found else None
 
 
-def _dump_tags(connection: Connection, chain: Any) -> dict[str, Any] | None:
-    """Return the tags in a row of a chain, or None for a change mined before tags existed."""
-    if chain.tags is None:
+def _dump_tags(connection: Connection, lineage: Any) -> dict[str, Any] | None:
+    """Return the tags in a row of a lineage, or None for a change mined before tags existed."""
+    if lineage.tags is None:
         return None
-    return read_record(connection, Tags, chain.tags, chain.tags_body).model_dump(
+    return read_record(connection, Tags, lineage.tags, lineage.tags_body).model_dump(
         mode="json", exclude={"parent", "name"}
     )
 
 
-def _dump_verdict(connection: Connection, chain: Any) -> dict[str, Any] | None:
-    """Return the verdict in a row of a chain, or None for an unjudged task."""
-    if chain.verdict is None:
+def _dump_verdict(connection: Connection, lineage: Any) -> dict[str, Any] | None:
+    """Return the verdict in a row of a lineage, or None for an unjudged one."""
+    if lineage.verdict is None:
         return None
-    return read_record(connection, Verdict, chain.verdict, chain.verdict_body).model_dump(
+    return read_record(connection, Verdict, lineage.verdict, lineage.verdict_body).model_dump(
         mode="json", exclude=_CHAIN_FIELDS
     )
 

@@ -1,4 +1,4 @@
-"""Lineage of a candidate: the records of its chain, which a stage gets as its input."""
+"""Lineage of a candidate: the records from the change to the certificate, which a stage gets as its input."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, inspect, text
 
 from taskdb.records import Task
 from taskdb.schema import tables
-from taskdb.schema.bodies import unpack_bodies
 from taskdb.schema.mapping import clean_value
+from taskdb.schema.stored_records import unpack_bodies
 from taskdb.schema.task_columns import DECLARED, NULLABLE, VALUE_TYPES
 
 _BATCH = 1000

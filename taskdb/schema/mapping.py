@@ -29,7 +29,7 @@ from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
 from taskdb.records.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
 from taskdb.schema import tables
-from taskdb.schema.bodies import ListBatch, pack_body
+from taskdb.schema.stored_records import ListBatch, pack_body
 from taskdb.schema.task_columns import DECLARED
 
 ColumnFunction = Callable[[Any], object]

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Subquery, TextClause, bindparam, column, text
 
 from taskdb.records import Record, Task
 from taskdb.schema.batches import KeyedQuery, split_batches
-from taskdb.schema.bodies import decompress_body, parse_json
+from taskdb.schema.stored_records import decompress_body, parse_json
 
 _WORD = re.compile(r"[^\W_]+")
 _MAX_WORDS = 20_000

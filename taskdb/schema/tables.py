@@ -34,7 +34,7 @@ class RecordRow(TableRow):
     seq: int | None = Field(default=None, primary_key=True)
     id: str = Field(unique=True)
     body: bytes
-    """The record's JSON in its stored form (`taskdb.schema.bodies`), measured fields among them."""
+    """The record's JSON in its stored form (`taskdb.schema.stored_records`), measured fields among them."""
     added_at: str
     """ISO 8601, UTC."""
 
@@ -485,7 +485,7 @@ class ChangeRow(TableRow, table=True):
     """Newest outcome of the miner for a change: the only table whose rows are updated.
 
     `result` is the id of the candidate or of the rejection. A change that is mined again with other rules, or whose
-    source has changed, begins a new chain of records; the old records stay, and this row references the newest.
+    source has changed, begins a new lineage of records; the old ones stay, and this row references the newest.
     """
 
     __tablename__ = "change"
@@ -560,7 +560,7 @@ class DerivationListingRow(TableRow, DerivationColumns, table=True):
 
 
 class TaskListingRow(TableRow, TaskColumns, table=True):
-    """Row of the view `tasks`, maintained by `taskdb.listing`: a task of a current chain."""
+    """Row of the view `tasks`, maintained by `taskdb.listing`: a task of a current lineage."""
 
     __tablename__ = "task_listing"
     task: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
@@ -583,7 +583,7 @@ class SketchRow(TableRow, table=True):
 
 
 class TestListRow(TableRow, table=True):
-    """List of tests that records share (`taskdb.schema.bodies`)."""
+    """List of tests that records share (`taskdb.schema.stored_records`)."""
 
     __tablename__ = "test_list"
     seq: int | None = Field(default=None, primary_key=True)

@@ -10,14 +10,14 @@ from benchmarks.sampling import QueueFigures, measure_queue, render_result
 from core.config import Settings
 from core.errors import InputError
 from taskdb.store import Store
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 
 
 def test_a_queue_that_is_mostly_done_goes_on_with_the_rest(tmp_path: Path) -> None:
     with Store.open(make_url(tmp_path)) as store:
         for number in (1, 2, 3):
-            add_chain(store, number)
-    figures = measure_queue(Settings(db=make_url(tmp_path)).storage, 200)
+            add_lineage(store, number)
+    figures = measure_queue(Settings(db=make_url(tmp_path)), 200)
     assert (figures.size, figures.left) == (201, 21)
     assert min(figures.plan, figures.store, figures.go_on) > 0
 

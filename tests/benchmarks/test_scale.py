@@ -45,7 +45,7 @@ from benchmarks.scale.search import find_nodes
 from benchmarks.scale.simulate import LONGEST, simulate
 from core.errors import InputError
 from taskdb.records import Kind, Rejection, Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests.records import (
     PLAN,

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import scaling
 from benchmarks.page_table import END, format_mark
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 
 SMALL = ("--changes", "20", "--queued", "100", "--fed", "4", "--feed-seconds", "0.5")

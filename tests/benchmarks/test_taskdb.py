@@ -21,7 +21,7 @@ from benchmarks.taskdb.queries import NO_MATCH, list_queries, make_library_execu
 from benchmarks.taskdb.write import CLOCK, write_artifacts, write_database, write_through_store, write_trees
 from exporters.task_table import write_task_table
 from taskdb.artifacts import Artifacts
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.queries.tasks import LIST_KEYS
 from taskdb.records import Bundle, PullRequest, Rejection, Task
 from taskdb.records.audits import Audit
@@ -33,8 +33,8 @@ from taskdb.schema import tables
 from taskdb.schema.mapping import RECORD_TABLES
 from taskdb.schema.record_tables import RECORDS_WITHOUT_CHANGE
 from taskdb.store import Store
-from tests.taskdb.chains import make_url
 from tests.taskdb.conftest import PostgresServer, db, postgresql, server  # noqa: F401 - the databases of those tests
+from tests.taskdb.lineages import make_url
 
 ROOT = Path(__file__).parents[2]
 SIZE = 150

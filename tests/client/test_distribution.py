@@ -13,7 +13,7 @@ import pytest
 
 from tests.client.frameworks import ADAPTERS, SHARED, VERSIONS
 from tests.client.test_sources import ROWS, write_bundle
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 from tests.taskdb.listing import make_listing
 
 CLIENT = Path(__file__).parents[2] / "client"

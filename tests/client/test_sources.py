@@ -17,11 +17,11 @@ from mergemill_client.filters import format_filters
 from taskdb.artifacts import Artifacts
 from taskdb.queries import tasks as queries
 from taskdb.queries.sampling import sample_tasks
-from taskdb.queries.selection import FILTERS, TASK_COLUMNS, TaskFilters, parse_filters
+from taskdb.queries.task_filters import FILTERS, TASK_COLUMNS, TaskFilters, parse_filters
 from taskdb.schema.task_columns import RANGE_FILTERS
 from taskdb.store import Store
 from tests.client.task_server import serve_tasks
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 from tests.taskdb.listing import find_middle, is_listed, make_listing, make_varied_rows
 
 ROWS = make_varied_rows(120)
@@ -138,8 +138,8 @@ def test_one_task_of_a_real_database(kind: str, tmp_path: Path) -> None:
     artifacts = Artifacts(tmp_path / "artifacts")
     patches = {"gold_patch": artifacts.put(b"gold\n"), "test_patch": artifacts.put(b"test\n")}
     with Store.open(make_url(tmp_path)) as store:
-        task = add_chain(store, 1, **patches)
-        add_chain(store, 2, **patches)
+        task = add_lineage(store, 1, **patches)
+        add_lineage(store, 2, **patches)
         with (
             serve_tasks(store, tmp_path) as address,
             mergemill_client.open(address if kind == "server" else store.url) as database,

@@ -43,7 +43,7 @@ def test_no_format_keeps_the_items_that_it_has_written(format_name: str, with_pa
 
     out = tmp_path / "out"
     found = exporters.export_items(
-        format_name, make_items(), out, services, with_parquet=with_parquet, load_chain=lambda _: []
+        format_name, make_items(), out, services, with_parquet=with_parquet, load_lineage=lambda _: []
     )
     assert len(references) == len(found.bundle.tasks) == NUMBER
     assert max(alive) <= MOST_ALIVE

@@ -16,10 +16,10 @@ from core.errors import InputError, Transient
 from core.text import replace_surrogates
 from exporters import task_table
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
 from taskdb.queries.task_columns import JSON_FIELDS, LIST_FIELDS, NUMBER_FIELDS, TEXT_FIELDS
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import BuildPlan, Evidence, FailureKind, Task
-from taskdb.schema.bodies import compress_body
+from taskdb.schema.stored_records import compress_body
 from taskdb.store import Store
 from tests import records
 from tests.taskdb.conftest import db, postgresql, server  # noqa: F401 - the databases of those tests

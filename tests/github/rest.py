@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 
 from tests.github.answers import ApiRequest, ApiResponse, make_error_response, make_json_response
 from tests.github.apps import ServerApp, issue_token
-from tests.github.bodies import ResponseBodies
 from tests.github.git_reader import GitReader
 from tests.github.rate_limits import AccessToken, RateLimitLedger, ServerClock
 from tests.github.repository_fields import matches_search
+from tests.github.response_bodies import ResponseBodies
 from tests.github.world import Issue, ServerPullRequest, ServerRepository, World
 
 DIFF_TYPES = re.compile(r"application/vnd\.github\.(?:[\w-]+\.)?(?:diff|patch)\b")

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.mergemill.measured_tasks import make_simulator, make_tasks, store_scores
 from tests.samplers.scripted_model import ScriptedModel
 from tests.simulators.making import write_seeds
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 
 def main() -> int:

@@ -20,15 +20,15 @@ from mergemill.simulation.measurement import COLLECTORS
 from taskdb.artifacts import Artifacts
 from taskdb.queries import tasks as queries
 from taskdb.records import FailureKind, Score, Stage, Task
-from taskdb.records.chains import StageResult
 from taskdb.records.simulator_measurements import SubmissionKind
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
 from tests.helpers import TinyRepo
 from tests.history import WORDS
 from tests.samplers.scripted_model import ModelRequest, Turn
 from tests.simulators.making import read_prompt
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 SOURCE = '''"""Sums of {word}."""
 

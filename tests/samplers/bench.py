@@ -24,7 +24,7 @@ from samplers.rollouts.recording import get_log_path
 from samplers.rollouts.run import RolloutRun, RolloutServices
 from samplers.scaffolds.base import AgentLimits, Scaffold
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Rejection, Task, Verification
 from taskdb.records.rollouts import Rollout, RolloutPlan, Trajectory
 from taskdb.store import Store

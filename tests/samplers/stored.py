@@ -13,7 +13,7 @@ from taskdb.store import Store
 from tests.samplers.selection.making import PATCH
 from tests.samplers.trajectories.making import SYSTEM, TASK, call, give
 from tests.samplers.trajectories.test_build import STOPPED, exchange
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 from tests.taskdb.test_rollouts import make_rollout
 
 Pairs = tuple[tuple[str, str], ...]
@@ -61,7 +61,7 @@ def make_database(folder: Path) -> tuple[Task, Task]:
     """Make a database with two tasks: good, lucky, looping and failed rollouts of one, an unscored one of the other."""
     artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
     with Store.open(make_url(folder)) as store:
-        task, other = add_chain(store, 1), add_chain(store, 2)
+        task, other = add_lineage(store, 1), add_lineage(store, 2)
         for one in (task, other):
             change = one.name.rpartition(".")[0]
             for text in (f"gold {change}", f"test {change}"):  # their hashes stand in the records

@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 ADVICE = "PostgreSQL is not installed: apt-get install -y postgresql"
 

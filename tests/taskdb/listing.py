@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Column, MetaData, String, Table, create_engine, insert, select
 
-from taskdb.queries.selection import TASK_COLUMNS, TASKS, TaskFilters
+from taskdb.queries.task_filters import TASK_COLUMNS, TASKS, TaskFilters
 from taskdb.schema.task_columns import VALUE_TYPES, Range
 from taskdb.store import Store
 

@@ -21,7 +21,7 @@ from taskdb.records import Stage
 from taskdb.schema.task_columns import EXPORTED, RANGE_FILTERS, VALUE_TYPES, WORD_FILTERS
 from taskdb.store import Store
 from tests import records
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 
 ROOT = Path(__file__).parents[2]
 NAME = "hint_tokens"
@@ -32,7 +32,7 @@ import json, sys
 from exporters.task_table import SCHEMA
 from taskdb import listing
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import parse_filters
+from taskdb.queries.task_filters import parse_filters
 from taskdb.schema.columns import TASK_COLUMNS
 from taskdb.store import Store
 
@@ -96,7 +96,7 @@ def add_task_with_hints(store: Store) -> None:
 def test_databases_of_before_get_a_declared_column_with_its_values(db: str, tree: Path) -> None:
     with Store.open(db) as store:
         add_task_with_hints(store)
-        add_chain(store, 2, to=Stage.DERIVE)
+        add_lineage(store, 2, to=Stage.DERIVE)
     answer: dict[str, Any] = json.loads(run(tree, "-c", PROGRAM, db))
     first, second = "ada__greet-1.bugfix", "ada__greet-2.bugfix"
     assert answer == {
@@ -118,7 +118,7 @@ def test_a_new_database_has_a_declared_column(tree: Path, tmp_path: Path) -> Non
 def test_a_declared_filter_is_an_option_and_a_filter_of_the_client(tree: Path, tmp_path: Path) -> None:
     with Store.open(make_url(tmp_path)) as store:
         add_task_with_hints(store)
-        add_chain(store, 2)
+        add_lineage(store, 2)
     script = "from mergemill.cli import main; main()"
     listed = run(
         tree,

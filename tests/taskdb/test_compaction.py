@@ -11,11 +11,11 @@ from taskdb import compaction
 from taskdb.queries import tasks as queries
 from taskdb.queries.tasks import TaskFilters
 from taskdb.records import PullRequest, Stage, Task, Verification
-from taskdb.schema.bodies import ListBatch, store_lists
+from taskdb.schema.stored_records import ListBatch, store_lists
 from taskdb.store import Store
 from tests import records
-from tests.taskdb.chains import add_chain, make_url
-from tests.taskdb.test_bodies import TESTS, add_tasks, read_lists
+from tests.taskdb.lineages import add_lineage, make_url
+from tests.taskdb.test_stored_records import TESTS, add_tasks, read_lists
 
 
 def test_orphans_go_and_records_stay(db: str) -> None:
@@ -54,7 +54,7 @@ def test_orphans_go_and_records_stay(db: str) -> None:
 @pytest.mark.parametrize("words", [["alpha"]])
 def test_the_file_shrinks(tmp_path: Path, words: list[str]) -> None:
     with Store.open(make_url(tmp_path)) as store:
-        add_chain(store, problem_statement=" ".join(words))
+        add_lineage(store, problem_statement=" ".join(words))
         with store.write_transaction() as connection:
             connection.exec_driver_sql("CREATE TABLE waste AS SELECT zeroblob(3000000) AS x")
             connection.exec_driver_sql("DROP TABLE waste")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from taskdb.queries.images import load_image_copies, load_image_needs
 from taskdb.records import Stage
-from taskdb.records.chains import StageResult
 from taskdb.records.images import ImageCopy
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
-from tests.taskdb.chains import add_chain
+from tests.taskdb.lineages import add_lineage
 
 
 def copy(image: str, digest: str, registry: str = "localhost:5000/ada") -> ImageCopy:
@@ -43,7 +43,7 @@ def test_pushing_an_image_again_adds_no_copy(db: str) -> None:
 
 def test_certified_tasks_and_pending_changes_need_their_images_and_rejected_changes_do_not(db: str) -> None:
     with Store.open(db) as store:
-        certified = add_chain(store)
+        certified = add_lineage(store)
         for number, rejected in ((7, False), (8, True)):
             pull = records.make_pull_request(number)
             store.add_mined_changes((pull, records.make_candidate(pull), 0.1))

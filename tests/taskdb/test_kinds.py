@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from mergemill.bundles import families
 from taskdb.queries import derivation_counts
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters, parse_filters
+from taskdb.queries.task_filters import TaskFilters, parse_filters
 from taskdb.records import Kind, Record, Stage, Task, TestOrigin, Verification
-from taskdb.records.chains import StageResult
 from taskdb.records.kinds import MAX_NEIGHBOURS
 from taskdb.records.oracles import TestWritingOracle
 from taskdb.records.tags import ChangeKind
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
 from tests.scopes import make_scope
-from tests.taskdb.chains import add_chain
+from tests.taskdb.lineages import add_lineage
 
 EVERY = tuple(Kind)
 
@@ -24,7 +24,7 @@ EVERY = tuple(Kind)
 def kinds_of(store: Store, wanted: Sequence[Kind], **scope: object) -> dict[str, tuple[Kind, ...]]:
     """Name of each change that a stage can do something for -> the kinds that are open."""
     scoped = make_scope(kinds=wanted, **scope)
-    return {lineage.candidate.name: lineage.kinds for lineage in store.find_open_chains(scoped)}
+    return {lineage.candidate.name: lineage.kinds for lineage in store.find_open_lineages(scoped)}
 
 
 def keep(store: Store, stage: Stage, *made: Record, kind: Kind) -> None:
@@ -36,14 +36,14 @@ def keep(store: Store, stage: Stage, *made: Record, kind: Kind) -> None:
 
 def test_a_change_with_all_requested_tasks_is_not_pending(db: str) -> None:
     with Store.open(db) as store:
-        add_chain(store)
+        add_lineage(store)
         assert kinds_of(store, (Kind.BUGFIX,)) == {}
         assert kinds_of(store, (Kind.BUGFIX, Kind.FEATURE)) == {}  # a feature is derived only where no bug fix is
 
 
 def test_another_kind_can_be_requested_later_and_is_tried_once(db: str) -> None:
     with Store.open(db) as store:
-        add_chain(store)
+        add_lineage(store)
         assert kinds_of(store, (Kind.TEST_WRITING,)) == {"ada__greet-1": (Kind.TEST_WRITING,)}
         (lineage,) = store.find_pending(Stage.DERIVE, make_scope(kinds=(Kind.TEST_WRITING,)))
         refused = records.make_rejection(lineage.require_verdict(), Stage.DERIVE, "no-mutants", kind=Kind.TEST_WRITING)
@@ -57,7 +57,7 @@ def test_another_kind_can_be_requested_later_and_is_tried_once(db: str) -> None:
 
 def test_a_set_aside_change_is_pending_for_the_judge_with_retry(db: str) -> None:
     with Store.open(db) as store:
-        add_chain(store, to=Stage.VERIFY)
+        add_lineage(store, to=Stage.VERIFY)
         (lineage,) = store.find_pending(Stage.JUDGE, make_scope())
         verdict = records.make_verdict(lineage.require_verification(), set_aside="message-not-stated")
         refused = records.make_rejection(verdict, Stage.DERIVE, "message-not-stated", kind=Kind.BUGFIX)
@@ -72,17 +72,17 @@ def test_a_set_aside_change_is_pending_for_the_judge_with_retry(db: str) -> None
 
 def test_a_derived_task_is_pending_for_certification(db: str) -> None:
     with Store.open(db) as store:
-        first = add_chain(store)
+        first = add_lineage(store)
         names = [f"{first.name.removesuffix('bugfix')}injected-{n}" for n in (1, 2)]
         made = [first.model_copy(update={"kind": Kind.INJECTED, "name": name}) for name in names]
         keep(store, Stage.DERIVE, *(Task(**task.model_dump()) for task in made), kind=Kind.INJECTED)
-        (lineage,) = store.find_open_chains(make_scope(kinds=(Kind.INJECTED,)))
+        (lineage,) = store.find_open_lineages(make_scope(kinds=(Kind.INJECTED,)))
         assert [task.name for task in lineage.tasks] == names
         assert lineage.kinds == ()
         keep(store, Stage.CERTIFY, records.make_certificate(lineage.tasks[0]), kind=Kind.INJECTED)
-        (lineage,) = store.find_open_chains(make_scope())  # what was made is certified, whatever is to be made now
+        (lineage,) = store.find_open_lineages(make_scope())  # what was made is certified, whatever is to be made now
         assert [task.name for task in lineage.tasks] == names[1:]
-        assert list(store.find_open_chains(make_scope(certified=(Kind.REVIEW,)))) == []
+        assert list(store.find_open_lineages(make_scope(certified=(Kind.REVIEW,)))) == []
         assert derivation_counts.count_by_change(store)[0]["injected"] == "certified, derived"
         assert [row["kind"] for row in derivation_counts.count_by_kind(store)] == ["bugfix", "injected"]
         keep(store, Stage.CERTIFY, records.make_certificate(lineage.tasks[0]), kind=Kind.INJECTED)
@@ -93,14 +93,14 @@ def test_changes_of_one_name_and_day_have_a_row_for_each_source(db: str) -> None
     sources = ("git:greet", "git:other")
     with Store.open(db) as store:
         for source in sources:
-            task = add_chain(store, source=source)
+            task = add_lineage(store, source=source)
             verification = store.get(Verification, task.parent)
             store.add(
                 records.make_rejection(
                     records.make_verdict(verification), Stage.DERIVE, f"of-{source}", kind=Kind.FEATURE, source=source
                 )
             )
-        add_chain(store, 2)
+        add_lineage(store, 2)
         rows = [
             (row["change"], row["bugfix"], row["feature"], row["review"])
             for row in derivation_counts.count_by_change(store)
@@ -115,7 +115,7 @@ def test_changes_of_one_name_and_day_have_a_row_for_each_source(db: str) -> None
 def test_a_review_needs_no_environment_and_a_simulation_only_where_there_is_none(db: str) -> None:
     wanted = (Kind.REVIEW, Kind.SIMULATED)
     with Store.open(db) as store:
-        add_chain(store, 1)
+        add_lineage(store, 1)
         pull = records.make_pull_request(2)
         candidate = records.make_candidate(pull)
         store.add_mined_changes((pull, candidate, 0.0))
@@ -131,7 +131,7 @@ def test_a_review_needs_no_environment_and_a_simulation_only_where_there_is_none
 
 def test_performance_tasks_are_derived_only_from_performance_changes(db: str) -> None:
     with Store.open(db) as store:
-        add_chain(store)
+        add_lineage(store)
         assert kinds_of(store, (Kind.PERFORMANCE,)) == {}
 
 
@@ -150,20 +150,20 @@ def test_a_change_without_tests_is_pending_only_for_kinds_that_need_none(db: str
 
 def test_a_change_without_tests_is_not_paired(db: str) -> None:
     with Store.open(db) as store:
-        add_chain(store, 1)
-        add_chain(store, 2, test_lines=0, test_files=())
-        add_chain(store, 3)
+        add_lineage(store, 1)
+        add_lineage(store, 2, test_lines=0, test_files=())
+        add_lineage(store, 3)
         (pair,) = store.find_open_pairs(make_scope(kinds=(Kind.COMBINED,)))
         assert (pair.candidate.name, pair.neighbours[0].candidate.name) == ("ada__greet-3", "ada__greet-1")
 
 
 def test_tasks_of_two_changes_are_pending_when_both_are_judged(db: str) -> None:
     with Store.open(db) as store:
-        add_chain(store, 1)
+        add_lineage(store, 1)
         scope = make_scope(kinds=(Kind.COMBINED,))
         assert list(store.find_open_pairs(scope)) == []
-        add_chain(store, 2)
-        add_chain(store, 3, source="git:elsewhere")
+        add_lineage(store, 2)
+        add_lineage(store, 3, source="git:elsewhere")
         (pair,) = store.find_open_pairs(scope)
         assert (pair.candidate.name, pair.neighbours[0].candidate.name) == ("ada__greet-2", "ada__greet-1")
         assert pair.neighbours[0].verification is not None
@@ -172,7 +172,7 @@ def test_tasks_of_two_changes_are_pending_when_both_are_judged(db: str) -> None:
 def test_older_neighbours_are_limited_and_the_newest_come_first(db: str) -> None:
     with Store.open(db) as store:
         for number in range(1, MAX_NEIGHBOURS + 4):
-            add_chain(store, number)
+            add_lineage(store, number)
         *_, newest = sorted(
             store.find_open_pairs(make_scope(kinds=(Kind.COMBINED,))), key=lambda one: one.candidate.created_at
         )
@@ -183,7 +183,7 @@ def test_older_neighbours_are_limited_and_the_newest_come_first(db: str) -> None
 
 def test_simulated_tasks_are_listed_only_on_request(db: str) -> None:
     with Store.open(db) as store:
-        first = add_chain(store)
+        first = add_lineage(store)
         played = first.model_copy(update={"kind": Kind.SIMULATED, "environment": "simulated", "name": "ada__greet-1.s"})
         keep(store, Stage.DERIVE, Task(**played.model_dump()), kind=Kind.SIMULATED)
         assert [row["kind"] for row in queries.list_tasks(store, TaskFilters())] == ["bugfix"]
@@ -192,7 +192,7 @@ def test_simulated_tasks_are_listed_only_on_request(db: str) -> None:
 
 def test_tasks_with_model_written_tests_are_listed_only_on_request(db: str) -> None:
     with Store.open(db) as store:
-        first = add_chain(store)
+        first = add_lineage(store)
         written = first.model_copy(update={"tests": TestOrigin.MODEL_WRITTEN, "name": "ada__greet-1.w"})
         keep(store, Stage.DERIVE, Task(**written.model_dump()), kind=Kind.BUGFIX)
         for tests, names in (

@@ -21,20 +21,20 @@ from taskdb.queries import derivation_counts
 from taskdb.queries import pages as page_queries
 from taskdb.queries import tasks as queries
 from taskdb.queries.histograms import count_bins
-from taskdb.queries.selection import Range
 from taskdb.queries.task_columns import iter_task_columns
+from taskdb.queries.task_filters import Range
 from taskdb.queries.tasks import TaskFilters
 from taskdb.records import Candidate, Kind, PullRequest, Record, Stage, Task
 from taskdb.records.audits import Audit
-from taskdb.records.chains import ChangeState, Scope, find_pending_work
 from taskdb.records.tags import ChangeKind
+from taskdb.records.work import ChangeState, Scope, find_pending_work
 from taskdb.schema import tables
 from taskdb.schema.columns import TASK_COLUMNS
 from taskdb.schema.mapping import get_table
 from taskdb.store import Store
 from tests import records
 from tests.scopes import make_scope
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 
 LISTINGS = (tables.ChangeListingRow, tables.DerivationListingRow, tables.TaskListingRow)
 KINDS = (Kind.BUGFIX, Kind.FEATURE, Kind.TEST_WRITING, Kind.INJECTED, Kind.REVIEW)
@@ -199,8 +199,8 @@ def test_counters_and_queue_equal_what_reading_every_row_gives(db: str, seed: in
             make_scope(kinds=KINDS, limit=2, stages=[Stage.VERIFY, Stage.CERTIFY]),
             make_scope(kinds=KINDS, since=date(2024, 3, 5), until=date(2024, 3, 20)),
         ):
-            assert [one.candidate.id for one in store.find_open_chains(scope)] == find_open_slowly(store, scope)
-            assert store.count_chains(scope)[1] == len(find_open_slowly(store, scope))
+            assert [one.candidate.id for one in store.find_open_lineages(scope)] == find_open_slowly(store, scope)
+            assert store.count_lineages(scope)[1] == len(find_open_slowly(store, scope))
 
 
 def find_open_slowly(store: Store, scope: Scope) -> list[str]:
@@ -224,7 +224,7 @@ def find_open_slowly(store: Store, scope: Scope) -> list[str]:
 
 def test_a_task_is_listed_with_the_facts_of_its_chain(db: str) -> None:
     with Store.open(db) as store:
-        task = add_chain(store)
+        task = add_lineage(store)
         (row,) = queries.list_tasks(store, TaskFilters(), columns=TASK_COLUMNS)
         assert tuple(row) == TASK_COLUMNS
         assert (row["underspecified"], row["unfair_tests"], row["set_aside"]) == (0.3, 0.4, None)
@@ -248,8 +248,8 @@ def test_the_flaky_bound_is_wilsons_for_gradings_with_frozen_lists(db: str) -> N
         interval = binomtest(0, n_gradings).proportion_ci(0.95, method="wilson")
         assert listing.compute_flaky_bound(n_gradings) == pytest.approx(interval.high, abs=1e-4)
     with Store.open(db) as store:
-        derived = add_chain(store, 1, to=Stage.DERIVE, runs=(GOLD_RUN,) * 3)
-        certified = add_chain(store, 2, runs=(GOLD_RUN,) * 3)
+        derived = add_lineage(store, 1, to=Stage.DERIVE, runs=(GOLD_RUN,) * 3)
+        certified = add_lineage(store, 2, runs=(GOLD_RUN,) * 3)
         rows = queries.list_tasks(store, TaskFilters(), columns=["id", "flaky_bound"])
         bounds = {row["id"]: row["flaky_bound"] for row in rows}
         assert bounds == {derived.id: None, certified.id: pytest.approx(0.5615, abs=1e-4)}
@@ -258,7 +258,7 @@ def test_the_flaky_bound_is_wilsons_for_gradings_with_frozen_lists(db: str) -> N
 def test_pages_follow_each_other(db: str) -> None:
     with Store.open(db) as store:
         for number in range(1, 60):
-            add_chain(store, number)
+            add_lineage(store, number)
         whole = queries.list_tasks(store, TaskFilters())
         found: list[dict[str, Any]] = []
         while page := queries.list_tasks(store, TaskFilters(), 7, found[-1]["name"] if found else None):
@@ -344,7 +344,7 @@ def test_yields_and_exports_are_read_in_the_order_of_an_index(db: str) -> None:
 def test_facets_of_a_range_are_those_of_its_tasks(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(db) as store:
         for number in range(1, 30):
-            add_chain(store, number, gold_lines=number, source=f"git:{number % 3}")
+            add_lineage(store, number, gold_lines=number, source=f"git:{number % 3}")
         chosen = TaskFilters(changed_lines=Range(5, 20))
         rows = queries.list_tasks(store, chosen, columns=TASK_COLUMNS)
         found = page_queries.count_facets(store, chosen, ("source", "kind", "audited"))
@@ -364,7 +364,7 @@ def test_facets_of_a_range_are_those_of_its_tasks(db: str, monkeypatch: pytest.M
 def test_facets_of_many_tasks_of_one_value_are_known_from_counters(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(db) as store:
         for number in range(1, 8):
-            add_chain(store, number, license="MIT" if number < 6 else "BSD, or so")
+            add_lineage(store, number, license="MIT" if number < 6 else "BSD, or so")
         every = page_queries.count_facets(store, TaskFilters(), ("license", "kind"))
         for filters in (
             TaskFilters(license="mit"),
@@ -394,7 +394,7 @@ def test_bounds_may_be_of_any_size_and_type(bounds: tuple[float | None, float | 
     low, high = bounds[0] or 0, bounds[1] or math.inf
     with Store.open(db) as store:
         for number in range(1, 30):
-            add_chain(store, number, gold_lines=number)
+            add_lineage(store, number, gold_lines=number)
         found = queries.count_tasks(store, TaskFilters(changed_lines=Range(*bounds)))
     assert found == sum(low <= number <= high for number in range(1, 30))
 

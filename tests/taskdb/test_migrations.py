@@ -32,10 +32,10 @@ from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
 from taskdb.records.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
 from taskdb.schema import schema_0006
-from taskdb.schema.bodies import unpack_bodies
 from taskdb.schema.mapping import RECORD_TABLES
+from taskdb.schema.stored_records import unpack_bodies
 from taskdb.store import Store
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 NEWER_CLASSES = {
     Audit,

@@ -12,7 +12,7 @@ from core.errors import InputError
 from taskdb.schema import database
 from taskdb.store import Store
 from tests import new_databases
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 
 def dump_new_database(folder: Path) -> Sequence[str]:

@@ -20,7 +20,7 @@ from taskdb.schema.mapping import RECORD_TABLES
 from taskdb.schema.views import VIEWS
 from taskdb.store import Store
 from tests.scopes import make_scope
-from tests.taskdb.chains import add_chain
+from tests.taskdb.lineages import add_lineage
 from tests.taskdb.old_databases import REVISIONS, make_postgresql, make_sqlite
 
 CONTENT = ("event", "score", "change", *(row.__tablename__ for row, _ in RECORD_TABLES.values()))
@@ -113,7 +113,7 @@ def test_what_waited_is_pending_and_new_chains_are_added(old: str, revision: str
         before = store.load_all(Candidate)
         mined = next(record for record in store.load_all(PullRequest) if record.name == "ada__greet-6")
         assert store.add(mined) == []
-        added = add_chain(store, 40)
+        added = add_lineage(store, 40)
         assert queries.resolve_task(store, added.name) == added
         assert len(store.load_all(Candidate)) == len(before) + 1
     assert waiting == (set() if revision in WITH_SIX_CHANGES else {"ada__greet-6"})

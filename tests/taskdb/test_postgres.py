@@ -16,8 +16,8 @@ from taskdb.records import PullRequest
 from taskdb.schema.views import VIEWS
 from taskdb.store import Store
 from tests import records
-from tests.taskdb.chains import add_chain
 from tests.taskdb.conftest import PostgresServer
+from tests.taskdb.lineages import add_lineage
 from tests.taskdb.test_readonly import REFUSED
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.postgres
 
 def test_sql_reads_the_views_and_changes_nothing(postgresql: str, tmp_path: Path) -> None:
     with Store.open(postgresql) as store:
-        add_chain(store)
+        add_lineage(store)
         assert list(run_query(store, "SELECT name, status, 1 AS name FROM tasks")) == [
             {"name": "ada__greet-1.bugfix", "status": "certified", "name_2": 1}
         ]

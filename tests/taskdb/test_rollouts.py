@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 
 from taskdb.queries import readonly
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import parse_filters
+from taskdb.queries.task_filters import parse_filters
 from taskdb.queries.tasks import TaskFilters
 from taskdb.records import Score, Task
 from taskdb.records.difficulty import DifficultyBand, compute_difficulty
@@ -27,7 +27,7 @@ from taskdb.records.rollouts import (
     TrajectorySelection,
 )
 from taskdb.store import Store
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 
 
 def make_rollout(task: Task, attempt: int = 1, value: float | None = 1.0, **fields: Any) -> Rollout:
@@ -73,7 +73,7 @@ def make_trajectory(rollout: Rollout, root: int = 0, **fields: Any) -> Trajector
 
 def test_a_rollout_is_identified_by_its_plan_and_not_by_how_it_ended(db: str) -> None:
     with Store.open(db) as store:
-        task = add_chain(store)
+        task = add_lineage(store)
         first, again = make_rollout(task), make_rollout(task, value=0.0, seconds=9.0)
         assert store.add(first) == [first]
         assert store.add(again) == []
@@ -85,7 +85,7 @@ def test_a_rollout_is_identified_by_its_plan_and_not_by_how_it_ended(db: str) ->
 
 def test_of_two_runs_of_one_attempt_one_is_stored_with_its_own_trajectories(db: str) -> None:
     with Store.open(db) as store:
-        task = add_chain(store, 1)
+        task = add_lineage(store, 1)
 
     def run(value: float, attempt: int) -> Rollout:
         rollout = make_rollout(task, attempt, value)
@@ -121,7 +121,7 @@ def test_plans_differ_by_every_setting() -> None:
 
 def test_pass_rates_of_rollouts_are_facts_of_their_task(db: str) -> None:
     with Store.open(db) as store:
-        task, other = add_chain(store, 1), add_chain(store, 2)
+        task, other = add_lineage(store, 1), add_lineage(store, 2)
         store.add(*(make_rollout(task, attempt, value) for attempt, value in enumerate((1.0, 0.0, 0.0, 0.5), 1)))
         store.add(make_rollout(task, 5, None, status=RolloutStatus.INFRASTRUCTURE))
         store.add(make_rollout(task, 1, 1.0, checkpoint="step-8"))
@@ -145,7 +145,7 @@ def test_pass_rates_of_rollouts_are_facts_of_their_task(db: str) -> None:
 
 def test_the_newest_selection_of_a_trajectory_counts(tmp_path: Path) -> None:
     with Store.open(make_url(tmp_path)) as store:
-        rollout = make_rollout(add_chain(store))
+        rollout = make_rollout(add_lineage(store))
         trajectories = [make_trajectory(rollout, root) for root in range(2)]
         store.add(rollout, *trajectories)
         for at, selected in (("1", True), ("2", False)):

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from taskdb.queries.sampling import allocate, sample_tasks
-from taskdb.queries.selection import Allocation, parse_filters
+from taskdb.queries.task_filters import Allocation, parse_filters
 from taskdb.store import Store
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 from tests.taskdb.listing import make_listing, make_row, make_varied_rows
 
 ROWS = make_varied_rows(300)

@@ -9,7 +9,7 @@ from taskdb.queries.tasks import TaskFilters
 from taskdb.records import Stage
 from taskdb.schema import search
 from taskdb.store import Store
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 
 STATEMENTS = {
     1: "The parser drops snake_case names; see https://example.org/a/b.html and foo@bar.org",
@@ -31,7 +31,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     )
     with Store.open(url) as store:
         for number, statement in STATEMENTS.items():
-            add_chain(store, number, problem_statement=statement, to=Stage.DERIVE if number == 4 else Stage.CERTIFY)
+            add_lineage(store, number, problem_statement=statement, to=Stage.DERIVE if number == 4 else Stage.CERTIFY)
     return str(url)
 
 

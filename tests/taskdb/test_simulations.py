@@ -21,7 +21,7 @@ from taskdb.queries.tasks import TaskFilters
 from taskdb.queries.trajectories import TrajectoryFilters, list_trajectories
 from taskdb.records.simulations import PREFILTER, SimulatedConversation
 from taskdb.store import Store
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 from tests.taskdb.simulations import drop, make_conversation, reject_seed
 
 STEPS = ("answer", "4 tools", "ids")
@@ -140,7 +140,7 @@ def test_a_name_of_two_models_is_ambiguous(tmp_path: Path) -> None:
 
 def test_simulated_conversations_are_in_no_list_of_tasks_or_trajectories(db: str) -> None:
     with Store.open(db) as store:
-        task = add_chain(store)
+        task = add_lineage(store)
         store.add(make_conversation(), drop("aa", 2, "ids", "unseen-id"))
         assert [row["name"] for row in queries.list_tasks(store, TaskFilters())] == [task.name]
         assert list_trajectories(store, TrajectoryFilters()) == []

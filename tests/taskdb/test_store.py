@@ -18,7 +18,7 @@ from taskdb.artifacts import Artifacts
 from taskdb.queries import tasks as queries
 from taskdb.records import Candidate, PublishedVerdict, PullRequest, Stage, Task
 from taskdb.records.audits import Audit
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 from taskdb.schema.database import MIGRATIONS, REVISION
 from taskdb.schema.indices import INDICES
 from taskdb.schema.record_tables import get_record_clause
@@ -26,7 +26,7 @@ from taskdb.schema.tables import METADATA
 from taskdb.store import Store
 from tests import records
 from tests.scopes import make_scope
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_a_stored_record_is_read_back_unchanged(db: str) -> None:
     with Store.open(db) as store:
-        task = add_chain(store)
+        task = add_lineage(store)
         again = store.get(Task, task.id)
     assert again == task
     assert again.id == task.id
@@ -97,9 +97,9 @@ def test_texts_that_are_not_valid_unicode_are_stored(db: str) -> None:
 
 def test_each_stage_is_pending_after_the_one_before(db: str) -> None:
     with Store.open(db) as store:
-        add_chain(store, 1, to=Stage.BUILD)
-        add_chain(store, 2, to=Stage.DERIVE)
-        add_chain(store, 3)
+        add_lineage(store, 1, to=Stage.BUILD)
+        add_lineage(store, 2, to=Stage.DERIVE)
+        add_lineage(store, 3)
         waiting = {
             s: [it.candidate.name for it in store.find_pending(s, make_scope())] for s in Stage if s is not Stage.MINE
         }
@@ -114,7 +114,7 @@ def test_each_stage_is_pending_after_the_one_before(db: str) -> None:
 
 def test_a_rejected_change_is_pending_only_with_retry(db: str) -> None:
     with Store.open(db) as store:
-        add_chain(store, 1, to=Stage.BUILD)
+        add_lineage(store, 1, to=Stage.BUILD)
         environment = next(store.find_pending(Stage.VERIFY, make_scope())).require_environment()
         store.add(records.make_rejection(environment, Stage.VERIFY, "flaky"))
         assert list(store.find_pending(Stage.VERIFY, make_scope())) == []
@@ -142,7 +142,7 @@ def test_dates_names_and_ids_filter_the_queue(db: str) -> None:
 
 def test_a_task_is_found_by_id_beginning_of_an_id_or_name(db: str) -> None:
     with Store.open(db) as store:
-        task = add_chain(store)
+        task = add_lineage(store)
         for word in (task.id, task.id[:10], task.name):
             assert queries.resolve_task(store, word) == task
         environment = records.make_environment(store.get(Candidate, task.candidate))
@@ -152,7 +152,7 @@ def test_a_task_is_found_by_id_beginning_of_an_id_or_name(db: str) -> None:
 
 def test_an_unknown_or_ambiguous_id_is_an_input_error(db: str) -> None:
     with Store.open(db) as store:
-        tasks = [add_chain(store, n) for n in range(1, 20)]
+        tasks = [add_lineage(store, n) for n in range(1, 20)]
         with pytest.raises(InputError, match="there is no task frob"):
             queries.resolve_task(store, "frob")
         with pytest.raises(InputError, match="there is no change 100%"):
@@ -164,8 +164,8 @@ def test_an_unknown_or_ambiguous_id_is_an_input_error(db: str) -> None:
 
 def test_a_name_in_two_sources_is_ambiguous(db: str) -> None:
     with Store.open(db) as store:
-        add_chain(store, source="git:greet")
-        add_chain(store, source="git:/elsewhere/greet")
+        add_lineage(store, source="git:greet")
+        add_lineage(store, source="git:/elsewhere/greet")
         with pytest.raises(InputError, match="is ambiguous, 2 tasks match"):
             queries.resolve_task(store, "ada__greet-1.bugfix")
         with pytest.raises(InputError, match="git:/elsewhere/greet"):
@@ -174,7 +174,7 @@ def test_a_name_in_two_sources_is_ambiguous(db: str) -> None:
 
 def test_a_name_selects_the_newest_chain(db: str) -> None:
     with Store.open(db) as store:
-        old = add_chain(store)
+        old = add_lineage(store)
         pull = records.make_pull_request()
         candidate = records.make_candidate(pull, problem_statement="Told better")
         store.add_mined_changes((pull, candidate, 0.1))
@@ -192,8 +192,8 @@ def test_a_name_selects_the_newest_chain(db: str) -> None:
 
 def test_tasks_are_listed_searched_and_counted(db: str) -> None:
     with Store.open(db) as store:
-        add_chain(store, 1)
-        add_chain(store, 2, to=Stage.DERIVE)
+        add_lineage(store, 1)
+        add_lineage(store, 2, to=Stage.DERIVE)
         listed = queries.list_tasks(store, queries.TaskFilters())
         assert [(row["name"], row["status"]) for row in listed] == [
             ("ada__greet-2.bugfix", "derived"),
@@ -242,7 +242,7 @@ def test_why_shows_a_rejected_change_with_its_test_lists(db: str) -> None:
         {"verdict": "subset", "fail_to_pass": nothing, "pass_to_pass": {"missing": many, "extra": ()}}
     )
     with Store.open(db) as store:
-        add_chain(store, to=Stage.BUILD)
+        add_lineage(store, to=Stage.BUILD)
         environment = next(store.find_pending(Stage.VERIFY, make_scope())).require_environment()
         rejection = records.make_rejection(environment, Stage.VERIFY, "flaky", published=verdict)
         done = StageResult(stage=Stage.VERIFY, result=rejection, source="git:greet", name="ada__greet-1", seconds=2.5)
@@ -271,8 +271,8 @@ def test_why_shows_a_rejected_change_with_its_test_lists(db: str) -> None:
 
 def test_the_funnel_adds_up(db: str) -> None:
     with Store.open(db) as store:
-        add_chain(store, 1)
-        add_chain(store, 2, to=Stage.BUILD)
+        add_lineage(store, 1)
+        add_lineage(store, 2, to=Stage.BUILD)
         pull = records.make_pull_request(3)
         store.add_mined_changes((pull, records.make_rejection(pull, Stage.MINE), 0.0))
         steps = queries.compute_funnel(store)

@@ -10,7 +10,7 @@ from taskdb.records import Candidate, PullRequest, Stage
 from taskdb.records.tags import ChangeKind, Tags
 from taskdb.store import Store
 from tests import records
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 
 
 def test_the_view_has_a_row_for_each_kind_of_a_rejected_change(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_mining_again_with_the_same_tags_adds_nothing_and_with_others_shows_the_
 
 def test_tasks_are_found_by_any_kind_of_their_change_and_the_funnel_counts_by_kind(tmp_path: Path) -> None:
     with Store.open(make_url(tmp_path)) as store:
-        task = add_chain(store)
+        task = add_lineage(store)
         pull = store.load_all(PullRequest)[0]
         tags = records.make_tags(pull, ChangeKind.FEATURE, ChangeKind.LOGGING)
         store.add_mined_changes((pull, store.load_all(Candidate)[0], 0.0), tags=[tags])

@@ -9,13 +9,13 @@ from taskdb.queries import trajectories as queries
 from taskdb.queries.trajectories import TrajectoryFilters
 from taskdb.records.rollouts import Trajectory, TrajectoryRole, TrajectorySelection
 from taskdb.store import Store
-from tests.taskdb.chains import add_chain
+from tests.taskdb.lineages import add_lineage
 from tests.taskdb.test_rollouts import make_rollout, make_trajectory
 
 
 def fill(store: Store) -> list[Trajectory]:
     """Add two rollouts of one task and one of another, the first with a side trajectory; the first main is selected."""
-    first, second = add_chain(store, 1), add_chain(store, 2)
+    first, second = add_lineage(store, 1), add_lineage(store, 2)
     rollouts = [make_rollout(first), make_rollout(first, 2, 0.0, scaffold="codex"), make_rollout(second, value=None)]
     trajectories = [make_trajectory(rollouts[0], role=TrajectoryRole.SIDE), make_trajectory(rollouts[0], 1)]
     trajectories += [make_trajectory(rollout) for rollout in rollouts[1:]]
@@ -68,7 +68,7 @@ def test_a_trajectory_is_found_by_a_beginning_of_its_id_or_its_rollouts(db: str)
 
 def test_a_beginning_of_several_ids_is_ambiguous(db: str) -> None:
     with Store.open(db) as store:
-        rollout = make_rollout(add_chain(store))
+        rollout = make_rollout(add_lineage(store))
         many = [make_trajectory(rollout, root) for root in range(20)]  # sixteen digits for twenty ids
         store.add(rollout, *many)
         digits = [one.id[0] for one in many]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import UsageError
-from taskdb.queries.selection import TaskFilters, parse_filters
+from taskdb.queries.task_filters import TaskFilters, parse_filters
 from taskdb.store import Store
 from tests.taskdb.listing import is_listed, make_listing, make_varied_rows, select_numbers
 

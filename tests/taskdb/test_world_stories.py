@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from taskdb.queries.world_stories import compute_world_funnel, look_up_world
+from taskdb.queries.world_histories import compute_world_funnel, look_up_world
 from taskdb.records.worlds import WorldOrigin, WorldStep, compute_seed_task_id
 from taskdb.store import Store
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 from tests.taskdb.worlds import (
     make_scenario,
     make_scenario_certificate,

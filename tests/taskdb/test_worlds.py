@@ -28,7 +28,7 @@ from taskdb.queries.worlds import (
 )
 from taskdb.records.worlds import World, WorldCertificate, WorldOrigin, WorldStep, compute_seed_task_id
 from taskdb.store import Store
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 from tests.taskdb.worlds import (
     make_scenario,
     make_scenario_certificate,
@@ -228,7 +228,7 @@ def test_names_and_beginnings_of_ids_are_resolved(sqlite: str) -> None:
 
 def test_worlds_are_apart_from_changes_and_tasks(db: str) -> None:
     with Store.open(db) as store:
-        task = add_chain(store)
+        task = add_lineage(store)
         world = make_world()
         scenario = make_scenario(world)
         store.add(world, make_world_certificate(world), scenario, make_scenario_certificate(scenario))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.taskdb.chains import make_url
 from tests.taskdb.content import read_content
+from tests.taskdb.lineages import make_url
 from tests.taskdb.writer import write_chains
 
 ROOT = Path(__file__).parents[2]

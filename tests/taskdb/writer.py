@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from taskdb.records import Candidate, Kind, PullRequest, Rejection, Stage
-from taskdb.records.chains import StageResult
 from taskdb.records.tags import ChangeKind
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from core.config import Settings
 from taskdb.artifacts import Artifacts
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Kind, Stage
 from taskdb.store import Store
 from tests.web.seed import (

@@ -26,8 +26,8 @@ from taskdb.records import (
     TestRun,
 )
 from taskdb.records.audits import Audit
-from taskdb.records.chains import StageResult
 from taskdb.records.verdicts import Completion, Finding, QuoteSource
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
 

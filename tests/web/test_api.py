@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.store import Store
 from tests.web.seed import SeededDatabase
 

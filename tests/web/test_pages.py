@@ -14,7 +14,7 @@ from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
 from taskdb.artifacts import open_artifacts
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import TestOrigin
 from taskdb.store import Store
 from tests.web.conftest import HOST

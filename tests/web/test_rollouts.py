@@ -14,7 +14,7 @@ from mergemill.web.request_guard import make_access_rules
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectoryRole
 from taskdb.store import Store
 from tests.samplers.stored import make_database
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 HOST = "127.0.0.1"
 

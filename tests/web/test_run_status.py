@@ -13,7 +13,7 @@ from mergemill.execution import run_status
 from mergemill.execution.progress import MessageProgress
 from mergemill.execution.run_status import RunStatusFile, list_runs
 from taskdb.records import Kind, Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 from tests import records
 from tests.cli import run_mergemill
 from tests.sample import make_sample

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from core.text import format_count
 from training_data.card import Card, Section, make_left_out_section, render_table
+from worlds.bundles.contents import ENVIRONMENT, BundledWorld
 from worlds.bundles.formats import BundleCounts, BundleFormat
-from worlds.bundles.material import ENVIRONMENT, BundledWorld
 from worlds.program.analysis import ToolKind
 
 TITLE = "Tool environments as programs"
@@ -55,7 +55,7 @@ def build_card(worlds: Sequence[BundledWorld], bundle_format: BundleFormat, coun
         scenarios=format_count(counts.scenarios, "scenario"),
         worlds=format_count(len(worlds), "world"),
     )
-    licenses = Counter(world.material.license for world in worlds)
+    licenses = Counter(world.contents.license for world in worlds)
     listed = "Licences: " + ", ".join(f"{name} ({n})" for name, n in sorted(licenses.items())) + "."
     table = render_table(WORLD_COLUMNS, map(_list_cells, worlds), numbers=WORLD_NUMBERS)
     return Card(
@@ -76,17 +76,17 @@ def build_card(worlds: Sequence[BundledWorld], bundle_format: BundleFormat, coun
 
 def _list_cells(world: BundledWorld) -> list[str]:
     """Return the cells of a world."""
-    material, tools = world.material, world.analysis.tools
-    certified = material.certification.by if material.certification else "**no**"
+    contents, tools = world.contents, world.analysis.tools
+    certified = contents.certification.by if contents.certification else "**no**"
     cells = (
         f"`{world.name}`",
         len(world.scenarios),
         len(tools),
         len(world.analysis.list_tools(ToolKind.QUERY)),
         len(world.definition.states),
-        material.origin,
-        ", ".join(material.models) or "-",
-        material.license,
+        contents.origin,
+        ", ".join(contents.models) or "-",
+        contents.license,
         certified,
     )
     return [str(cell).replace("|", "/") for cell in cells]
@@ -102,8 +102,8 @@ def _describe_sources(sources: Mapping[tuple[str, str], int]) -> list[str]:
 
 
 def _describe_gates(worlds: Sequence[BundledWorld]) -> list[str]:
-    """Return paragraphs on the gates that the worlds passed."""
-    measured = [(world.name, world.material.certification) for world in worlds]
+    """Return paragraphs on what the worlds passed."""
+    measured = [(world.name, world.contents.certification) for world in worlds]
     rows = [
         (f"`{name}`", ", ".join(f"{gate} {value:g}" for gate, value in certification.gates.items()))
         for name, certification in measured

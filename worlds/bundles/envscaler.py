@@ -12,8 +12,8 @@ import json
 import re
 from typing import Any
 
+from worlds.bundles.contents import ENVIRONMENT, BundledScenario, BundledWorld, Row, WorldConversation
 from worlds.bundles.envscaler_checks import build_items
-from worlds.bundles.material import ENVIRONMENT, BundledScenario, BundledWorld, Row, WorldConversation
 from worlds.program.analysis import ToolKind
 from worlds.program.tree import ProgramTree, parse_program
 
@@ -23,7 +23,7 @@ _RULES = re.compile(r"^##\s*Rules\s*$", re.MULTILINE)
 
 def build_environment(world: BundledWorld) -> Row:
     """Return the item of a world."""
-    definition, analysis, material = world.definition, world.analysis, world.material
+    definition, analysis, contents = world.definition, world.analysis, world.contents
     summary, introduction, rules = split_documentation(definition.documentation, definition.name)
     tree = parse_program(definition.program)
     return {
@@ -48,11 +48,11 @@ def build_environment(world: BundledWorld) -> Row:
         "documentation": definition.documentation,
         "initial_states": dict(definition.states),
         "environment": ENVIRONMENT,
-        "license": material.license,
-        "origin": material.origin,
-        "models": list(material.models),
-        "certified_by": material.certification.by if material.certification else None,
-        "gates": dict(material.certification.gates) if material.certification else None,
+        "license": contents.license,
+        "origin": contents.origin,
+        "models": list(contents.models),
+        "certified_by": contents.certification.by if contents.certification else None,
+        "gates": dict(contents.certification.gates) if contents.certification else None,
     }
 
 
@@ -72,7 +72,7 @@ def build_scenario(world: BundledWorld, scenario: BundledScenario) -> Row:
         "checks": [{"item": one.item, "function": one.function, "source": one.source} for one in definition.checks],
         "solution": None if solution is None else [call.to_json() for call in solution],
         "environment": ENVIRONMENT,
-        "license": world.material.license,
+        "license": world.contents.license,
     }
 
 
@@ -94,7 +94,7 @@ def build_trajectory(world: BundledWorld, scenario: BundledScenario, found: Worl
         "user_messages": "[]",
         "steps": sum(message["role"] == "assistant" for message in messages),
         "environment": ENVIRONMENT,
-        "license": world.material.license,
+        "license": world.contents.license,
         "source": found.source,
         "model": found.model,
         "reward": found.reward,

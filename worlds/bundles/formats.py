@@ -17,8 +17,8 @@ from training_data.row_files import replace_file
 from training_data.sources import LeftOutError
 from training_data.writer import RowWriter
 from worlds.bundles import envscaler, harbor
+from worlds.bundles.contents import BundledScenario, BundledWorld, WorldConversation
 from worlds.bundles.format_names import SUMMARIES
-from worlds.bundles.material import BundledScenario, BundledWorld, WorldConversation
 from worlds.bundles.rollout_rows import EPISODES, make_episode
 from worlds.bundles.training_rows import CONVERSATIONS, SolvedScenario
 

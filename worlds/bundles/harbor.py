@@ -20,7 +20,7 @@ from dockerfiles.render import pin_image
 from guest.world import CONTAINER_FOLDER
 from guest.world_tool import PROGRAM_FOLDER
 from guest.world_tool.world_tool import WORLD_FILE
-from worlds.bundles.material import ENVIRONMENT, BundledScenario, BundledWorld
+from worlds.bundles.contents import ENVIRONMENT, BundledScenario, BundledWorld
 from worlds.definitions import Call
 
 ORGANIZATION = "mergemill"
@@ -117,7 +117,7 @@ def build_config(world: BundledWorld, scenario: BundledScenario) -> dict[str, An
     resources = {"cpus": 1, "memory_mb": 1024, "storage_mb": 2048, "build_timeout_sec": 600.0}
     log = f"{STATE}/calls.jsonl"
     collect = f"if [ -f {log} ]; then head -c 16777216 {log} > {LOG}; else : > {LOG}; fi"
-    definition, material = scenario.definition, world.material
+    definition, contents = scenario.definition, world.contents
     return {
         "schema_version": "1.4",
         "task": {
@@ -129,10 +129,10 @@ def build_config(world: BundledWorld, scenario: BundledScenario) -> dict[str, An
             "environment": ENVIRONMENT,
             "world": world.name,
             "scenario": definition.name,
-            "origin": material.origin,
-            "license": material.license,
-            "models": list(material.models),
-            "certified": material.certification is not None,
+            "origin": contents.origin,
+            "license": contents.license,
+            "models": list(contents.models),
+            "certified": contents.certification is not None,
             "n_tools": len(world.analysis.tools),
             "n_checks": len(definition.checks),
             "n_kept_checks": len(scenario.kept),

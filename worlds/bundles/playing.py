@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from worlds.bundles.material import ORACLE, BundledScenario, Message, WorldConversation
+from worlds.bundles.contents import ORACLE, BundledScenario, Message, WorldConversation
 from worlds.definitions import Call, ScenarioDefinition, WorldDefinition
 from worlds.gates.solutions import run_calls
 from worlds.rewards import compute_reward, find_kept_checks

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from training_data.episodes import NEMO_GYM, RAGEN, TrainingEpisode
 from training_data.sources import RowSource
-from worlds.bundles.material import ENVIRONMENT, BundledScenario, BundledWorld, Row
+from worlds.bundles.contents import ENVIRONMENT, BundledScenario, BundledWorld, Row
 from worlds.bundles.playing import build_prompt
 
 DATA_SOURCE = "mergemill-worlds"
@@ -46,8 +46,8 @@ def build_facts(world: BundledWorld, scenario: BundledScenario) -> Row:
         "world": world.name,
         "scenario": scenario.definition.name,
         "seed": 0,
-        "license": world.material.license,
-        "certified": world.material.certification is not None,
+        "license": world.contents.license,
+        "certified": world.contents.certification is not None,
     }
 
 

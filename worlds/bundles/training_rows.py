@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from training_data.sharegpt import QWEN_TOOLS, Turn, make_turns
 from training_data.sources import Row, RowSource
-from worlds.bundles.material import ENVIRONMENT, BundledScenario, BundledWorld, Message, WorldConversation
+from worlds.bundles.contents import ENVIRONMENT, BundledScenario, BundledWorld, Message, WorldConversation
 
 CONVERSATIONS = RowSource(name="worlds")
 
@@ -30,9 +30,9 @@ class SolvedScenario:
             "environment": ENVIRONMENT,
             "world": world.name,
             "scenario": scenario.definition.name,
-            "license": world.material.license,
-            "origin": world.material.origin,
-            "certified": world.material.certification is not None,
+            "license": world.contents.license,
+            "origin": world.contents.origin,
+            "certified": world.contents.certification is not None,
             "source": conversation.source,
             "model": conversation.model,
             "reward": conversation.reward,

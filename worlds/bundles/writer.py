@@ -13,8 +13,8 @@ from core.version import read_version
 from training_data.card import render_card
 from training_data.row_files import hash_files
 from worlds.bundles.card import build_card
+from worlds.bundles.contents import ENVIRONMENT, BundledWorld
 from worlds.bundles.formats import BundleCounts, BundleFormat
-from worlds.bundles.material import ENVIRONMENT, BundledWorld
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_KIND = "mergemill-worlds"
@@ -91,10 +91,10 @@ def _write_manifest(
         "worlds": [
             {
                 "name": world.name,
-                "license": world.material.license,
-                "origin": world.material.origin,
-                "models": list(world.material.models),
-                "certified_by": world.material.certification.by if world.material.certification else None,
+                "license": world.contents.license,
+                "origin": world.contents.origin,
+                "models": list(world.contents.models),
+                "certified_by": world.contents.certification.by if world.contents.certification else None,
                 "program_sha256": hashlib.sha256(world.definition.program.encode()).hexdigest(),
                 "scenarios": [one.definition.name for one in world.scenarios],
             }

@@ -6,23 +6,47 @@ and paid once.
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
-import random
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from mergemill_client.episode_requests import FULL, EpisodeConnection, RawAnswer, RetryRules
 from mergemill_client.errors import ClientError
-from mergemill_client.server import read_problem
 
 URL, TOKEN = "MERGEMILL_ENV_URL", "MERGEMILL_ENV_TOKEN"
-MAX_PAUSE = 30.0
-TRY_AGAIN = frozenset((429, 500, 502, 503, 504))
-"""Status of answers that may be others when the request is sent again."""
+
+
+class SimulatedConnection(EpisodeConnection):
+    """Connection to a server of simulated environments: each request opens one of its own, so threads may share it."""
+
+    rules = RetryRules(
+        statuses=frozenset((FULL, 500, 502, 503, 504)), first_pause=0.25, longest_pause=30.0, spread=(0.5, 1.0)
+    )
+
+    def __init__(self, url: str, token: str | None, timeout: float, patience: float) -> None:
+        super().__init__(url, token, patience)
+        self.headers["Accept"] = "application/json"
+        self._timeout = timeout
+
+    def exchange(self, method: str, path: str, content: bytes | None) -> RawAnswer:
+        """Send a request once."""
+        request = Request(self.url + path, content, self.headers, method=method)  # noqa: S310 - HTTP by the user's address
+        try:
+            with urlopen(request, timeout=self._timeout) as answer:  # noqa: S310 - as above
+                return RawAnswer(answer.status, answer.headers.get_content_type(), answer.read())
+        except HTTPError as error:
+            with error:
+                return RawAnswer(error.code, error.headers.get_content_type(), error.read())
+
+    def close(self) -> None:
+        """Do nothing: every request has a connection of its own."""
+
+    def make_error(self, status: int | None, problem: str) -> ClientError:
+        """Return the error of a request that failed."""
+        del status
+        return ClientError(f"{self.url}: {problem}")
 
 
 class SimulatedEnvironment:
@@ -36,8 +60,8 @@ class SimulatedEnvironment:
     """
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 3600.0, patience: float = 600.0) -> None:
-        self.url = url.rstrip("/")
-        self._token, self._timeout, self._patience = token, timeout, patience
+        self._connection = SimulatedConnection(url, token, timeout, patience)
+        self.url = self._connection.url
 
     def reset(
         self,
@@ -64,7 +88,7 @@ class SimulatedEnvironment:
         """
         given = {"task": task, "seed": seed, "groups": groups, "episode": episode}
         chosen = {name: value for name, value in given.items() if value is not None}
-        return self._request("/reset", {"group": group, "env_id": env_id, **chosen})
+        return self._connection.request("POST", "/reset", {"group": group, "env_id": env_id, **chosen})
 
     def step(
         self,
@@ -92,45 +116,19 @@ class SimulatedEnvironment:
             body["tool_calls"] = [dict(call) for call in tool_calls]
         if context_tokens is not None:
             body["context_tokens"] = context_tokens
-        return self._request("/step", body)
+        return self._connection.request("POST", "/step", body)
 
     def evaluate(self, episode: str) -> dict[str, Any]:
         """Return the reward of an episode, which ends by it; one without a judgement is judged again."""
-        return self._request("/evaluate", {"episode": episode})
+        return self._connection.request("POST", "/evaluate", {"episode": episode})
 
     def get_record(self, episode: str) -> dict[str, Any]:
         """Return the record of an episode."""
-        return self._request(f"/episodes/{episode}")
+        return self._connection.request("GET", f"/episodes/{episode}")
 
     def describe(self) -> dict[str, Any]:
         """Return domain, simulator, settings and numbers of the server."""
-        return self._request("/health")
-
-    def _request(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        until, n_failures = time.monotonic() + self._patience, 0
-        while True:
-            try:
-                return self._send(path, body)
-            except HTTPError as error:
-                with error:
-                    problem = read_problem(error)
-                if error.code not in TRY_AGAIN or time.monotonic() > until:
-                    raise ClientError(f"{self.url}: {problem}") from error
-            except (URLError, OSError, http.client.HTTPException, ValueError) as error:
-                if time.monotonic() > until:
-                    raise ClientError(f"{self.url}: {getattr(error, 'reason', None) or error}") from error
-            pause = min(MAX_PAUSE, 0.25 * 2**n_failures) * random.uniform(0.5, 1)  # noqa: S311 - not all at once
-            n_failures += 1
-            time.sleep(pause)
-
-    def _send(self, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        content = None if body is None else json.dumps(body).encode()
-        request = Request(self.url + path, content, headers)  # noqa: S310 - HTTP by the user's address
-        with urlopen(request, timeout=self._timeout) as answer:  # noqa: S310 - as above
-            return dict(json.loads(answer.read()))
+        return self._connection.request("GET", "/health")
 
 
 def connect(url: str | None = None, token: str | None = None, **options: Any) -> SimulatedEnvironment:

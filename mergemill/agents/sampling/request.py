@@ -15,7 +15,7 @@ from samplers.difficulty.staging import STAGES, plan_attempts
 from samplers.scaffolds.base import Scaffold
 from samplers.trajectories.credit import Credit, share_reward
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
 from taskdb.records.rollouts import RolloutPlan
 from taskdb.store import Store

@@ -31,7 +31,7 @@ from mergemill.cli.options import (
     with_settings,
 )
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.queries.trajectories import SYNTHETIC, list_pass_rates
 from taskdb.queries.worlds import find_solution_facts
 from taskdb.records.difficulty import DifficultyBand

@@ -12,7 +12,7 @@ from core.errors import UsageError
 from core.settings.storage import StorageSettings
 from mergemill.cli.options import complete_words, resolve_filters, split_words
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.queries.trajectories import ENVIRONMENTS, SYNTHETIC, TRUSTED_ENVIRONMENTS
 from taskdb.queries.worlds import find_scenario_ids
 from taskdb.store import Store

@@ -35,7 +35,7 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.queries.trajectories import SYNTHETIC
 from taskdb.records import Kind
 

@@ -37,7 +37,7 @@ from mergemill.cli.options import (
 )
 from samplers.rollouts.environment import SIMULATED
 from taskdb.artifacts import open_artifacts
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.queries.trajectories import (
     TRUSTED_ENVIRONMENTS,
     TrajectoryFilters,

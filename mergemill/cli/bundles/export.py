@@ -22,7 +22,7 @@ from mergemill.cli.options import (
     with_settings,
 )
 from mergemill.execution.progress import make_count_progress
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import to_json
 
 app = typer.Typer(add_completion=False)

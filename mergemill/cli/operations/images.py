@@ -22,7 +22,7 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,9 +11,6 @@ from types import FrameType
 from core.text import format_count
 from mergemill.execution.progress import WorkState, format_seconds
 
-DRAINED = 143
-"""Exit code of a run that was drained: that of a program which SIGTERM ends."""
-
 
 @contextmanager
 def drain_on_sigterm(work: WorkState, seconds: float, announce: Callable[[str], None]) -> Iterator[None]:

@@ -16,14 +16,15 @@ from core.settings.mining import SourceSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
+from mergemill.cli.exit_codes import DRAINED
 from mergemill.cli.options import CommandFunction, JsonOption, complete_words, split_words, with_settings
-from mergemill.cli.pipeline.draining import DRAINED, drain_on_sigterm
+from mergemill.cli.pipeline.draining import drain_on_sigterm
 from mergemill.cli.queries.funnel import print_funnel
 from mergemill.execution.progress import JsonLinesProgress, LiveTableProgress, MessageProgress
 from mergemill.execution.telemetry.logs import LogStream
 from miner.sources import SOURCE_FORMS, expand_sources
 from taskdb.records import Kind, Stage
-from taskdb.records.chains import Scope
+from taskdb.records.work import Scope
 
 SourcesArgument = Annotated[
     list[str] | None,

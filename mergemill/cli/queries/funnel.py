@@ -17,7 +17,7 @@ from mergemill.cli.options import JsonOption, with_settings
 from mergemill.cli.queries.step_reports import print_step_funnel
 from taskdb.queries import tasks as queries
 from taskdb.queries.simulations import compute_simulation_funnel
-from taskdb.queries.world_stories import compute_world_funnel
+from taskdb.queries.world_histories import compute_world_funnel
 from taskdb.store import Store
 
 app = typer.Typer(add_completion=False)

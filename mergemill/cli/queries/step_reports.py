@@ -1,4 +1,4 @@
-"""Text of the fate of worlds and simulated conversations: counts by step, and the story of each."""
+"""Text of what became of worlds and simulated conversations: counts by step, and the history of a single one."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def print_step_funnel(rows: Sequence[Mapping[str, Any]], examples: Mapping[tuple
 
 
 def print_report(report: Mapping[str, Any], storage: StorageSettings, *, log: bool, as_json: bool) -> None:
-    """Print what became of something: its story, the log of its newest rejection, or JSON.
+    """Print what became of something: its history, the log of its newest rejection, or JSON.
 
-    `report` is the report that `look_up_world` (`taskdb.queries.world_stories`) or `look_up_simulation`
+    `report` is what `look_up_world` (`taskdb.queries.world_histories`) or `look_up_simulation`
     (`taskdb.queries.simulations`) returned.
 
     Raises:
@@ -52,10 +52,10 @@ def print_report(report: Mapping[str, Any], storage: StorageSettings, *, log: bo
     elif as_json:
         output.print_json(report)
     else:
-        print_story(report)
+        print_history(report)
 
 
-def print_story(report: Mapping[str, Any]) -> None:
+def print_history(report: Mapping[str, Any]) -> None:
     """Print the events of a report, as `print_report` takes it."""
     is_world = report["of"] == "worlds"
     source = f" of {report['source']}" if report.get("source") else ""

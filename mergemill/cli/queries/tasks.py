@@ -28,7 +28,7 @@ from taskdb.artifacts import open_artifacts
 from taskdb.queries import derivation_counts, saved_selections
 from taskdb.queries import tasks as queries
 from taskdb.queries.histograms import count_bins
-from taskdb.queries.selection import TaskFilters, check_columns
+from taskdb.queries.task_filters import TaskFilters, check_columns
 from taskdb.schema.columns import TASK_COLUMNS
 from taskdb.store import Store
 

@@ -19,7 +19,7 @@ from taskdb.artifacts import open_artifacts
 from taskdb.queries import tasks as queries
 from taskdb.queries.attempts import find_transcript
 from taskdb.queries.simulations import look_up_simulation
-from taskdb.queries.world_stories import look_up_world
+from taskdb.queries.world_histories import look_up_world
 from taskdb.records import Stage
 from taskdb.store import Store
 
@@ -82,7 +82,7 @@ def _find_quota(report: Mapping[str, Any], quotas: RepositoryQuotas, repo: str) 
 def _print_other(
     report: dict[str, Any], storage: StorageSettings, *, log: bool, conversation: bool, as_json: bool
 ) -> None:
-    """Print the story of something that is no change."""
+    """Print the history of something that is no change."""
     if conversation:
         raise UsageError(f"{report['name']} is no change, and nothing was built for it")
     print_report(report, storage, log=log, as_json=as_json)

@@ -27,7 +27,7 @@ from mergemill.cli.options import (
 )
 from mergemill.cli.simulation.simulated import export_command, list_command, show_command
 from simulators.exports.format_names import FORMAT_NAMES
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records.simulator_measurements import SubmissionKind
 
 PROFILES = ("default", "simia")

@@ -10,7 +10,7 @@ from core.errors import InputError
 from core.settings.storage import StorageSettings
 from mergemill.cli.options import IdArgument, JsonOption, with_settings
 from mergemill.cli.queries.step_reports import print_report
-from taskdb.queries.world_stories import look_up_world
+from taskdb.queries.world_histories import look_up_world
 from taskdb.store import Store
 
 app = typer.Typer(add_completion=False)

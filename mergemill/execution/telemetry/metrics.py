@@ -35,7 +35,7 @@ from core.sockets import bind_socket
 from mergemill.execution.progress import Progress, WorkState, name_failure
 from mergemill.execution.telemetry.observer import ProgressObserver
 from taskdb.records import Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 
 log = logging.getLogger(__name__)
 

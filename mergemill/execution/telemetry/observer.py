@@ -7,7 +7,7 @@ from typing import Self
 
 from mergemill.execution.progress import Progress
 from taskdb.records import Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 
 
 class ProgressObserver:

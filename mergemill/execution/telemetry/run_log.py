@@ -9,7 +9,7 @@ from mergemill.execution.progress import format_event, name_failure
 from mergemill.execution.telemetry.logs import RUN_LOGGER, LogStream
 from mergemill.execution.telemetry.observer import ProgressObserver
 from taskdb.records import Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 
 log = logging.getLogger(RUN_LOGGER)
 

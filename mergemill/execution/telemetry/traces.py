@@ -22,7 +22,7 @@ from mergemill import __version__
 from mergemill.execution.progress import Progress, name_failure
 from mergemill.execution.telemetry.observer import ProgressObserver
 from taskdb.records import Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 
 Attributes = dict[str, AttributeValue]
 NANOSECONDS = 1_000_000_000

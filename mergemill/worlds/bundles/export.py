@@ -14,8 +14,8 @@ from core.text import format_count
 from mergemill.execution.services import make_services
 from mergemill.worlds.bundles.sources import WorldSource, find_sources
 from mergemill.worlds.containers import open_world_container
+from worlds.bundles.contents import ENVIRONMENT, BundledScenario, BundledWorld, Certification
 from worlds.bundles.formats import FORMATS
-from worlds.bundles.material import ENVIRONMENT, BundledScenario, BundledWorld, Certification
 from worlds.bundles.playing import UnplayableScenarioError, play_scenario
 from worlds.bundles.writer import check_folder, write_bundle
 from worlds.definitions import ScenarioDefinition
@@ -103,30 +103,30 @@ class _Exporter:
 
     def prepare(self, sources: Sequence[WorldSource]) -> list[BundledWorld]:
         """Return the worlds with the scenarios that can be played."""
-        total = sum(len(source.material.scenarios) for source in sources)
+        total = sum(len(source.contents.scenarios) for source in sources)
         with self._reporter.open_progress("scenario", total) as progress:
             found = [self._prepare_world(source, progress) for source in sources]
         return [world for world in found if world is not None]
 
     def _prepare_world(self, source: WorldSource, progress: CountProgress) -> BundledWorld | None:
-        material, name = source.material, source.material.definition.name
+        contents, name = source.contents, source.contents.definition.name
         if source.needs_gates and not self._request.with_uncertified:
-            report = assess_world(material.definition, self._server)
+            report = assess_world(contents.definition, self._server)
             if report.failure is not None:
-                self._leave_out(name, f"{report.reason}: {report.failure.detail}", len(material.scenarios))
+                self._leave_out(name, f"{report.reason}: {report.failure.detail}", len(contents.scenarios))
                 return None
             certification = Certification(by=CERTIFIED_HERE, gates=report.values)
-            material = replace(material, certification=certification)
-        elif material.certification is None and not self._request.with_uncertified:
-            self._leave_out(name, "not certified", len(material.scenarios))
+            contents = replace(contents, certification=certification)
+        elif contents.certification is None and not self._request.with_uncertified:
+            self._leave_out(name, "not certified", len(contents.scenarios))
             return None
-        with self._server.load(material.definition) as served:
+        with self._server.load(contents.definition) as served:
             scenarios = []
-            for scenario in material.scenarios:
+            for scenario in contents.scenarios:
                 if (bundled := self._prepare_scenario(source, scenario, served)) is not None:
                     scenarios.append(bundled)
                 progress.advance()
-        return BundledWorld(material=material, scenarios=tuple(scenarios))
+        return BundledWorld(contents=contents, scenarios=tuple(scenarios))
 
     def _prepare_scenario(
         self, source: WorldSource, scenario: ScenarioDefinition, served: ServedWorld
@@ -138,7 +138,7 @@ class _Exporter:
                 return None
         try:
             played = play_scenario(scenario, served, self._server)
-            return replace(played, rollouts=source.material.rollouts.get(scenario.name, ()))
+            return replace(played, rollouts=source.contents.rollouts.get(scenario.name, ()))
         except UnplayableScenarioError as error:
             self._leave_out(scenario.name, str(error), 1)
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from worlds.bundles.material import ROLLOUT, Message, WorldConversation
+from worlds.bundles.contents import ROLLOUT, Message, WorldConversation
 from worlds.definitions import Call
 
 

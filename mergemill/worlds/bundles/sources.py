@@ -14,7 +14,7 @@ from core.version import read_version
 from mergemill.worlds.bundles.rollouts import read_rollouts
 from mergemill.worlds.records import NO_ASSERTION, load_scenario, load_world
 from taskdb.artifacts import Artifacts, open_artifacts
-from worlds.bundles.material import Certification, WorldConversation, WorldMaterial
+from worlds.bundles.contents import Certification, WorldContents, WorldConversation
 from worlds.definitions import Call, ScenarioDefinition
 from worlds.examples.loading import (
     list_example_worlds,
@@ -38,7 +38,7 @@ ASSESSMENT = "assessment by tester and checker"
 class WorldSource:
     """A world that is to be exported. `needs_gates`: whether it is certified by running the gates now."""
 
-    material: WorldMaterial
+    contents: WorldContents
     needs_gates: bool = False
 
 
@@ -64,32 +64,32 @@ def find_sources(words: Sequence[str], storage: StorageSettings, *, with_uncerti
             stored.append(word)
     if stored or not words:
         found += _load_stored(stored, storage, with_uncertified=with_uncertified)
-    names = [source.material.definition.name for source in found]
+    names = [source.contents.definition.name for source in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"two worlds are named {twice[0]}", advice="export them one after the other")
     return found
 
 
 def _load_example(name: str) -> WorldSource:
-    material = WorldMaterial(
+    contents = WorldContents(
         definition=load_example_world(name),
         scenarios=tuple(load_example_scenarios(name)),
         license=EXAMPLE_LICENSE,
         origin=WRITTEN,
         certification=Certification(by=f"the tests of mergemill {read_version()}", gates={}),
     )
-    return WorldSource(material=material)
+    return WorldSource(contents=contents)
 
 
 def _read_folder(folder: Path) -> WorldSource:
     path = folder.resolve()
-    material = WorldMaterial(
+    contents = WorldContents(
         definition=read_world(path),
         scenarios=tuple(read_scenarios(path)),
         license=NO_ASSERTION,
         origin=WRITTEN,
     )
-    return WorldSource(material=material, needs_gates=True)
+    return WorldSource(contents=contents, needs_gates=True)
 
 
 @contextmanager
@@ -130,7 +130,7 @@ def _load_world(store: Store, artifacts: Artifacts, world: World, *, with_uncert
     by = f"the certificate {certificate.id[:12]}" if certificate else ""
     found = {one.name: _load_scenario(store, artifacts, one) for one in scenarios}
     return WorldSource(
-        material=WorldMaterial(
+        contents=WorldContents(
             definition=load_world(world, artifacts),
             scenarios=tuple(scenario for scenario, _ in found.values()),
             rollouts={name: rollouts for name, (_, rollouts) in found.items()},

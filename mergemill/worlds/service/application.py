@@ -1,14 +1,12 @@
-"""HTTP application of a service of worlds. Answers are JSON; the problem with a request is a line in `error`."""
+"""HTTP application of a service of worlds, with MCP beside it."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
 from starlette.applications import Starlette
@@ -18,13 +16,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
+from core.episodes.errors import RefusedRequestError
 from core.errors import InputError, MergemillError
+from mergemill.web.episode_application import EpisodeApplication, EpisodeBodies, EpisodeRoute, ErrorAnswer
 from mergemill.web.request_guard import AccessRules, RequestGuard
-from mergemill.worlds.service.episodes import EpisodeRequest, EpisodeTable, RefusedRequestError
+from mergemill.worlds.service.episodes import EpisodeRequest, WorldEpisodes
 from mergemill.worlds.service.protocol import PATH, EpisodeProtocol
 from mergemill.worlds.service.responses import (
     CloseResponse,
     EvaluateResponse,
+    HealthResponse,
     ResetResponse,
     StateResponse,
     StepResponse,
@@ -32,10 +33,7 @@ from mergemill.worlds.service.responses import (
 from worlds.rewards import RewardMode
 from worlds.scenario_run import MAX_STEPS, InteractionMode
 
-log = logging.getLogger(__name__)
-T = TypeVar("T")
 Body = TypeVar("Body", bound=BaseModel)
-IDLE_POLL_SECONDS = 1.0
 EpisodeName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 MOST_STEPS = 1000
 """Largest number of actions that an episode may be given."""
@@ -75,13 +73,17 @@ class EpisodeBody(RequestBody):
     episode: str
 
 
-class WorldApplication:
-    """Routes of a service, and the threads that work on its episodes."""
+class WorldApplication(EpisodeApplication[Starlette]):
+    """Routes of a service of worlds, and the threads that work on its episodes."""
 
-    def __init__(self, table: EpisodeTable, rules: AccessRules) -> None:
-        self._table = table
-        self._threads = ThreadPoolExecutor(table.limit + 8, thread_name_prefix="episode")
-        self._protocol = EpisodeProtocol(table, self.run)
+    bodies: ClassVar[EpisodeBodies] = EpisodeBodies(reset=ResetBody, step=StepBody, evaluate=EpisodeBody)
+    statuses: ClassVar[Mapping[type[Exception], int]] = {InputError: 400, MergemillError: 503}
+
+    def __init__(self, episodes: WorldEpisodes, rules: AccessRules) -> None:
+        self._pool = ThreadPoolExecutor(episodes.limit + 8, thread_name_prefix="episode")
+        super().__init__(self._pool)
+        self._episodes = episodes
+        self._protocol = EpisodeProtocol(episodes, self.run)
         self._rules = rules
 
     def build(self) -> ASGIApp:
@@ -93,92 +95,93 @@ class WorldApplication:
             routes=[
                 Route(PATH, agents),
                 Mount(PATH, agents),
-                Mount("/", RequestGuard(self._build_api(), self._rules)),
+                Mount("/", RequestGuard(self.build_api(), self._rules)),
             ],
-            lifespan=self._live,
+            lifespan=self.live,
         )
-
-    async def run(self, work: Callable[[], T]) -> T:
-        """Return the value that blocking work gives, done in a thread of the service."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     @contextlib.asynccontextmanager
-    async def _live(self, _: Starlette) -> AsyncIterator[None]:
-        watch = asyncio.create_task(self._close_idle())
-        async with self._protocol.open():
+    async def live(self, application: Starlette) -> AsyncIterator[None]:
+        """Serve MCP and close idle episodes until the end of the block, then give the threads up."""
+        async with super().live(application), self._protocol.open():
             yield
-        watch.cancel()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _close_idle(self) -> None:
-        while True:
-            await asyncio.sleep(IDLE_POLL_SECONDS)
-            try:
-                await self.run(self._table.close_idle)
-            except Exception:
-                log.exception("closing idle episodes failed through a bug")
+    def make_api(self) -> Starlette:
+        """Return an application without routes."""
+        return Starlette()
 
-    def _build_api(self) -> Starlette:
-        posts: Mapping[str, Callable[[Request], Awaitable[BaseModel]]] = {
-            "/reset": self._reset,
-            "/step": self._step,
-            "/state": self._show_state,
-            "/evaluate": self._evaluate,
-            "/close": self._close,
-        }
-        return Starlette(
-            routes=[
-                Route("/health", self._show_health, methods=["GET"]),
-                Route("/worlds", self._list_worlds, methods=["GET"]),
-                Route("/worlds/{name}", self._show_world, methods=["GET"]),
-                *(Route(path, _make_endpoint(answer), methods=["POST"]) for path, answer in posts.items()),
-            ],
-            exception_handlers={MergemillError: _answer_error, HTTPException: _answer_error, Exception: _answer_error},
-        )
+    def add_route(self, api: Starlette, route: EpisodeRoute) -> None:
+        """Add a route; bodies are read whatever their type is called."""
 
-    async def _show_health(self, _: Request) -> Response:
-        return JSONResponse(self._table.count().model_dump())
+        async def endpoint(request: Request) -> Response:
+            given = request.path_params if route.body is None else await _read_body(request, route.body)
+            answer = await self.answer(route, given)
+            return JSONResponse(answer.model_dump() if isinstance(answer, BaseModel) else answer)
 
-    async def _list_worlds(self, _: Request) -> Response:
-        worlds = [self._table.catalog[name].summarise() for name in sorted(self._table.catalog)]
-        return JSONResponse({"worlds": worlds})
+        api.add_route(route.path, endpoint, methods=[route.method])
 
-    async def _show_world(self, request: Request) -> Response:
-        return JSONResponse(self._table.find_world(request.path_params["name"]).describe())
+    def list_further_routes(self) -> list[EpisodeRoute]:
+        """Return the routes of worlds, and of the state and the end of an episode."""
+        return [
+            EpisodeRoute("GET", "/worlds", self.list_worlds, summary="List the worlds", is_blocking=False),
+            EpisodeRoute("GET", "/worlds/{name}", self.show_world, summary="Show a world", is_blocking=False),
+            EpisodeRoute("POST", "/state", self.show_state, summary="Show the state", body=EpisodeBody),
+            EpisodeRoute("POST", "/close", self.close, summary="End an episode", body=EpisodeBody),
+        ]
 
-    async def _reset(self, request: Request) -> ResetResponse:
-        body = await _read_body(request, ResetBody)
-        return await self.run(lambda: self._table.reset(EpisodeRequest(**dict(body))))
+    def show_health(self, _: Any) -> HealthResponse:
+        """Return the numbers of the service."""
+        return self._episodes.count()
 
-    async def _step(self, request: Request) -> StepResponse:
-        body = await _read_body(request, StepBody)
+    def list_worlds(self, _: Any) -> dict[str, Any]:
+        """Return a summary of each world."""
+        catalog = self._episodes.catalog
+        return {"worlds": [catalog[name].summarise() for name in sorted(catalog)]}
+
+    def show_world(self, parameters: Mapping[str, str]) -> dict[str, Any]:
+        """Return what an agent may learn of a world."""
+        return self._episodes.find_world(parameters["name"]).describe()
+
+    def reset(self, body: ResetBody) -> ResetResponse:
+        """Open an episode."""
+        return self._episodes.reset(EpisodeRequest(**dict(body)))
+
+    def step(self, body: StepBody) -> StepResponse:
+        """Take an action, or call a tool."""
         has_action = "action" in body.model_fields_set
         if has_action == (body.tool is not None) or (has_action and body.arguments is not None):
             raise RefusedRequestError("give tool and arguments, or action", status=400)
-        tool = body.tool
-        if tool is None:
-            return await self.run(lambda: self._table.act(body.episode, body.action, body.number))
-        return await self.run(lambda: self._table.call(body.episode, tool, body.arguments or {}, body.number))
+        if body.tool is None:
+            return self._episodes.act(body.episode, body.action, body.number)
+        return self._episodes.call(body.episode, body.tool, body.arguments or {}, body.number)
 
-    async def _show_state(self, request: Request) -> StateResponse:
-        body = await _read_body(request, EpisodeBody)
-        return await self.run(lambda: self._table.get_state(body.episode))
+    def show_state(self, body: EpisodeBody) -> StateResponse:
+        """Return the state of an episode."""
+        return self._episodes.get_state(body.episode)
 
-    async def _evaluate(self, request: Request) -> EvaluateResponse:
-        body = await _read_body(request, EpisodeBody)
-        return await self.run(lambda: self._table.evaluate(body.episode))
+    def evaluate(self, body: EpisodeBody) -> EvaluateResponse:
+        """Return reward and checks of the present state."""
+        return self._episodes.evaluate(body.episode)
 
-    async def _close(self, request: Request) -> CloseResponse:
-        body = await _read_body(request, EpisodeBody)
-        await self.run(lambda: self._table.close_episode(body.episode))
+    def close(self, body: EpisodeBody) -> CloseResponse:
+        """End an episode."""
+        self._episodes.close_episode(body.episode)
         return CloseResponse(episode=body.episode)
 
+    def close_idle(self) -> None:
+        """Close the episodes that nobody has touched for long."""
+        self._episodes.table.close_idle()
 
-def _make_endpoint(answer: Callable[[Request], Awaitable[BaseModel]]) -> Callable[..., Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        return JSONResponse((await answer(request)).model_dump())
+    def describe_http_error(self, request: Request, error: HTTPException) -> ErrorAnswer:
+        """Return the answer to a request that no route takes."""
+        advice = "GET /worlds lists what is served" if error.status_code == 404 else ""
+        message = f"there is no {request.method} {request.url.path}" if error.status_code == 404 else error.detail
+        return ErrorAnswer(status=error.status_code, message=message, advice=advice, headers=error.headers)
 
-    return endpoint
+    def describe_failure(self, message: str) -> Mapping[str, Any]:
+        """Return the fields of an answer where the infrastructure failed, which is no reward of 0."""
+        return {"reward": None, "infrastructure_error": message}
 
 
 async def _read_body(request: Request, kind: type[Body]) -> Body:
@@ -198,22 +201,3 @@ async def _read_body(request: Request, kind: type[Body]) -> Body:
     except ValidationError as error:
         first = error.errors()[0]
         raise RefusedRequestError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", status=400) from None
-
-
-async def _answer_error(request: Request, error: Exception) -> Response:
-    """Return an error as JSON. A failure of the infrastructure is not a reward of 0."""
-    if isinstance(error, HTTPException):
-        advice = "GET /worlds lists what is served" if error.status_code == 404 else ""
-        message = f"there is no {request.method} {request.url.path}" if error.status_code == 404 else error.detail
-        return JSONResponse({"error": message, "advice": advice}, error.status_code, error.headers)
-    if isinstance(error, RefusedRequestError):
-        headers = {"retry-after": "1"} if error.status == 429 else None
-        return JSONResponse({"error": str(error), "advice": error.advice}, error.status, headers)
-    if isinstance(error, InputError):
-        return JSONResponse({"error": str(error), "advice": error.advice}, 400)
-    if isinstance(error, MergemillError):
-        failure = {"reward": None, "infrastructure_error": str(error)}
-        return JSONResponse({"error": str(error), "advice": error.advice, **failure}, 503)
-    log.error("%s %s failed through a bug", request.method, request.url.path, exc_info=error)
-    failure = {"reward": None, "infrastructure_error": "the server failed through a bug; its log has the details"}
-    return JSONResponse({"error": failure["infrastructure_error"], "advice": "", **failure}, 500)

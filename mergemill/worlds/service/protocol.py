@@ -17,10 +17,11 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
+from core.episodes.errors import RefusedRequestError
 from core.errors import MergemillError
 from mergemill import __version__
 from mergemill.web.request_guard import MAX_BODY_BYTES
-from mergemill.worlds.service.episodes import EpisodeTable, RefusedRequestError
+from mergemill.worlds.service.episodes import WorldEpisodes
 from worlds.actions import CHAT_TOOL
 
 Context = Any
@@ -33,12 +34,12 @@ class EpisodeProtocol:
     """MCP server of all episodes.
 
     Args:
-        table: the episodes.
+        episodes: the episodes.
         run: does blocking work in a thread.
     """
 
-    def __init__(self, table: EpisodeTable, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
-        self._table = table
+    def __init__(self, episodes: WorldEpisodes, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
+        self._episodes = episodes
         self._run = run
         self._manager = StreamableHTTPSessionManager(
             Server(
@@ -83,10 +84,10 @@ class EpisodeProtocol:
             raise RefusedRequestError(
                 "an address of MCP names an episode", status=404, advice="POST /reset, then use /mcp/EPISODE"
             )
-        self._table.touch(name)
+        self._episodes.table.touch(name)
 
     async def _list_tools(self, context: Context, _: Any) -> types.ListToolsResult:
-        tools = self._table.touch(_find_episode(context)).run.tools
+        tools = self._episodes.table.touch(_find_episode(context)).run.tools
         return types.ListToolsResult(
             tools=[
                 types.Tool(name=one["name"], description=one["description"], input_schema=dict(one["parameters"]))
@@ -97,7 +98,7 @@ class EpisodeProtocol:
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         action = {"tool": params.name, "arguments": params.arguments or {}}
         try:
-            outcome = await self._run(lambda: self._table.act(_find_episode(context), action))
+            outcome = await self._run(lambda: self._episodes.act(_find_episode(context), action))
         except MergemillError as error:
             return _make_result({"success": False, "error": str(error)})
         observation = outcome.observation
@@ -115,7 +116,7 @@ class EpisodeProtocol:
     async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         if params.name != TASK_PROMPT:
             raise ValueError(f"there is no prompt {params.name}")
-        opening = self._table.touch(_find_episode(context)).run.observation
+        opening = self._episodes.table.touch(_find_episode(context)).run.observation
         given = opening.get("task") or f'The user says: "{opening["user"]}" Answer with the tool {CHAT_TOOL}.'
         text = f"{opening['documentation'].strip()}\n\n{given}"
         content = types.TextContent(type="text", text=text)

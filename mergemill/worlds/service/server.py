@@ -18,7 +18,7 @@ from mergemill.web.server import format_host, run_application
 from mergemill.worlds.containers import open_world_container
 from mergemill.worlds.service.application import WorldApplication
 from mergemill.worlds.service.catalog import load_catalog
-from mergemill.worlds.service.episodes import EpisodeTable
+from mergemill.worlds.service.episodes import WorldEpisodes
 from worlds.server.host import WorldHost
 from worlds.users import ModelUser, UserFactory, make_scripted_user
 
@@ -58,16 +58,16 @@ def serve_worlds(options: WorldServiceOptions, settings: Settings, announce: Cal
         host = WorldHost(
             functools.partial(open_world_container, services, worlds=len(catalog), episodes=options.episodes)
         )
-        table = EpisodeTable(
+        episodes = WorldEpisodes(
             catalog, host, limit=options.episodes, idle_seconds=options.idle_seconds, make_user=make_user
         )
-        opened.enter_context(closing(table))
+        opened.enter_context(closing(episodes))
         for offered in catalog.values():  # so that the first reset need not wait for the container
             host.find(offered.definition)
         if options.token is None and not is_loopback(options.host):
             announce(f"anyone who can reach {options.host} can use these worlds; --token protects them")
         announce(f"http://{format_host(options.host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
-        application = WorldApplication(table, make_rules(options.host, options.token))
+        application = WorldApplication(episodes, make_rules(options.host, options.token))
         run_application(application.build(), listener, has_lifespan=True)
 
 

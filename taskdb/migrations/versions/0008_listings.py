@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from taskdb.schema import search
-from taskdb.schema.bodies import ListBase, ListBatch, compress_body, pack_body, store_lists
+from taskdb.schema.stored_records import ListBase, ListBatch, compress_body, pack_body, store_lists
 
 revision = "0008"
 down_revision = "0007"

@@ -11,13 +11,13 @@ from mergemill.agents.sampling.request import PendingRollout
 from taskdb.records import Task
 from taskdb.records.rollouts import Rollout, RolloutPlan, RolloutStatus
 from taskdb.store import Store
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 
 
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
     with Store.open(make_url(tmp_path)) as store:
-        return add_chain(store, 1)
+        return add_lineage(store, 1)
 
 
 def make_pending(task: Task, number: int) -> list[PendingRollout]:

@@ -25,7 +25,7 @@ from exporters.bundle_records import ARTIFACT_FOLDER, RECORDS_FILE, TREE_FOLDER,
 from exporters.tree import read_tree
 from mergemill.bundles.bundle_import import import_bundle
 from mergemill.bundles.contents import check_bundle
-from taskdb.queries.record_chains import load_chains
+from taskdb.queries.lineages import load_lineages
 from taskdb.records import Candidate, PullRequest, Task
 from taskdb.records.audits import Audit
 from taskdb.records.tags import Tags
@@ -89,16 +89,16 @@ def test_bundles_of_two_databases_meet_in_one(home: Path, tmp_path: Path) -> Non
     services = make_services(tmp_path / "other")
     with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
         (task,) = add_tasks(store, services, tmp_path / "elsewhere", count=1)
-        before = load_chains(store, [task])
+        before = load_lineages(store, [task])
         assert run_mergemill("bundle", "import", str(home / "swebench"), cwd=tmp_path).exit_code == 0
-        assert load_chains(store, [task]) == before
+        assert load_lineages(store, [task]) == before
         assert len(store.load_all(Task)) == 3
 
 
 def test_a_change_that_the_database_has_keeps_its_own_chain(home: Path, tmp_path: Path) -> None:
     with Store.open(f"sqlite:///{home}/mergemill.db") as store:
         task = store.load_all(Task)[0]
-        pull, tags, candidate, *_ = load_chains(store, [task])[task.id]
+        pull, tags, candidate, *_ = load_lineages(store, [task])[task.id]
     assert isinstance(pull, PullRequest)
     assert isinstance(tags, Tags)
     newer = Candidate(**candidate.model_dump() | {"problem_statement": "Written again"})
@@ -108,14 +108,14 @@ def test_a_change_that_the_database_has_keeps_its_own_chain(home: Path, tmp_path
         with store.read_transaction() as connection:
             query = text("SELECT result FROM change WHERE name = :name")
             assert list(connection.execute(query, {"name": pull.name}).scalars()) == [newer.id]
-        assert Candidate in {type(record) for record in load_chains(store, [task])[task.id]}
+        assert Candidate in {type(record) for record in load_lineages(store, [task])[task.id]}
 
 
 def test_a_chain_with_a_missing_record_is_an_input_error(home: Path) -> None:
     with Store.open(f"sqlite:///{home}/mergemill.db") as store:
         task = store.load_all(Task)[0].model_copy(update={"candidate": "f" * 64})
         with pytest.raises(InputError, match="there is no Candidate ffffffffffff"):
-            load_chains(store, [task])
+            load_lineages(store, [task])
 
 
 # ------------------------------------------------------------------------------------------------- hostile bundles

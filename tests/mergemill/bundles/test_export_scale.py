@@ -19,7 +19,7 @@ from mergemill.bundles import export as bundles
 from mergemill.bundles.families import FamilyIndex
 from mergemill.execution.progress import CountProgress, LiveCountProgress, MessageCountProgress, make_count_progress
 from mergemill.execution.services import make_services
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Kind, Task
 from taskdb.store import Store
 from tests.exporters.bundles import add_tasks

@@ -26,7 +26,7 @@ from taskdb.store import Store
 from tests.cli import CommandResult, make_command_environment, run_mergemill
 from tests.helpers import TinyRepo
 from tests.sample import make_sample
-from tests.taskdb.chains import add_chain
+from tests.taskdb.lineages import add_lineage
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -38,9 +38,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
     patches = {"gold_patch": artifacts.put(b"gold\n"), "test_patch": artifacts.put(b"test\n")}
     with Store.open(f"sqlite:///{folder}/mergemill.db") as store:
-        add_chain(store, 1, **patches)
-        add_chain(store, 2, to=Stage.DERIVE, **patches)
-        add_chain(store, 3, to=Stage.BUILD, **patches)
+        add_lineage(store, 1, **patches)
+        add_lineage(store, 2, to=Stage.DERIVE, **patches)
+        add_lineage(store, 3, to=Stage.BUILD, **patches)
     return folder
 
 

@@ -14,7 +14,7 @@ from taskdb.artifacts import Artifacts
 from taskdb.store import Store
 from tests.cli import make_command_environment, run_with_closed_pipe
 from tests.sample import make_sample
-from tests.taskdb.chains import add_chain
+from tests.taskdb.lineages import add_lineage
 from tests.taskdb.simulations import add_conversation
 from tests.taskdb.worlds import add_library
 
@@ -126,8 +126,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
     patches = {"gold_patch": artifacts.put(b"gold\n"), "test_patch": artifacts.put(b"test\n")}
     with Store.open(f"sqlite:///{folder}/mergemill.db") as store:
-        add_chain(store, 1, **patches)
-        add_chain(store, 2, **patches)
+        add_lineage(store, 1, **patches)
+        add_lineage(store, 2, **patches)
         add_library(store, artifacts)
         add_conversation(store, artifacts)
     make_sample(folder / "ada__greet")

@@ -10,11 +10,11 @@ from builders.agent.transcript import Transcript, TranscriptEvent
 from core.config import Settings
 from taskdb.artifacts import open_artifacts
 from taskdb.records import Attempt, Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
 from tests.cli import run_mergemill
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 CONVERSATION = Transcript(model="m", prompts="p", events=(TranscriptEvent(event="reply", text="I have found it."),))
 

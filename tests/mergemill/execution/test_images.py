@@ -12,7 +12,7 @@ from backends.sandbox.docker import DockerSandbox
 from builders import layers
 from builders.bases import ensure_base
 from taskdb.records import BuildPlan, Environment, Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
 from tests.cli import run_mergemill

@@ -16,9 +16,9 @@ from mergemill.execution.images.fetch import enable_fetching
 from taskdb.queries import tasks as queries
 from taskdb.queries.images import load_image_copies
 from taskdb.records import Certificate, Stage, Task
-from taskdb.records.chains import StageResult
 from taskdb.records.images import ImageCopy
 from taskdb.records.lineage import Lineage
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
 from tests.cli import run_mergemill

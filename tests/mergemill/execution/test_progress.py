@@ -15,7 +15,7 @@ from core.text import format_count
 from mergemill.execution.progress import LiveTableProgress, MessageProgress, WorkState, format_seconds
 from mergemill.pipeline.runs import _count_earlier_work, _stop_services
 from taskdb.records import Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
 from tests.mergemill.stages import FakeStages, run

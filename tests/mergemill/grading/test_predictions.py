@@ -24,7 +24,7 @@ from taskdb.records import Score
 from taskdb.store import Store
 from tests.cli import CommandResult, make_command_environment, run_mergemill
 from tests.graded_tasks import NO_FINDINGS, GradedTasks, make_reviews
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from mergemill.execution.progress import MessageProgress
 from mergemill.execution.run_status import MAX_FILES, RunStatusFile, list_runs
 from mergemill.operations.status import list_failures, select_runs
 from taskdb.records import Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 from tests import records
 from tests.cli import make_command_environment, run_mergemill
 from tests.sample import make_sample

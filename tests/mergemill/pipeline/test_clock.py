@@ -11,8 +11,8 @@ import pytest
 
 from tests.certified import certified
 from tests.cli import make_command_environment
-from tests.taskdb.chains import make_url
 from tests.taskdb.content import read_records
+from tests.taskdb.lineages import make_url
 
 __all__ = ["certified"]
 ADVICE = "libfaketime is not installed: apt-get install -y libfaketime"

@@ -18,8 +18,8 @@ import pytest
 from exporters.bundle_records import RECORDS_FILE
 from tests.cli import CommandResult, make_command_environment, run_mergemill
 from tests.history import make_history
-from tests.taskdb.chains import make_url
 from tests.taskdb.content import read_content
+from tests.taskdb.lineages import make_url
 
 CHANGES = 6
 MEGABYTE = 1 << 20

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mergemill.cli.pipeline.draining import DRAINED
+from mergemill.cli.exit_codes import DRAINED
 from mergemill.execution.run_status import list_runs
 from taskdb.records import Record, Rejection, Stage
 from tests.cli import make_command_environment, run_mergemill

@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli import run_mergemill
 from tests.sample import ALIKE, make_sample
-from tests.taskdb.chains import make_url
 from tests.taskdb.content import read_records
+from tests.taskdb.lineages import make_url
 
 NAMES = ("greet", "salute", "hail")
 

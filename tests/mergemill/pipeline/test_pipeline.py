@@ -21,7 +21,7 @@ from backends.cluster.local import LocalCluster
 from core.errors import InputError, MachineError, Transient
 from taskdb.queries.tasks import compute_summary
 from taskdb.records import Kind, Stage, Task
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
 from tests.mergemill.stages import FakeMinedChange, FakeStages, mine_changes, run

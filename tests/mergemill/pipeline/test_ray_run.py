@@ -13,9 +13,9 @@ from tests.namespaces import require_bubblewrap
 from tests.ray_nodes import QUICK, RayNodes, start_ray_nodes
 from tests.samplers.scripted_model import ScriptedModel
 from tests.simulators.swe import sampling as swe
-from tests.taskdb.chains import make_url
 from tests.taskdb.conftest import PostgresServer, postgresql, server  # noqa: F401 - the databases of those tests
 from tests.taskdb.content import read_content
+from tests.taskdb.lineages import make_url
 
 CHANGES = 12
 RUN = ("run", "git:ada__sums", "--kind", "review")

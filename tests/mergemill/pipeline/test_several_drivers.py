@@ -15,9 +15,9 @@ import pytest
 
 from tests.cli import make_command_environment, run_mergemill
 from tests.history import make_history
-from tests.taskdb.chains import make_url
 from tests.taskdb.conftest import db, postgresql, server  # noqa: F401 - the databases of those tests
 from tests.taskdb.content import read_content
+from tests.taskdb.lineages import make_url
 
 CHANGES = 12
 

@@ -24,7 +24,7 @@ from tests.cli import run_mergemill
 from tests.mergemill.stages import FakeStages, run
 from tests.s3_server import BUCKET, READER, ROOT, S3Server
 from tests.sample import make_sample
-from tests.taskdb.chains import add_chain
+from tests.taskdb.lineages import add_lineage
 
 RECORDS = ("pull_request", "candidate", "environment", "verification", "verdict", "task", "certificate", "rejection")
 
@@ -79,7 +79,7 @@ def test_who_may_read_alone_reads_tasks_and_mines_nothing(s3_server: S3Server, t
     assert (again.exit_code, "Access Denied" in again.stderr) == (InputError.exit_code, True)
     with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
         patches = {"gold_patch": put(tmp_path, s3_server, b"gold\n"), "test_patch": put(tmp_path, s3_server, b"test\n")}
-        add_chain(store, 1, **patches)
+        add_lineage(store, 1, **patches)
     shown = run_mergemill("tasks", "show", "ada__greet-1.bugfix", "--json", cwd=tmp_path, **reader)
     assert shown.json["patch"] == "gold\n", shown.stderr
 

@@ -16,7 +16,7 @@ from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
 from tests.samplers.stored import add_rollout
 from tests.simulators.making import write_seeds
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 
 
 def export(folder: Path, *words: str) -> CommandResult:
@@ -52,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_rows_are_written_for_a_simulator_that_was_measured(folder: Path) -> None:
     with Store.open(make_url(folder)) as store:
-        measure(store, add_chain(store), wrong=35, paid=0)
+        measure(store, add_lineage(store), wrong=35, paid=0)
     done = export(folder, "--json")
     assert done.exit_code == 0, done.stderr
     assert {name: done.json[name] for name in ("environment", "rows", "simulator", "domain")} == {
@@ -82,7 +82,7 @@ def test_rows_are_written_for_a_simulator_that_was_measured(folder: Path) -> Non
 
 def test_profile_simia_has_the_seeds_own_system_prompt(folder: Path) -> None:
     with Store.open(make_url(folder)) as store:
-        measure(store, add_chain(store), wrong=35, paid=0)
+        measure(store, add_lineage(store), wrong=35, paid=0)
     assert export(folder, "--profile", "simia").exit_code == 0
     rows = json.loads((folder / "rl" / "rows.json").read_text())
     assert rows[0]["system"] == "You serve the customers of a shop."
@@ -103,7 +103,7 @@ def test_a_simulator_that_may_pay_too_much_is_refused(
     folder: Path, wrong: int, paid: int, words: tuple[str, ...], line: str
 ) -> None:
     with Store.open(make_url(folder)) as store:
-        task = add_chain(store)
+        task = add_lineage(store)
         measure(store, task, wrong=100, paid=0, simulator="other")
         measure(store, task, wrong=wrong, paid=paid)
     done = export(folder, *words)
@@ -128,7 +128,7 @@ def mixed(tmp_path: Path) -> Path:
     """A database with a rollout of a verified task and one of a simulated task."""
     artifacts = Artifacts(tmp_path / "mergemill-store" / "artifacts")
     with Store.open(make_url(tmp_path)) as store:
-        real, other = add_chain(store, 1), add_chain(store, 2)
+        real, other = add_lineage(store, 1), add_lineage(store, 2)
         simulated = other.model_copy(
             update={"kind": Kind.SIMULATED, "environment": "simulated", "image": "", "name": "ada__greet-2.simulated"}
         )

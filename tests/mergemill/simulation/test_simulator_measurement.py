@@ -20,7 +20,7 @@ from tests.graded_tasks import make_bugfix
 from tests.mergemill.measured_tasks import KnownSubmission, make_simulator, make_tasks, store_scores
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.simulators.making import read_prompt
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 
 def measure(folder: Path, model: ScriptedModel | str, *words: str) -> CommandResult:

@@ -10,7 +10,7 @@ from taskdb.artifacts import Artifacts
 from taskdb.records.worlds import ScenarioCertificate, World, WorldStep
 from taskdb.store import Store
 from tests.cli import run_mergemill
-from tests.taskdb.chains import add_chain
+from tests.taskdb.lineages import add_lineage
 from tests.taskdb.worlds import CHECK, SOLUTION, TOOL, add_library, make_world, reject
 
 
@@ -20,7 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("worlds")
     artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
     with Store.open(f"sqlite:///{folder}/mergemill.db") as store:
-        add_chain(store)
+        add_lineage(store)
         library = add_library(store, artifacts)
         texts = {name: getattr(library, name) for name in ("program", "documentation", "states", "tools")}
         clinic = make_world(name="clinic", license="Apache-2.0", n_tools=20, **texts)

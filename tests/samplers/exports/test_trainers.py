@@ -18,7 +18,7 @@ from tests.samplers.exports.trainer_programs import make_tokenizer, read
 from tests.samplers.selection.making import PATCH
 from tests.samplers.stored import add_rollout, make_branched_exchanges
 from tests.samplers.test_trajectory_commands import run
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 from tests.taskdb.test_rollouts import make_rollout
 
 
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
     with Store.open(make_url(folder)) as store:
-        task = add_chain(store)
+        task = add_lineage(store)
         add_rollout(store, artifacts, task, 1)
         add_rollout(store, artifacts, task, 2, token_ids=True)
         rollout = make_rollout(task, 3, submission=artifacts.put(PATCH.replace(b"hello", b"branch")))

@@ -16,7 +16,7 @@ from taskdb.artifacts import Artifacts
 from taskdb.store import Store
 from tests.samplers.stored import add_rollout, make_branched_exchanges, make_database
 from tests.samplers.test_trajectory_commands import run
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 from tests.taskdb.test_rollouts import make_rollout
 
 
@@ -122,7 +122,7 @@ def test_sharegpt_is_what_llama_factory_is_told_it_is(folder: Path, tmp_path: Pa
 def test_a_branch_that_shares_answers_is_left_out_where_there_are_no_masks(tmp_path: Path) -> None:
     artifacts = Artifacts(tmp_path / "mergemill-store" / "artifacts")
     with Store.open(make_url(tmp_path)) as store:
-        rollout = make_rollout(add_chain(store))
+        rollout = make_rollout(add_lineage(store))
         store.add(rollout, *build_trajectories(rollout, make_branched_exchanges(), artifacts))
     report = export(tmp_path, tmp_path / "out", "--format", "sharegpt", "--unselected")
     assert (report["rows"], report["answers"]) == (1, 3)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from samplers.gateway.dialects import Dialect
-from samplers.gateway.pending_answers import Flight
+from samplers.gateway.pending_answers import PendingAnswer
 from samplers.gateway.recorder import ExchangeRecorder
 
 ANSWER = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
@@ -26,11 +26,11 @@ async def run_exchange(rollout: Any) -> tuple[int, bytes]:
         is_streamed=False, hidden=frozenset(), body=b"{}", beta="", changes={}, translation=translation
     )
     start = SimpleNamespace(number=0, key="k", offers_tools=False)
-    flight = Flight("f", 0)
+    pending = PendingAnswer("f", 0)
     parts: dict[str, Any] = {"rollout": rollout, "upstream": upstream, "request": request, "start": start}
-    await asyncio.wait_for(ExchangeRecorder(**parts, flight=flight, received="{}").run(), 10)
-    pieces = [piece async for piece, _ in flight.read()]
-    return flight.status, b"".join(pieces)
+    await asyncio.wait_for(ExchangeRecorder(**parts, pending=pending, received="{}").run(), 10)
+    pieces = [piece async for piece, _ in pending.read()]
+    return pending.status, b"".join(pieces)
 
 
 def test_a_client_whose_answer_cannot_be_recorded_gets_an_error_and_does_not_wait() -> None:

@@ -19,7 +19,7 @@ from tests.samplers.selection.making import PATCH
 from tests.samplers.stored import make_database
 from tests.samplers.test_trajectory_commands import run
 from tests.samplers.trajectories.making import BASH, SYSTEM, TASK, call, give
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 DONE = {"role": "assistant", "content": "Done."}
 MESSAGES: list[dict[str, Any]] = [SYSTEM, TASK, call(0), give(0, "greet.py"), DONE]

@@ -20,7 +20,7 @@ from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.samplers.selection.test_selecting import make_candidate
 from tests.samplers.stored import make_database
 from tests.samplers.test_trajectory_commands import run
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 RUBRIC = "# items\nIt looks before it edits.\n\nIt runs the tests.\n"
 

@@ -19,7 +19,7 @@ from taskdb.records import Task
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectoryRole
 from taskdb.store import Store
 from tests.samplers.trajectories.making import BASH, SYSTEM, TASK, call, give
-from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.lineages import add_lineage, make_url
 from tests.taskdb.test_rollouts import make_rollout
 
 STOPPED = {"role": "assistant", "content": "Done."}
@@ -81,7 +81,7 @@ def artifacts(tmp_path: Path) -> Artifacts:
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
     with Store.open(make_url(tmp_path)) as store:
-        return add_chain(store)
+        return add_lineage(store)
 
 
 def build(task: Task, artifacts: Artifacts, **fields: Any) -> tuple[Rollout, list[Trajectory]]:

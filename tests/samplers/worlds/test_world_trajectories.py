@@ -14,7 +14,7 @@ from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
 from tests.samplers.stored import add_rollout, make_database
 from tests.samplers.worlds.database import add_world
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 from worlds.examples.loading import load_example_scenarios, load_example_world
 
 WORLD = "library_loans"

@@ -16,10 +16,11 @@ from core.config import Settings
 from simulators.domains.pack import DomainPack, load_pack
 from simulators.environment.agent_turn import AgentTurn, parse_agent_text
 from simulators.environment.calls import SimulatorCalls
+from simulators.environment.episode_player import ResetRequest
 from simulators.environment.folder import EpisodeFolder
 from simulators.environment.options import PROFILES, EpisodeOptions
 from simulators.environment.player import ConversationPlayer
-from simulators.environment.service import EpisodeService, ResetRequest
+from simulators.environment.service import EpisodeService
 from simulators.seeds.reading import read_seeds
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.simulators.making import read_prompt, write_seeds

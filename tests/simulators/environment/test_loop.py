@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from core.episodes.errors import ConflictError
 from core.errors import InputError, UsageError
 from simulators.environment.calls import PlayerError
+from simulators.environment.episode_player import ResetRequest
 from simulators.environment.options import PROFILES as OPTIONS
-from simulators.environment.service import ConflictError, EpisodeService, ResetRequest
+from simulators.environment.service import EpisodeService
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.simulators.environment.making import (
     BAD,

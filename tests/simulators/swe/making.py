@@ -17,7 +17,7 @@ from backends.sandbox.bubblewrap import IMAGE, create_sandbox
 from backends.sandbox.execution import ResourceLimits
 from builders.source_tree import write_history_tar
 from core.config import Settings
-from evaluation.solution_lines import make_needles
+from evaluation.solution_lines import make_solution_lines
 from simulators.swe.episode import SweEpisode
 from simulators.swe.execution import ExecutionSimulator, SweTask
 from simulators.swe.workspace import WORKDIR, WorkspaceHost
@@ -68,7 +68,7 @@ class Calc:
             name=name,
             repo="ada/calc",
             language="python",
-            needles=make_needles(patches, self.base_files, [HIDDEN_NAME]),
+            solution_lines=make_solution_lines(patches, self.base_files, [HIDDEN_NAME]),
             gold_patch=self.gold_patch,
             test_patch=self.test_patch,
             gold_files=("calc/add.py",),

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from taskdb.records import Candidate, Rejection, Stage
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
 from tests.samplers.scripted_model import Call, ModelRequest, ScriptedModel, Turn

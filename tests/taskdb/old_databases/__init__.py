@@ -17,7 +17,7 @@ from sqlalchemy.exc import ProgrammingError
 
 from taskdb.schema import search
 from taskdb.schema.database import MIGRATIONS
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 FOLDER = Path(__file__).parent
 REVISIONS = sorted(path.stem.removeprefix("revision_") for path in FOLDER.glob("revision_*.sql"))

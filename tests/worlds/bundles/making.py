@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from tests.worlds.local_server import make_local_server
+from worlds.bundles.contents import BundledWorld, Certification, WorldContents
 from worlds.bundles.formats import FORMATS, BundleCounts
-from worlds.bundles.material import BundledWorld, Certification, WorldMaterial
 from worlds.bundles.playing import play_scenario
 from worlds.bundles.writer import write_bundle
 from worlds.definitions import ScenarioDefinition, WorldDefinition
@@ -25,7 +25,7 @@ def bundle_world(
     """Return a world whose scenarios were played."""
     server = make_local_server()
     gates = {"queries": 0.0, "changes": 1.0}
-    material = WorldMaterial(
+    contents = WorldContents(
         definition=definition,
         scenarios=tuple(scenarios),
         license=license_id,
@@ -34,7 +34,7 @@ def bundle_world(
     )
     with server.load(definition) as world:
         played = tuple(play_scenario(one, world, server) for one in scenarios)
-    return BundledWorld(material=material, scenarios=played)
+    return BundledWorld(contents=contents, scenarios=played)
 
 
 @cache

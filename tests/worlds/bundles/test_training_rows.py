@@ -14,7 +14,7 @@ from tests.llama_factory import read_as_llama_factory
 from tests.worlds.bundles.making import bundle_examples, write_examples
 from training_data.conversations import build_alpaca_rows, build_sharegpt_rows
 from training_data.sources import LeftOutError
-from worlds.bundles.material import BundledScenario, BundledWorld, WorldConversation
+from worlds.bundles.contents import BundledScenario, BundledWorld, WorldConversation
 from worlds.bundles.training_rows import SolvedScenario
 
 N_SCENARIOS = 6

@@ -8,7 +8,7 @@ from taskdb.records import Stage
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.sample import make_sample
-from tests.taskdb.chains import add_chain
+from tests.taskdb.lineages import add_lineage
 from tests.worlds.making.answers import find_kind, open_scripted_model, read_prompt
 from tests.worlds.making.running import count_reasons, list_records, make_worlds
 
@@ -24,7 +24,7 @@ def fill(folder: Path) -> None:
     """Write a database with a candidate of each repository."""
     with Store.open(f"sqlite:///{folder}/mergemill.db") as store:
         for number, (repo, (statement, license_id)) in enumerate(STATEMENTS.items(), 1):
-            add_chain(store, number, to=Stage.BUILD, repo=repo, problem_statement=statement, license=license_id)
+            add_lineage(store, number, to=Stage.BUILD, repo=repo, problem_statement=statement, license=license_id)
 
 
 def test_each_repository_gives_a_seed_task_under_its_licence(tmp_path: Path) -> None:

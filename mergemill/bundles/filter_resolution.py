@@ -1,4 +1,4 @@
-"""Selections of tasks that need more than a condition: names, benchmark lists, saved selections and samples."""
+"""Resolution of filters that need more than a condition: names, benchmark lists, saved selections and samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from core.files import read_input
 from core.settings.storage import StorageSettings
 from taskdb.queries import saved_selections
 from taskdb.queries.sampling import sample_tasks
-from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.queries.task_names import list_origins, resolve_names
 from taskdb.queries.tasks import count_tasks
 from taskdb.store import Store
@@ -27,7 +27,7 @@ def resolve_filters(
     """Return filters that are a condition on view `tasks` and nothing else.
 
     Args:
-        filters: as given by a user.
+        filters: filters as given by a user.
         storage: place of the database, and of the clones.
         store: the database, if it is open already.
         default_status: status to select where none is given.

@@ -15,11 +15,11 @@ from pydantic import BaseModel
 from core.errors import InputError
 from taskdb.queries.task_columns import JSON_FIELDS
 from taskdb.records import FailureKind, Task, Verification
-from taskdb.schema import bodies
-from taskdb.schema.bodies import ListBatch
+from taskdb.schema import stored_records
+from taskdb.schema.stored_records import ListBatch
 from taskdb.store import Store
 from tests import records
-from tests.taskdb.chains import make_url
+from tests.taskdb.lineages import make_url
 
 TESTS = tuple(f"tests/unit/module_{n % 17}/test_{n}.py::TestSomething::test_number_{n}" for n in range(200))
 
@@ -67,13 +67,13 @@ def test_a_body_is_a_fraction_of_its_json() -> None:
     pull = records.make_pull_request()
     candidate = records.make_candidate(pull)
     task = records.make_task(records.make_verification(records.make_environment(candidate)), candidate)
-    packed = bodies.pack_body(task.model_dump(mode="json"), ListBatch())
+    packed = stored_records.pack_body(task.model_dump(mode="json"), ListBatch())
     assert len(packed) < len(task.model_dump_json()) / 2
 
 
 def test_the_dictionary_never_changes() -> None:
     """Stored bodies cannot be read without it; another one is a new file with a new number."""
-    path = bodies.DICTIONARIES[1]
+    path = stored_records.DICTIONARIES[1]
     assert path
     assert hashlib.sha256(path.read_bytes()).hexdigest() == DIGEST
 
@@ -82,34 +82,34 @@ DIGEST = "e021128f866c899419fc4d1dd28532a8494b40837b793af8f5e0edf84b79638e"
 
 
 def test_a_damaged_body_is_named() -> None:
-    whole = bodies.compress_body(json.dumps({"a": 1}).encode())
-    assert json.loads(bodies.decompress_body(whole)) == {"a": 1}
+    whole = stored_records.compress_body(json.dumps({"a": 1}).encode())
+    assert json.loads(stored_records.decompress_body(whole)) == {"a": 1}
     for damaged in (b"", b"\x09abc", whole[:4], whole[:1] + b"rest"):
         with pytest.raises(InputError, match="record"):
-            bodies.decompress_body(damaged)
-    assert json.loads(bodies.decompress_body(whole)) == {"a": 1}, "the decompressor is kept, and works on"
+            stored_records.decompress_body(damaged)
+    assert json.loads(stored_records.decompress_body(whole)) == {"a": 1}, "the decompressor is kept, and works on"
 
 
 def test_many_bodies_are_each_what_they_are_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     contents = [json.dumps({"name": f"task {n}", "text": "x" * n}).encode() for n in (0, 1, 5000)]
-    newest = [bodies.compress_body(content) for content in contents]
-    monkeypatch.setattr(bodies, "_NEWEST", 0)
-    older = [bodies.compress_body(content) for content in contents]
+    newest = [stored_records.compress_body(content) for content in contents]
+    monkeypatch.setattr(stored_records, "_NEWEST", 0)
+    older = [stored_records.compress_body(content) for content in contents]
     assert [body[0] for body in (newest[0], older[0])] == [1, 0]
-    assert bodies.decompress_bodies([]) == []
+    assert stored_records.decompress_bodies([]) == []
     for packed in (newest, older, [newest[0], older[1], newest[2]]):
-        assert bodies.decompress_bodies(packed) == contents
+        assert stored_records.decompress_bodies(packed) == contents
     for damaged, problem in ((newest[1][:-2], "damaged"), (b"\x07abc", "cannot be read"), (b"", "cannot be read")):
         for packed in ([newest[0], damaged], [damaged]):
             with pytest.raises(InputError, match=problem):
-                bodies.decompress_bodies(packed)
+                stored_records.decompress_bodies(packed)
 
 
 def test_threads_compress_and_decompress_at_once() -> None:
     contents = [random.Random(number).randbytes(100_000).hex().encode() for number in range(16)]
     with ThreadPoolExecutor(8) as threads:
-        packed = list(threads.map(bodies.compress_body, contents * 4))
-        assert list(threads.map(bodies.decompress_body, packed)) == contents * 4
+        packed = list(threads.map(stored_records.compress_body, contents * 4))
+        assert list(threads.map(stored_records.decompress_body, packed)) == contents * 4
 
 
 def test_a_missing_list_is_named(tmp_path: Path) -> None:
@@ -166,6 +166,6 @@ def test_fields_apart_are_the_same_data(missing: str | None) -> None:
     }
     data.pop(missing, None) if missing else None
     raw = json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
-    rest, texts = bodies.parse_apart(raw, JSON_FIELDS)
+    rest, texts = stored_records.parse_apart(raw, JSON_FIELDS)
     assert rest == {name: value for name, value in data.items() if name not in JSON_FIELDS}
     assert {name: json.loads(text) for name, text in texts.items()} == {name: data.get(name) for name in JSON_FIELDS}

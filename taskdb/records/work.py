@@ -1,4 +1,4 @@
-"""Chains of records: the scope of a run, the pending work of a change, and the result of a stage."""
+"""Work of the stages: the scope of a run, the pending work of a change, and the result of one stage."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import UsageError
-from taskdb.queries.selection import FILTERS, DateRange, PassRate, Range, TaskFilters, format_filters, parse_filters
+from taskdb.queries.task_filters import FILTERS, DateRange, PassRate, Range, TaskFilters, format_filters, parse_filters
 from taskdb.schema.task_columns import RANGE_FILTERS
 from taskdb.store import Store
 from tests.taskdb.listing import find_middle, is_listed, make_listing, make_varied_rows, select_numbers

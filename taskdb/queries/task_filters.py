@@ -1,4 +1,4 @@
-"""Selection of tasks: columns of view `tasks`, filters over them, and their form as text.
+"""Filters of tasks: columns of view `tasks`, filters over them, and their form as text.
 
 A filter has the name and the effect of an option of the command line, a query parameter of the HTTP API, a field of
 `TaskFilters` and a keyword of the client. `FILTERS` is the table of all.
@@ -132,7 +132,7 @@ class TaskFilters(ColumnFilters):
 
     Simulated tasks are excluded unless `kind`, `environment` or `ids` select them, and tasks with model-written tests
     unless `tests` or `ids` do. The last fields need the database or files and are resolved by
-    `mergemill.bundles.selections.resolve_filters` before a query.
+    `mergemill.bundles.filter_resolution.resolve_filters` before a query.
     """
 
     min_f2p: int | None = None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from taskdb.records import Stage, Task, TestRun
-from taskdb.records.chains import StageResult
+from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
 
@@ -15,7 +15,7 @@ def make_url(folder: Path) -> str:
     return f"sqlite:///{folder}/m.db"
 
 
-def add_chain(
+def add_lineage(
     store: Store,
     number: int = 1,
     *,

@@ -29,7 +29,7 @@ class Certification:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorldMaterial:
+class WorldContents:
     """A world with its scenarios, as an export takes it."""
 
     definition: WorldDefinition
@@ -110,13 +110,13 @@ class BundledScenario:
 class BundledWorld:
     """A world whose scenarios were tried for a bundle."""
 
-    material: WorldMaterial
+    contents: WorldContents
     scenarios: tuple[BundledScenario, ...]
 
     @property
     def definition(self) -> WorldDefinition:
         """The world."""
-        return self.material.definition
+        return self.contents.definition
 
     @property
     def name(self) -> str:

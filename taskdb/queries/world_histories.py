@@ -1,4 +1,4 @@
-"""Fate of seed tasks, themes, worlds and scenarios: counts by step, and the story of each."""
+"""What became of seed tasks, themes, worlds and scenarios: counts by step, and the history of a single one."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ _COUNTED = tuple(
 )
 
 
-# ---------------------------------------------------------------------------------------------------------- stories
+# ---------------------------------------------------------------------------------------------------------- histories
 
 
 EVENT_KEYS = ("at", "step", "thing", "name", "ok", "reason", "detail", "record")
 
 
 @dataclass
-class _Story:
+class _History:
     """Ids of the records that a word names and of those that they descend from or became."""
 
     seed_tasks: set[str] = field(default_factory=set)
@@ -134,13 +134,13 @@ def look_up_world(store: Store, word: str) -> dict[str, Any] | None:
         InputError: the beginning of an id is ambiguous.
     """
     with store.read_transaction() as connection:
-        story = _find_story(connection, word)
-        if story.is_empty:
+        history = _find_history(connection, word)
+        if history.is_empty:
             return None
-        is_about_worlds = not (story.scenarios or story.unwritten)
-        _follow(connection, story)
-        events = sorted(_iterate_events(connection, story), key=lambda event: (event["at"], _place(event)))
-        worlds = sorted(story.worlds) if is_about_worlds else []
+        is_about_worlds = not (history.scenarios or history.unwritten)
+        _follow(connection, history)
+        events = sorted(_iterate_events(connection, history), key=lambda event: (event["at"], _place(event)))
+        worlds = sorted(history.worlds) if is_about_worlds else []
         scenarios = [dict(row._mapping) for row in execute_in_batches(connection, _STATES, worlds)]
         rejections = [event["record"] for event in events if not event["ok"]]
         log = load_field(connection, WorldRejection, rejections[-1], "log") if rejections else None
@@ -155,41 +155,41 @@ def look_up_world(store: Store, word: str) -> dict[str, Any] | None:
     }
 
 
-def _find_story(connection: Connection, word: str) -> _Story:
-    """Return the records of a name; else the record of an id or its beginning."""
+def _find_history(connection: Connection, word: str) -> _History:
+    """Return the records of a name; else the one of an id or its beginning."""
     found = [(row.kind, row.id) for row in connection.execute(_NAMED, {"word": word})]
     if not found:
         found = [(row.kind, row.id) for row in connection.execute(_BY_ID, {"word": word, "beyond": f"{word}g"})]
         if len(found) > 1 and word not in (key for _, key in found):
             advice = "name it, or give more digits"
             raise InputError(f"{word} is ambiguous, {len(found)} records match", advice=advice)
-    story = _Story()
+    history = _History()
     for kind, key in found:
-        getattr(story, kind).add(key)
-    return story
+        getattr(history, kind).add(key)
+    return history
 
 
-def _follow(connection: Connection, story: _Story) -> None:
-    """Add the records that those of a story became, up to worlds, and those that they descend from."""
+def _follow(connection: Connection, history: _History) -> None:
+    """Add the records that those of a history became, up to worlds, and those that they descend from."""
 
     def find(query: str, keys: set[str]) -> set[str]:
         return {row.id for row in execute_in_batches(connection, _FOLLOWED[query], sorted(keys)) if row.id}
 
-    story.themes |= find("themes of seed tasks", story.seed_tasks)
-    story.worlds |= find("worlds of themes", story.themes)
-    story.worlds |= find("worlds of scenarios", story.scenarios) | find("worlds of rejections", story.unwritten)
-    story.themes |= find("themes of worlds", story.worlds)
-    story.seed_tasks |= find("seed tasks of themes", story.themes)
+    history.themes |= find("themes of seed tasks", history.seed_tasks)
+    history.worlds |= find("worlds of themes", history.themes)
+    history.worlds |= find("worlds of scenarios", history.scenarios) | find("worlds of rejections", history.unwritten)
+    history.themes |= find("themes of worlds", history.worlds)
+    history.seed_tasks |= find("seed tasks of themes", history.themes)
 
 
-def _iterate_events(connection: Connection, story: _Story) -> Iterator[dict[str, Any]]:
-    """Yield an event for each record of a story, its certificates and its rejections."""
+def _iterate_events(connection: Connection, history: _History) -> Iterator[dict[str, Any]]:
+    """Yield an event for each record of a history, its certificates and its rejections."""
     for thing, keys in (
-        ("theme", story.themes),
-        ("world", story.worlds),
-        ("world certificate", story.worlds),
-        ("scenario", story.scenarios),
-        ("scenario certificate", story.scenarios),
+        ("theme", history.themes),
+        ("world", history.worlds),
+        ("world certificate", history.worlds),
+        ("scenario", history.scenarios),
+        ("scenario certificate", history.scenarios),
     ):
         for row in execute_in_batches(connection, _EVENTS[thing], sorted(keys)):
             yield {
@@ -204,14 +204,14 @@ def _iterate_events(connection: Connection, story: _Story) -> Iterator[dict[str,
                 "record": row.id,
             }
     parents = {
-        **dict.fromkeys(story.seed_tasks, "seed task"),
-        **dict.fromkeys(story.themes, "theme"),
-        **dict.fromkeys(story.worlds, "world"),
-        **dict.fromkeys(story.scenarios, "scenario"),
+        **dict.fromkeys(history.seed_tasks, "seed task"),
+        **dict.fromkeys(history.themes, "theme"),
+        **dict.fromkeys(history.worlds, "world"),
+        **dict.fromkeys(history.scenarios, "scenario"),
     }
     for row in execute_in_batches(connection, _REJECTIONS, sorted(parents)):
-        is_unwritten = row.step == WorldStep.SCENARIOS and row.parent in story.worlds
-        if is_unwritten and row.id not in story.unwritten:
+        is_unwritten = row.step == WorldStep.SCENARIOS and row.parent in history.worlds
+        if is_unwritten and row.id not in history.unwritten:
             continue  # of another scenario
         yield {
             **{key: getattr(row, key) for key in ("step", "name", "source", "reason", "detail")},

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Record)
 
-CHAIN_RECORDS: Mapping[str, type[Record]] = {
+LINEAGE_RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind
     for kind in (PullRequest, Tags, Candidate, Environment, Verification, Verdict, Task, Certificate)
 }
-"""Name -> class of the records of a chain, parents first."""
+"""Name -> class of the records of a lineage, parents first."""
 
 _VERDICTS = text("""SELECT parent, id FROM verdict WHERE parent IN :keys ORDER BY seq""").bindparams(
     bindparam("keys", expanding=True)
@@ -32,7 +32,7 @@ _TAGS = text("""SELECT source, name, merge_commit, tagging FROM change
 _CHANGE = text("SELECT result FROM change WHERE source = :source AND name = :name AND merge_commit = :merge_commit")
 
 
-def load_chains(store: Store, tasks: Sequence[Task]) -> dict[str, list[Record]]:
+def load_lineages(store: Store, tasks: Sequence[Task]) -> dict[str, list[Record]]:
     """Return id of a task -> the records that it descends from, parents first, without the task itself.
 
     Raises:
@@ -73,14 +73,14 @@ def _get_all(store: Store, kind: type[R], keys: Sequence[str]) -> dict[str, R]:
     return found
 
 
-def add_chain(store: Store, records: Mapping[str, Record]) -> int:
-    """Add the chains of some tasks; return how many records are new.
+def add_lineage(store: Store, records: Mapping[str, Record]) -> int:
+    """Add the lineages of some tasks; return how many records are new.
 
-    A change that the database has already keeps its own newest chain.
+    A change that the database has already keeps its own newest lineage.
 
     Args:
         store: the database.
-        records: id -> record, complete chains.
+        records: id -> record, complete lineages.
     """
     pulls = {key: record for key, record in records.items() if isinstance(record, PullRequest)}
     candidates = [record for record in records.values() if isinstance(record, Candidate)]

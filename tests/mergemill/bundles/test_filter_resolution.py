@@ -12,13 +12,13 @@ import pytest
 
 from core.config import Settings
 from core.errors import InputError
-from mergemill.bundles.selections import read_names, resolve_filters
+from mergemill.bundles.filter_resolution import read_names, resolve_filters
 from taskdb.queries import tasks as queries
-from taskdb.queries.selection import parse_filters
+from taskdb.queries.task_filters import parse_filters
 from taskdb.records import Task
 from taskdb.store import Store
 from tests.cli import CommandResult, make_command_environment, run_mergemill
-from tests.taskdb.chains import add_chain
+from tests.taskdb.lineages import add_lineage
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def tasks(tmp_path: Path) -> list[Task]:
         for number in range(1, 13):
             repo = "Ada/Greet" if number % 3 else "grace/cobol"
             name = f"{repo.lower().replace('/', '__')}-{number}"
-            made.append(add_chain(store, number, repo=repo, name=name, license=("MIT", "Apache-2.0")[number % 2]))
+            made.append(add_lineage(store, number, repo=repo, name=name, license=("MIT", "Apache-2.0")[number % 2]))
     return made
 
 
@@ -186,7 +186,7 @@ def run_in_terminal(*arguments: str, cwd: Path, **variables: str) -> str:
 @pytest.mark.parametrize("columns", ["30", "40", "60"])
 def test_bars_fit_into_a_narrow_terminal(columns: str, tmp_path: Path, tasks: list[Task]) -> None:
     with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
-        add_chain(store, 13, repo=f"grace/{'cobol' * 8}")
+        add_lineage(store, 13, repo=f"grace/{'cobol' * 8}")
     shown = run_in_terminal("tasks", "stats", cwd=tmp_path, NO_COLOR="1", COLUMNS=columns)
     lines = shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()
     assert max(map(len, lines)) <= int(columns)
