@@ -141,7 +141,7 @@ def _add_commit(path: Path, commit: str, history: GitRepository) -> None:
         kept.run_git("pack-objects", "-q", "--delta-base-offset", pack, data=listed, env=borrowed)
     kept.run_git("update-ref", f"{_REF}{commit}", commit)
     partial = path / "shallow.partial"
-    partial.write_text("".join(f"{one}\n" for one in sorted({*_read_commits(path), commit})))
+    partial.write_text("".join(f"{sha}\n" for sha in sorted({*_read_commits(path), commit})))
     partial.replace(path / "shallow")
     if len(list((path / "objects" / "pack").glob("*.pack"))) > MAX_PACKS:
         kept.run_git("repack", "-a", "-d", "-q", "-n")

@@ -56,8 +56,8 @@ def is_url(location: str) -> bool:
 
 def parse_repo_name(url: str) -> str:
     """Return `owner/name` of a clone URL; the host's name is the owner where there is none."""
-    found = _OWNER_NAME_PATTERN.search(url.rstrip("/"))
-    return f"{found[1]}/{found[2]}" if found else url.strip("/:") or url
+    match = _OWNER_NAME_PATTERN.search(url.rstrip("/"))
+    return f"{match[1]}/{match[2]}" if match else url.strip("/:") or url
 
 
 def build_forge_link(store: Path, repo: str) -> Path:
@@ -149,8 +149,8 @@ class CloneStore:
     def find_existing(self, source: str, repo: str = "") -> Path | None:
         """Return the clone of a source on this machine, without a network; None when there is none."""
         scheme, _, location = source.partition(":")
-        if found := self._find_local(source, repo):
-            return found
+        if clone := self._find_local(source, repo):
+            return clone
         if scheme == "pypi":
             path = self.find_package(location)
         elif scheme == "github":

@@ -49,5 +49,5 @@ def open_task_tree(task: Task, services: Services) -> Iterator[tuple[GitReposito
     if task.setup_patch is None:
         yield history, task.base_commit
         return
-    with open_patched_commit(history, task.base_commit, services.artifacts.get(task.setup_patch)) as found:
-        yield found
+    with open_patched_commit(history, task.base_commit, services.artifacts.get(task.setup_patch)) as patched_commit:
+        yield patched_commit

@@ -72,14 +72,14 @@ class ScratchRepository:
     def list_entries(self, commit: str, paths: Collection[str]) -> TreeEntries:
         """Return mode and blob of those `paths` (surrogate escapes) that are files of a commit or tree."""
         rows = self.repository.run_git("ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths).split(b"\0")[:-1]
-        found = {}
+        entries = {}
         for row in rows:
             head, _, raw = row.partition(b"\t")
             mode, _kind, oid = head.decode().split()
             path = raw.decode(errors="surrogateescape")
             if path in paths:  # the others lie below a folder of that name
-                found[path] = (mode, oid)
-        return found
+                entries[path] = (mode, oid)
+        return entries
 
     def apply_patches(self, entries: TreeEntries, *patches: str) -> TreeEntries | None:
         """Apply `patches` to these files, in sequence; None when a patch does not apply.

@@ -61,7 +61,7 @@ def measure_round(
     make_places: Callable[[Path], Iterable[tuple[str, Artifacts, Artifacts]]], contents: Sequence[bytes], threads: int
 ) -> dict[str, dict[str, float]]:
     """Return place -> operation -> seconds; `make_places` returns a writer and a reader for each place."""
-    found = {}
+    durations = {}
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(threads) as pool:
         for name, writer, reader in make_places(Path(folder)):
             started = time.perf_counter()
@@ -72,8 +72,8 @@ def measure_round(
                 if list(pool.map(reader.get, digests)) != contents:
                     raise SystemExit(f"{name} returned other contents")
                 seconds[operation] = time.perf_counter() - started
-            found[name] = seconds
-    return found
+            durations[name] = seconds
+    return durations
 
 
 def measure(url: str, *, count: int, rounds: int, threads: Sequence[int]) -> list[Row]:

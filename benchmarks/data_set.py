@@ -87,7 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     if options.page:
         stored = run_mergemill(options, "sql", STORED, "--json")
-        tables = (render_table(name, [one for one in stored if one["model"] == name]) for name in characters)
+        tables = (
+            render_table(name, [rollout for rollout in stored if rollout["model"] == name]) for name in characters
+        )
         write_table(options.page, "benchmarks.data_set", "\n".join(tables))
     kept = Counter(row["model"] for row in run_mergemill(options, "trajectories", "list", "--selected", "--json"))
     if options.effects:
@@ -131,13 +133,13 @@ def read_tasks(options: argparse.Namespace) -> dict[str, str]:
     """
     listed = run_mergemill(options, "tasks", "list", "--status", "certified", "--kind", "bugfix,feature", "--json")
     names = options.only.split(",") if options.only else [row["name"] for row in listed]
-    found = {}
+    tasks = {}
     for name in names:
         (task,) = run_mergemill(options, "tasks", "show", name, "--json")
         statement = json.dumps(task["problem_statement"].strip(), ensure_ascii=False)[1:-1]
-        found[re.escape(statement).replace("@", " ?@")] = task["patch"]
+        tasks[re.escape(statement).replace("@", " ?@")] = task["patch"]
     options.only = ",".join(names)
-    return found
+    return tasks
 
 
 def sample(options: argparse.Namespace, character: str, url: str) -> list[dict[str, Any]]:
@@ -149,11 +151,11 @@ def sample(options: argparse.Namespace, character: str, url: str) -> list[dict[s
 
 def render_table(character: str, rollouts: Sequence[Mapping[str, Any]]) -> str:
     """Return the table of a character: for each scaffold and task its value, requests and seconds."""
-    tasks = sorted({one["task"] for one in rollouts})
-    cells = {(one["scaffold"], one["task"]): format_cell(one) for one in rollouts}
+    tasks = sorted({rollout["task"] for rollout in rollouts})
+    cells = {(rollout["scaffold"], rollout["task"]): format_cell(rollout) for rollout in rollouts}
     names = [task.partition("__")[2].rpartition(".")[0] for task in tasks]
     lines = [f"| {character} | {' | '.join(names)} |", f"|---|{'---|' * len(tasks)}"]
-    for scaffold in sorted({one["scaffold"] for one in rollouts}):
+    for scaffold in sorted({rollout["scaffold"] for rollout in rollouts}):
         row = " | ".join(cells.get((scaffold, task), "-") for task in tasks)
         lines.append(f"| `{scaffold}` | {row} |")
     return "\n".join(lines) + "\n"
@@ -172,15 +174,15 @@ def render_effects(
 ) -> str:
     """Return two tables: what the rollouts of each character came to, and what each rule of selection did."""
     lines = ["| character | teaches | rollouts | of value 1 | selected |", "|---|---|---:|---:|---:|"]
-    for name, number in sorted(Counter(one["model"] for one in rollouts).items()):
-        full = sum(one["value"] == 1.0 for one in rollouts if one["model"] == name)
+    for name, number in sorted(Counter(rollout["model"] for rollout in rollouts).items()):
+        full = sum(rollout["value"] == 1.0 for rollout in rollouts if rollout["model"] == name)
         teaches = "yes" if CHARACTERS[name].is_taught else "no"
         lines.append(f"| {name} | {teaches} | {number} | {full} | {kept.get(name, 0)} |")
     lines += ["", "| rule | before | after | refused by it alone |", "|---|---:|---:|---:|"]
     lines += [
-        f"| `{one['rule']}` | {one['before']} | {one['after']} | {one['alone']} |"
-        for one in selected
-        if one["event"] == "rule"
+        f"| `{effect['rule']}` | {effect['before']} | {effect['after']} | {effect['alone']} |"
+        for effect in selected
+        if effect["event"] == "rule"
     ]
     return "\n".join(lines) + "\n"
 
@@ -193,7 +195,7 @@ def print_report(
 ) -> int:
     """Print what happened to the rollouts and return the exit code."""
     print(f"{len(rollouts)} rollouts:")
-    outcomes = Counter((one["model"], one["status"], one["value"]) for one in rollouts)
+    outcomes = Counter((rollout["model"], rollout["status"], rollout["value"]) for rollout in rollouts)
     for (character, status, value), number in sorted(outcomes.items(), key=str):
         print(f"  {character:10} {status:14} value {value}  {number}")
     print("rejection sampling:")

@@ -78,7 +78,7 @@ def load_results(
     store: Store, rows: Sequence[InstanceRow], artifacts: Artifacts, looked_at: Collection[str] = ()
 ) -> Iterator[InstanceResult]:
     """Yield the tasks that the database contains; the verdict of an unfinished task is `waiting`."""
-    verifications = {one.name: one for one in store.load_all(Verification)}
+    verifications = {verification.name: verification for verification in store.load_all(Verification)}
     for row in rows:
         try:
             story = look_up_change(store, row.instance_id)[1]
@@ -98,7 +98,9 @@ def load_results(
             detail=detail,
             was_looked_at=row.instance_id in looked_at,
             readings=tuple(published["readings"]),
-            causes=dict(Counter(f"{one['list_name']} {one['side']} {one['cause']}" for one in published["causes"])),
+            causes=dict(
+                Counter(f"{cause['list_name']} {cause['side']} {cause['cause']}" for cause in published["causes"])
+            ),
         )
 
 
@@ -142,8 +144,8 @@ def render_table(results: Sequence[InstanceResult], *, count_waiting: bool = Fal
     yield f"| language | tasks | tests ran | exact FAIL_TO_PASS | {' | '.join(VERDICTS[1:])} |"
     yield f"|{'---|' * (len(VERDICTS) + 3)}"
     by_language: dict[str, list[InstanceResult]] = defaultdict(list)
-    for one in results:
-        by_language[one.language].append(one)
+    for result in results:
+        by_language[result.language].append(result)
     for name, of_language in [*sorted(by_language.items()), ("all", list(results))]:
         rows = [row for row in of_language if count_waiting or row.verdict != PENDING]
         counted = Counter(row.verdict for row in rows)
@@ -161,8 +163,8 @@ def render_table(results: Sequence[InstanceResult], *, count_waiting: bool = Fal
 
 def _render_causes(results: Sequence[InstanceResult]) -> Iterator[str]:
     tests: Counter[str] = Counter()
-    for one in results:
-        tests.update(one.causes)
+    for result in results:
+        tests.update(result.causes)
     if tests:
         yield ""
         yield f"| cause (tests) | {' | '.join(f'{name} {side}' for name, side in CAUSE_COLUMNS)} |"
@@ -176,16 +178,16 @@ def _render_causes(results: Sequence[InstanceResult]) -> Iterator[str]:
 def render_halves(results: Sequence[InstanceResult]) -> Iterator[str]:
     """Yield a table of the tasks that someone has looked at and one of the others."""
     for was_looked_at, title in ((False, "Nobody had looked at"), (True, "Looked at while mergemill was developed")):
-        if half := [one for one in results if one.was_looked_at is was_looked_at]:
+        if half := [result for result in results if result.was_looked_at is was_looked_at]:
             yield from ("", f"## {title}", "", *render_table(half, count_waiting=not was_looked_at))
 
 
 def write_raw(results: Sequence[InstanceResult], path: Path, commit: str) -> None:
     """Write one JSON object per task: names, verdicts and counts, no test ids."""
     lines = []
-    for one in results:
-        data = asdict(one)
-        if one.verdict in VERDICTS:
+    for result in results:
+        data = asdict(result)
+        if result.verdict in VERDICTS:
             del data["detail"]
         lines.append(json.dumps(data | {"mergemill": commit}) + "\n")
     path.write_text("".join(lines), encoding="utf-8")
@@ -224,7 +226,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = [*render_halves(results)][1:]
         if options.tasks:
             lines += ["", "| task | language | verdict | what differs |", "|---|---|---|---|"]
-            lines += [f"| {one.name} | {one.language} | {one.verdict} | {one.detail[:160]} |" for one in results]
+            lines += [
+                f"| {result.name} | {result.language} | {result.verdict} | {result.detail[:160]} |"
+                for result in results
+            ]
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
 

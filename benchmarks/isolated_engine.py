@@ -219,7 +219,7 @@ def _remove_killed_engine(folder: Path, group: ControlGroup, default: docker.Doc
 
 def _unmount_below(folder: Path) -> None:
     places = [line.split(" ")[1] for line in Path("/proc/mounts").read_text().splitlines()]
-    for place in sorted((one for one in places if one.startswith(f"{folder.absolute()}/")), reverse=True):
+    for place in sorted((mount for mount in places if mount.startswith(f"{folder.absolute()}/")), reverse=True):
         subprocess.run(["umount", "--lazy", place], check=False)
 
 
@@ -245,7 +245,7 @@ def _connect(host: str, process: subprocess.Popen[bytes], log: Path) -> docker.D
 def _copy_images(images: Iterable[str], source: docker.DockerClient, target: docker.DockerClient) -> None:
     """Copy images that another engine lacks."""
     present = {tag for image in target.images.list(BASES) for tag in image.tags}
-    for tag in (one for one in images if one not in present):
+    for tag in (image for image in images if image not in present):
         target.images.load(source.images.get(tag).save(named=tag))
 
 

@@ -318,7 +318,7 @@ def main() -> None:
         print(f"undisturbed: {calm_seconds:.0f} s", file=sys.stderr)
         for run in kill_at_random(factory, expected, options.kills, options.seed):
             runs.append(run)
-            done = sum(one.kills.total() for one in runs)
+            done = sum(killed_run.kills.total() for killed_run in runs)
             outcome = f"{dict(run.kills + run.faults)}, {run.seconds:.0f} s, equal: {run.is_equal}"
             print(f"{done} of {options.kills} kills: {outcome}", file=sys.stderr)
         table = format_table(runs, expected, calm_seconds, options.seed)

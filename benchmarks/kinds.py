@@ -133,11 +133,11 @@ def _find_package(task: Mapping[str, Any]) -> str:
 
 
 def summarise_values(
-    found: Sequence[tuple[str, str, float | None]],
+    figures: Sequence[tuple[str, str, float | None]],
 ) -> list[tuple[str, str, int, float | None, float | None]]:
     """Return (kind, submission, count, smallest value, largest value) in order of first occurrence."""
     groups: dict[tuple[str, str], list[float | None]] = {}
-    for kind, what, value in found:
+    for kind, what, value in figures:
         groups.setdefault((kind, what), []).append(value)
     rows = []
     for (kind, what), values in groups.items():
@@ -166,17 +166,17 @@ def main() -> int:
     print("| " + " | ".join(kinds) + " |\n|" + "---|" * len(kinds))
     for row in rows:
         print("| " + " | ".join(row[kind] or "" for kind in kinds) + " |")
-    found: list[tuple[str, str, float | None]] = []
+    values: list[tuple[str, str, float | None]] = []
     for kind in kinds[1:]:
         only = [word for source in sources for word in ("--source", source)]
         listed = run_mergemill("tasks", "list", "--kind", kind, "--status", "certified", *only, db=options.db)
-        for one in listed[: options.limit]:
-            (task,) = run_mergemill("tasks", "show", one["id"], db=options.db)
+        for entry in listed[: options.limit]:
+            (task,) = run_mergemill("tasks", "show", entry["id"], db=options.db)
             for what, value in grade_submissions(task, options.out, options.db):
                 print(f"{task['name']}: {what}: {value}", file=sys.stderr, flush=True)
-                found.append((kind, what, value))
+                values.append((kind, what, value))
     print("\n| kind | submission | tasks | smallest | largest |\n|---|---|---|---|---|")
-    summary = summarise_values(found)
+    summary = summarise_values(values)
     for kind, what, count, smallest, largest in summary:
         print(f"| {kind} | {what} | {count} | {_format_value(smallest)} | {_format_value(largest)} |")
     return int(any(what != "gold" and largest is not None and largest >= 1 for _, what, _, _, largest in summary))

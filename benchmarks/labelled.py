@@ -47,11 +47,11 @@ def read_labelled(path: Path) -> list[Labelled]:
     csv.field_size_limit(sys.maxsize)
     with path.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
-    found: dict[str, Labelled] = {}
+    labelled: dict[str, Labelled] = {}
     for number, row in enumerate(rows):
-        for one in _row(path.name, row):
-            found.setdefault(row.get("commit") or str(number), one)
-    return list(found.values())
+        for entry in _row(path.name, row):
+            labelled.setdefault(row.get("commit") or str(number), entry)
+    return list(labelled.values())
 
 
 def _row(file: str, row: Mapping[str, str]) -> Iterator[Labelled]:

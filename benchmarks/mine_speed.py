@@ -99,12 +99,12 @@ def compare(repo: Path, clone: Path, limit: int, repetitions: int) -> None:
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for _ in range(repetitions):
         for name, measure in ways.items():
-            if (found := time_reader(measure)) is not None:
-                seconds[name].append(found)
+            if (times := time_reader(measure)) is not None:
+                seconds[name].append(times)
     medians = {
-        name: [statistics.median(column) for column in zip(*found, strict=True)]
-        for name, found in seconds.items()
-        if found
+        name: [statistics.median(column) for column in zip(*timings, strict=True)]
+        for name, timings in seconds.items()
+        if timings
     }
     print(f"{repo.name}: {len(pairs)} changes, medians of {repetitions}; ratios to the first row")
     print(f"{'':<16}{'changes/s':>10}{'ratio':>8}{'per CPU s':>12}{'ratio':>8}")

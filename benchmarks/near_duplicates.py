@@ -76,11 +76,11 @@ def find_cherry_picks(repo: Path) -> Iterator[Pair]:
     with open_reader(repository) as clone:
         for row in output.decode(errors="replace").split("\0"):
             ids, _, message = row.strip().partition("\1")
-            found = re.search(r"cherry picked from commit ([0-9a-f]{40})", message)
+            match = re.search(r"cherry picked from commit ([0-9a-f]{40})", message)
             try:
-                if found and " " in ids:
-                    other = repository.run_git("rev-parse", f"{found[1]}^").decode().strip()
-                    pairs = (ids.split()[::-1], [other, found[1]])
+                if match and " " in ids:
+                    other = repository.run_git("rev-parse", f"{match[1]}^").decode().strip()
+                    pairs = (ids.split()[::-1], [other, match[1]])
                     both = [split_commit(clone.scratch, base, commit) for base, commit in pairs]
                     messages = [repository.run_git("log", "-1", "--format=%B", commit).decode() for _, commit in pairs]
                     yield tuple(build_sketch(s.gold.text, s.test.text, m) for s, m in zip(both, messages, strict=True))  # type: ignore[misc]
@@ -120,22 +120,22 @@ def print_table(kind: str, copies: dict[str, list[Pair]], others: list[list[Patc
     wrong = [
         compute_jaccard_index(of(a), of(b)) for group in others for a, b in combinations(group, 2) if of(a) and of(b)
     ]
-    pairs = {name: [(a, b) for a, b in found if of(a) and of(b)] for name, found in copies.items()}
+    pairs = {name: [(a, b) for a, b in copied if of(a) and of(b)] for name, copied in copies.items()}
     print(
         f"\n{kind}: {len(wrong)} pairs of others, most similar {', '.join(f'{s:.2f}' for s in sorted(wrong)[:-6:-1])}"
     )
     print(f"{'copies':<28}{'pairs':>7}" + "".join(f"{threshold:>8}" for threshold in THRESHOLDS))
     right: list[float] = []
-    for name, found in pairs.items():
-        similarities = [compute_jaccard_index(of(a), of(b)) for a, b in found]
+    for name, similar in pairs.items():
+        similarities = [compute_jaccard_index(of(a), of(b)) for a, b in similar]
         right += similarities
-        if found:
-            shares = "".join(f"{sum(s >= t for s in similarities) / len(found):>8.3f}" for t in THRESHOLDS)
-            print(f"{name:<28}{len(found):>7}{shares}")
+        if similar:
+            shares = "".join(f"{sum(s >= t for s in similarities) / len(similar):>8.3f}" for t in THRESHOLDS)
+            print(f"{name:<28}{len(similar):>7}{shares}")
     hits = [(sum(s >= t for s in right), sum(s >= t for s in wrong)) for t in THRESHOLDS]
     print(f"{'others found':<35}" + "".join(f"{n:>8}" for _, n in hits))
     print(f"{'precision':<35}" + "".join(f"{r / (r + n) if r + n else 1:>8.3f}" for r, n in hits))
-    every = [pair for found in pairs.values() for pair in found]
+    every = [pair for similar in pairs.values() for pair in similar]
     missed = [
         sum(compute_jaccard_index(of(a), of(b)) >= t and not set(a.keys) & set(b.keys) for a, b in every)
         for t in THRESHOLDS

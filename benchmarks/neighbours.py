@@ -82,7 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 if score.value != 1.0:
                     raise SystemExit(f"next to one that {name} the gold patch earns {score.value}")
             case = Case(name, tuple(seconds))
-            print(f"{name}: {', '.join(f'{one:.2f}' for one in seconds)} s, load {os.getloadavg()[0]:.1f}", flush=True)
+            print(
+                f"{name}: {', '.join(f'{value:.2f}' for value in seconds)} s, load {os.getloadavg()[0]:.1f}", flush=True
+            )
             return case
 
         grade("warm-up")

@@ -38,19 +38,19 @@ MEASURED_RULES = tuple(rule for rule in RULES if rule.needs in (RuleInput.RECORD
 
 def find_all_rejections(change: Change, mining: MiningSettings) -> dict[Reason, str]:
     """Return reason and detail of every rule that a change fails, in the order of the policy."""
-    found: dict[Reason, str] = {}
+    rejections: dict[Reason, str] = {}
     for rule in MEASURED_RULES:
-        if rule.reason is Reason.UNPARSABLE and WITHOUT_PATCHES & found.keys():
-            return found
+        if rule.reason is Reason.UNPARSABLE and WITHOUT_PATCHES & rejections.keys():
+            return rejections
         try:
             detail = rule.check(change, mining)
         except UnparsablePatchError as error:
             detail = str(error)
         if detail:
-            found[rule.reason] = detail
+            rejections[rule.reason] = detail
         if rule.reason is Reason.UNPARSABLE and detail:
-            return found
-    return found
+            return rejections
+    return rejections
 
 
 def main() -> int:

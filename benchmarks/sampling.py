@@ -67,7 +67,7 @@ def measure_queue(storage: StorageSettings, size: int) -> QueueFigures:
         tasks = select_tasks(store, _make_request(NoopScaffold(), 1))
         request = _make_request(ReactScaffold(), -(-size // len(tasks)))
         plan, (n_planned, pending) = _time(lambda: list_pending(store, tasks, request.scaffolds, request))
-        done = [_make_record(one.plan) for one in pending[: len(pending) * 9 // 10]]
+        done = [_make_record(rollout.plan) for rollout in pending[: len(pending) * 9 // 10]]
         batches = [done[start : start + BATCH] for start in range(0, len(done), BATCH)]
         stored, _ = _time(lambda: [store.add(*batch) for batch in batches])
         go_on, (_, left) = _time(lambda: list_pending(store, tasks, request.scaffolds, request))
@@ -110,7 +110,7 @@ def run_bare(task: Task, services: Services) -> None:
 
 def render_result(queue: QueueFigures, driven: Sequence[float], bare: Sequence[float], workers: int) -> str:
     """Return what was measured as Markdown."""
-    ratios = [one / other for one, other in zip(driven, bare, strict=True)]
+    ratios = [value / other for value, other in zip(driven, bare, strict=True)]
     spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
     return "\n".join(
         [

@@ -268,10 +268,10 @@ def measure(stack: ExitStack, options: argparse.Namespace) -> tuple[str, bool]:
     is_missed = False
     for database, make_url in databases.items():
         for cluster, opened in clusters.items():
-            found = time_driver(make_url(f"time-{len(lines)}"), opened, options.changes)
-            fed = TASK_SECONDS * 1000 / found["wall"]
-            is_missed |= found["wall"] > MOST_MILLISECONDS
-            numbers = f"{found['tasks']:,.0f} | {found['wall']:.1f} | {found['cpu']:.1f} | {fed:,.0f}"
+            timing = time_driver(make_url(f"time-{len(lines)}"), opened, options.changes)
+            fed = TASK_SECONDS * 1000 / timing["wall"]
+            is_missed |= timing["wall"] > MOST_MILLISECONDS
+            numbers = f"{timing['tasks']:,.0f} | {timing['wall']:.1f} | {timing['cpu']:.1f} | {fed:,.0f}"
             lines.append(f"| {database} | {cluster} | {numbers} |")
     busy = measure_busy(databases[database]("busy"), options.fed, options.feed_seconds)
     is_missed |= busy < LEAST_BUSY

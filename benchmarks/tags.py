@@ -48,8 +48,8 @@ def predict_by_keyword(texts: Sequence[Labelled], name: str) -> Predictions:
 def predict_by_hand(texts: Sequence[Labelled], name: str) -> Predictions:
     """Score by the weights of `mergemill tags`; fair only where no weight was learned from these files."""
     kind = SEEN_KINDS[name]
-    found = [tag_text(text.title, text.body)[0] for text in texts]
-    return np.array([any(one.change_kind is kind and one.confidence > 0.5 for one in kinds) for kinds in found])
+    predictions = [tag_text(text.title, text.body)[0] for text in texts]
+    return np.array([any(tag.change_kind is kind and tag.confidence > 0.5 for tag in kinds) for kinds in predictions])
 
 
 def predict_unseen(texts: Sequence[Labelled], name: str) -> Predictions:

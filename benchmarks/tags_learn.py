@@ -76,12 +76,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=WEIGHTS_FILE)
     options = parser.parse_args()
     texts = [text for path in options.files for text in read_labelled(path)]
-    found = {name: fit(texts, name, border=not name.startswith("issue")) for name in OUTPUTS}
-    outputs = {name: {"bias": one.bias, "weights": one.weights} for name, one in found.items()}
+    models = {name: fit(texts, name, border=not name.startswith("issue")) for name in OUTPUTS}
+    outputs = {name: {"bias": head.bias, "weights": head.weights} for name, head in models.items()}
     made_from = {path.name: len(read_labelled(path)) for path in options.files}
     held = {"made_by": "benchmarks/tags_learn.py", "from": made_from, "outputs": outputs}
     options.out.write_text(json.dumps(held, separators=(",", ":"), sort_keys=True) + "\n", encoding="ascii")
-    print(f"{options.out}: {options.out.stat().st_size} bytes, {[len(one.weights) for one in found.values()]} weights")
+    print(
+        f"{options.out}: {options.out.stat().st_size} bytes, {[len(head.weights) for head in models.values()]} weights"
+    )
     return 0
 
 

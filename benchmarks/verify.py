@@ -178,8 +178,10 @@ def count_containers() -> Iterator[Callable[[], int]]:
 def load_tasks(storage: StorageSettings, number: int) -> tuple[list[Task], dict[str, Sequence[str]]]:
     """Return certified pytest tasks that lists of tests decide, and the test files of each."""
     with Store.open(storage.db, create=False) as store:
-        found = queries.iter_tasks(store, TaskFilters(status="certified", controlled=True))
-        tasks = [task for task, _, _ in found if not task.oracle and task.require_plan().test.framework == "pytest"]
+        selected_tasks = queries.iter_tasks(store, TaskFilters(status="certified", controlled=True))
+        tasks = [
+            task for task, _, _ in selected_tasks if not task.oracle and task.require_plan().test.framework == "pytest"
+        ]
         chosen = tasks[:number]
         return chosen, {task.id: store.get(Verification, task.parent).eval_files for task in chosen}
 

@@ -85,7 +85,7 @@ def make_repository(path: Path, suite_seconds: float, changes: int) -> None:
 
 def compute_costs(store: Store) -> list[VerificationCost]:
     """Return the cost of each certified task of the database in build order."""
-    found = []
+    costs = []
     for certificate in store.load_all(Certificate):
         task = store.get(Task, certificate.parent)
         verification = store.get(Verification, task.parent)
@@ -99,7 +99,7 @@ def compute_costs(store: Store) -> list[VerificationCost]:
             + certificate.seconds
             - certificate.evaluations * compute_gold_seconds(verification)
         )
-        found.append(
+        costs.append(
             VerificationCost(
                 name=task.name,
                 test_process_seconds=inside,
@@ -108,7 +108,7 @@ def compute_costs(store: Store) -> list[VerificationCost]:
                 image_bytes=environment.image_bytes,
             )
         )
-    return sorted(found, key=lambda cost: -cost.other_seconds)
+    return sorted(costs, key=lambda cost: -cost.other_seconds)
 
 
 def compute_gold_seconds(verification: Verification) -> float:
@@ -116,10 +116,10 @@ def compute_gold_seconds(verification: Verification) -> float:
     return mean(verification.list_gold_seconds())
 
 
-def render_table(found: Sequence[VerificationCost]) -> Table:
+def render_table(costs: Sequence[VerificationCost]) -> Table:
     """Render the figures. The first task is the most expensive one: it includes the layers that the others share."""
     result = Table("task", "in tests s", "verification s", "overhead", "around the tests s", "own layer MB")
-    for c in found:
+    for c in costs:
         result.add_row(
             c.name,
             f"{c.test_process_seconds:.1f}",
@@ -149,17 +149,17 @@ def main() -> None:
         run_command_line(["run", source, "--db", settings.storage.db, "--workers", "1", *limit])
         artifacts = sum(p.stat().st_size for p in (settings.storage.store_dir / "artifacts").rglob("*") if p.is_file())
         with Store.open(settings.storage.db) as store:
-            found = compute_costs(store)
+            costs = compute_costs(store)
     console = Console()
-    console.print(render_table(found))
-    rest = found[1:] or found
+    console.print(render_table(costs))
+    rest = costs[1:] or costs
     console.print(
-        f"overhead, median of all tasks: {median(c.overhead for c in found):.2f} (goal: at most 0.3 from 10 s)"
+        f"overhead, median of all tasks: {median(c.overhead for c in costs):.2f} (goal: at most 0.3 from 10 s)"
     )
     console.print(f"one more task: {median(c.other_seconds for c in rest):.2f} s around its tests (goal: at most 3 s)")
     megabytes = median(c.image_bytes for c in rest) / 1e6
     console.print(f"one more task: {megabytes:.2f} MB of image (goal: at most 5 MB); ", end="")
-    console.print(f"artifacts {artifacts / 1e6 / max(1, len(found)):.2f} MB a task")
+    console.print(f"artifacts {artifacts / 1e6 / max(1, len(costs)):.2f} MB a task")
 
 
 if __name__ == "__main__":

@@ -159,7 +159,7 @@ def measure_paints(browser: Browser, address: str, repetitions: int, settle: flo
     """
     paints: tuple[list[float], list[float]] = ([], [])
     for _ in range(repetitions):
-        for found, is_bare in zip(paints, (False, True), strict=True):
+        for paint, is_bare in zip(paints, (False, True), strict=True):
             context = browser.new_context()
             try:
                 page = context.new_page()
@@ -167,7 +167,7 @@ def measure_paints(browser: Browser, address: str, repetitions: int, settle: flo
                 if is_bare:
                     page.route("**/*", lambda route: route.fulfill(content_type="text/html", body="<p>mergemill"))
                 page.goto(address, wait_until="load")
-                found.append(float(page.evaluate(_READ_PAINT)))
+                paint.append(float(page.evaluate(_READ_PAINT)))
             finally:
                 context.close()
     return statistics.median(paints[0]), statistics.median(paints[1])
@@ -205,22 +205,22 @@ def measure_pages(
     pages: Mapping[str, str], options: argparse.Namespace, report: Callable[[PageTimes], None]
 ) -> list[PageTimes]:
     """Measure all pages one after the other; each is reported at once."""
-    found = []
+    page_times = []
     with ExitStack() as stack:
         browser = stack.enter_context(open_chromium()) if options.browser else None
         for title, path in pages.items():
             seen = None if path.startswith("/api") else browser
-            found.append(measure_page(title, path, options, seen))
-            report(found[-1])
-    return found
+            page_times.append(measure_page(title, path, options, seen))
+            report(page_times[-1])
+    return page_times
 
 
 def render_times(times: list[PageTimes]) -> Table:
     """Return a table of all pages."""
     table = Table("page", "first", "again", "times the floor", "paint", title="milliseconds")
-    for one in times:
-        paint = "-" if one.paint is None else f"{one.paint:.0f} ({one.bare_paint:.0f})"
-        table.add_row(one.title, f"{one.first:.0f}", f"{one.again:.1f}", f"{one.again / one.floor:.1f}", paint)
+    for page in times:
+        paint = "-" if page.paint is None else f"{page.paint:.0f} ({page.bare_paint:.0f})"
+        table.add_row(page.title, f"{page.first:.0f}", f"{page.again:.1f}", f"{page.again / page.floor:.1f}", paint)
     return table
 
 
@@ -236,9 +236,9 @@ def main() -> int:
     options = parser.parse_args()
     console, progress = Console(width=120), Console(stderr=True)
     pages = list_pages(options.db)
-    times = measure_pages(pages, options, lambda one: progress.print(f"{one.title}: {one.first:.0f} ms"))
+    times = measure_pages(pages, options, lambda page: progress.print(f"{page.title}: {page.first:.0f} ms"))
     console.print(render_times(times))
-    slow = [one.title for one in times if one.is_slow]
+    slow = [page.title for page in times if page.is_slow]
     console.print(
         f"{len(slow)} of {len(times)} pages take {MOST_MILLISECONDS:.0f} ms or longer: {', '.join(slow)}".rstrip(": ")
     )

@@ -61,7 +61,7 @@ def measure_worlds(image: str, sandbox: DockerSandbox, episodes: int) -> tuple[f
         server = opened.enter_context(open_world_server(sandbox, image))
         worlds = {name: opened.enter_context(server.load(load_example_world(name))) for name in list_example_worlds()}
         seconds = time.perf_counter() - started
-        plan = [(worlds[name], one) for name in worlds for one in load_example_scenarios(name)]
+        plan = [(worlds[name], scenario) for name in worlds for scenario in load_example_scenarios(name)]
         for number in range(episodes):
             play(*plan[number % len(plan)], at_once=1, samples=samples)
         with ThreadPoolExecutor(AT_ONCE) as threads:

@@ -215,41 +215,41 @@ def compare_runs(
     first: EvaluationResult, second: EvaluationResult, expected: Sequence[str]
 ) -> BuildAcceptance | BuildRejection:
     """Compare two runs that each passed `check_run`: reject the build if too many statuses differ."""
-    one, other = first.report, second.report
-    if one is None or other is None:
+    report, other = first.report, second.report
+    if report is None or other is None:
         raise ValueError("both runs must have a report")
-    stable = find_stable_outcomes(one, other)
-    tests = (one.outcomes.keys() | other.outcomes.keys()) - find_renamed_tests(one, other)
+    stable = find_stable_outcomes(report, other)
+    tests = (report.outcomes.keys() | other.outcomes.keys()) - find_renamed_tests(report, other)
     changed = sorted(tests - stable.keys())
     if len(changed) > (1 - MIN_STABLE) * len(tests):
         detail = f"{len(changed)} of {len(tests)} tests have different statuses in two runs, such as {changed[0]}"
         log = first.log + second.log
-        return BuildRejection(reason=Reason.UNSTABLE, detail=detail, log=log, report=one, expected_files=expected)
+        return BuildRejection(reason=Reason.UNSTABLE, detail=detail, log=log, report=report, expected_files=expected)
     return BuildAcceptance(
-        collected_share=round(compute_collected_share(one, expected), 4),
-        counts=one.count_statuses(),
-        stable_report=EvaluationReport(outcomes=stable, uncollected=one.uncollected),
+        collected_share=round(compute_collected_share(report, expected), 4),
+        counts=report.count_statuses(),
+        stable_report=EvaluationReport(outcomes=stable, uncollected=report.uncollected),
         log=first.log,
         test_seconds=max(first.test_seconds, second.test_seconds),
     )
 
 
-def find_renamed_tests(one: EvaluationReport, other: EvaluationReport) -> set[str]:
+def find_renamed_tests(report: EvaluationReport, other: EvaluationReport) -> set[str]:
     """Return tests that occur in only a single report, of files for which the other report has equally many such tests.
 
     Names of generated tests may contain random words. Such tests are in no list, but they do not make a build unstable.
     """
-    alone = one.outcomes.keys() - other.outcomes.keys(), other.outcomes.keys() - one.outcomes.keys()
+    alone = report.outcomes.keys() - other.outcomes.keys(), other.outcomes.keys() - report.outcomes.keys()
     first, second = (Counter(test.partition("::")[0] for test in tests) for tests in alone)
     return {test for test in alone[0] | alone[1] if first[file := test.partition("::")[0]] == second[file]}
 
 
-def find_stable_outcomes(one: EvaluationReport, other: EvaluationReport) -> dict[str, Outcome]:
-    """Return the outcomes of `one` whose status is the same in `other`."""
+def find_stable_outcomes(report: EvaluationReport, other: EvaluationReport) -> dict[str, Outcome]:
+    """Return the outcomes of `report` whose status is the same in `other`."""
     missing = Outcome(status=OutcomeStatus.ERROR)
     return {
         test: outcome
-        for test, outcome in one.outcomes.items()
+        for test, outcome in report.outcomes.items()
         if test in other.outcomes and other.outcomes.get(test, missing).status is outcome.status
     }
 

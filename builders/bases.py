@@ -167,7 +167,7 @@ def _create_host_recipe(language: str, release: Release) -> BaseRecipe | None:
 def _find_carrier_release(language: str, interpreter: interpreters.Interpreter) -> Release | None:
     """Return the release on whose Debian base the interpreter runs."""
     suite = "bookworm" if interpreter.standalone else interpreters.detect_debian_suite()
-    return next((one for one in catalog.list_releases(language) if one.suite == suite), None)
+    return next((release for release in catalog.list_releases(language) if release.suite == suite), None)
 
 
 def list_available_versions(language: str, services: Services) -> tuple[str, ...]:
@@ -176,15 +176,18 @@ def list_available_versions(language: str, services: Services) -> tuple[str, ...
     The registry is tested once, by a request for the default version's image.
     """
     return tuple(
-        one.version
-        for one in catalog.list_releases(language)
-        if _list_usable_recipes(language, one, services) or find_existing_base(language, one, services)
+        release.version
+        for release in catalog.list_releases(language)
+        if _list_usable_recipes(language, release, services) or find_existing_base(language, release, services)
     )
 
 
 def list_rolling_versions(language: str, services: Services) -> frozenset[str]:
     """Return the versions that this machine can only install from a Debian release that changes from day to day."""
-    by_version = {one.version: _list_usable_recipes(language, one, services) for one in catalog.list_releases(language)}
+    by_version = {
+        release.version: _list_usable_recipes(language, release, services)
+        for release in catalog.list_releases(language)
+    }
     return frozenset(v for v, recipes in by_version.items() if recipes and recipes[0].source in ROLLING_SUITES)
 
 
@@ -352,5 +355,5 @@ def _set_root_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def prefer_stable_versions(draft: PlanDraft, rolling: Collection[str]) -> PlanDraft:
     """Return the draft with its versions reordered: those of the evidence first, `rolling` versions last among them."""
-    ordered = sorted(draft.versions, key=lambda one: (one.path == "(date)", one.value in rolling))
+    ordered = sorted(draft.versions, key=lambda version: (version.path == "(date)", version.value in rolling))
     return replace(draft, versions=tuple(ordered))

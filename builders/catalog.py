@@ -24,10 +24,10 @@ def get_release(language: str, version: str) -> Release:
         InputError: the language has no such release.
     """
     releases = list_releases(language)
-    for one in releases:
-        if one.version == version:
-            return one
-    versions = ", ".join(one.version for one in releases)
+    for release in releases:
+        if release.version == version:
+            return release
+    versions = ", ".join(release.version for release in releases)
     raise InputError(f"no base image for {language} {version}", advice=f"available: {versions}")
 
 

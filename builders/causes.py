@@ -93,9 +93,9 @@ def list_messages(report: EvaluationReport, files: Sequence[str] = ()) -> list[s
 
 def _replace_reason(rejection: BuildRejection, messages: Sequence[str], share: float) -> BuildRejection:
     for reason, pattern in CAUSES.items():
-        found = [message for message in messages if pattern.search(message)]
-        if found and len(found) >= share * len(messages):
-            line = next(line for line in found[0].splitlines() if pattern.search(line)).strip()[:200]
-            detail = f"{rejection.detail}; {len(found)} of {len(messages)} failures have the cause: {line}"
+        matching = [message for message in messages if pattern.search(message)]
+        if matching and len(matching) >= share * len(messages):
+            line = next(line for line in matching[0].splitlines() if pattern.search(line)).strip()[:200]
+            detail = f"{rejection.detail}; {len(matching)} of {len(messages)} failures have the cause: {line}"
             return replace(rejection, reason=reason, detail=detail)
     return rejection

@@ -48,7 +48,7 @@ def collect_host_settings(host: HostSettings) -> tuple[dict[str, bytes], dict[st
 
 def merge_env(host: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """Return the host's variables, overridden by the plan's own; JVM options of both are joined."""
-    options = " ".join(one[JAVA_OPTIONS] for one in (host, own) if JAVA_OPTIONS in one)
+    options = " ".join(variables[JAVA_OPTIONS] for variables in (host, own) if JAVA_OPTIONS in variables)
     return {**host, **own, **({JAVA_OPTIONS: options} if options else {})}
 
 

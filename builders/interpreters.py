@@ -42,12 +42,12 @@ class Interpreter:
 def find_interpreters() -> dict[str, Interpreter]:
     """Return the newest interpreter by version."""
     newest: dict[str, Interpreter] = {}
-    for one in [
+    for installation in [
         *_list_installations(_find_pyenv_root() / "versions", PYENV_FOLDER),
         *_list_installations(_find_uv_root(), UV_FOLDER),
     ]:
-        if one.version not in newest or newest[one.version].patch < one.patch:
-            newest[one.version] = one
+        if installation.version not in newest or newest[installation.version].patch < installation.patch:
+            newest[installation.version] = installation
     return newest
 
 
@@ -71,16 +71,16 @@ def _find_uv_root() -> Path:
 
 
 def _list_installations(folder: Path, names: re.Pattern[str]) -> list[Interpreter]:
-    found = []
+    installations = []
     for prefix in sorted(folder.iterdir()) if folder.is_dir() else []:
         match = names.match(prefix.name)
         if match and not prefix.is_symlink() and (prefix / "bin" / f"python{match[1]}").is_file():
-            found.append(
+            installations.append(
                 Interpreter(
                     version=match[1], patch=int(match[2]), prefix=prefix.resolve(), standalone=names is UV_FOLDER
                 )
             )
-    return found
+    return installations
 
 
 def write_tar(interpreter: Interpreter, out: IO[bytes]) -> None:

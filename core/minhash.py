@@ -23,10 +23,10 @@ _PERMUTATIONS = [(_RANDOM.randrange(1, _PRIME), _RANDOM.randrange(_PRIME)) for _
 Features = frozenset[int]
 
 
-def compute_jaccard_index(one: Features, other: Features) -> float:
+def compute_jaccard_index(features: Features, other: Features) -> float:
     """Return the Jaccard index of two sets; 0 when either is empty."""
-    shared = len(one & other)
-    return shared / (len(one) + len(other) - shared) if shared else 0.0
+    shared = len(features & other)
+    return shared / (len(features) + len(other) - shared) if shared else 0.0
 
 
 def hash_feature(text: str) -> int:

@@ -25,9 +25,9 @@ def load_plugin(option: str, word: str, *, advice: str) -> object:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        found: object = getattr(import_module(module), name)
+        plugin: object = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(f"{option}: {word} cannot be loaded: {error}", advice=advice) from error
     except Exception as error:
         raise UsageError(f"{option}: {module} fails: {type(error).__name__}: {error}") from error
-    return found
+    return plugin

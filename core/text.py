@@ -35,7 +35,7 @@ def encode_json_text(content: str) -> bytes:
 
 def escape_controls(content: str) -> str:
     """Return a text in which characters that move the cursor or turn the direction are shown as escapes."""
-    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], replace_surrogates(content))
+    return _CONTROLS.sub(lambda match: ascii(match[0])[1:-1], replace_surrogates(content))
 
 
 def escape_line(content: str) -> str:

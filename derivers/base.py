@@ -94,6 +94,6 @@ def check_statement(lineage: Lineage) -> KindRejection | None:
     verdict = lineage.verdict
     if verdict is None or verdict.set_aside is None:
         return None
-    found = next((finding for finding in verdict.findings if finding.rule == verdict.set_aside), None)
-    detail = f"{found.detail}: {found.quote!r}" if found else "excluded by the judge"
+    finding = next((finding for finding in verdict.findings if finding.rule == verdict.set_aside), None)
+    detail = f"{finding.detail}: {finding.quote!r}" if finding else "excluded by the judge"
     return KindRejection(verdict.set_aside, detail)

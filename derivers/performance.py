@@ -198,10 +198,10 @@ class PerformanceMeasurement:
         for tests, clock in dict.fromkeys(attempts):
             if tests:
                 # Evenly spaced and not the first: neighbouring tests are about the same part of the program.
-                found = self._build_workload(tests[:: -(-len(tests) // most)], clock)
-                if isinstance(found, TimedWorkload):
-                    return found
-                rejection = found
+                workload = self._build_workload(tests[:: -(-len(tests) // most)], clock)
+                if isinstance(workload, TimedWorkload):
+                    return workload
+                rejection = workload
         return rejection
 
     @property
@@ -252,7 +252,8 @@ class PerformanceMeasurement:
             return {test: int(runs) for test, runs in counted.items()}
         seconds = self._measure_seconds(self._render_script(dict.fromkeys(tests, 1), 0, clock), b"")
         return {
-            test: max(1, min(MAX_RUNS_PER_ROUND, int(ROUND_SECONDS / max(one, 1e-6)))) for test, one in seconds.items()
+            test: max(1, min(MAX_RUNS_PER_ROUND, int(ROUND_SECONDS / max(duration, 1e-6))))
+            for test, duration in seconds.items()
         }
 
     def _time_tests(self, runs: Mapping[TestId, int], rounds: int, clock: Clock) -> dict[TestId, TimingPair]:

@@ -49,7 +49,7 @@ def find_official_image(plan: BuildPlan) -> str:
 
 
 def _find_release(plan: BuildPlan) -> Release:
-    return next(one for one in get_language(plan.language).releases if one.version == plan.language_version)
+    return next(release for release in get_language(plan.language).releases if release.version == plan.language_version)
 
 
 def render_dockerfile(plan: BuildPlan, *, name: str, base: str, tree: str) -> str:

@@ -135,7 +135,7 @@ class Diagnosis:
 
     @cached_property
     def _flaky(self) -> dict[TestId, str]:
-        return {one.test: one.describe_counts() for one in self._lists.flaky}
+        return {flaky_test.test: flaky_test.describe_counts() for flaky_test in self._lists.flaky}
 
     @cached_property
     def _tests(self) -> frozenset[TestId]:
@@ -144,18 +144,18 @@ class Diagnosis:
 
     @cached_property
     def _by_reading(self) -> dict[str, set[TestId]]:
-        found: dict[str, set[TestId]] = defaultdict(set)
+        test_ids: dict[str, set[TestId]] = defaultdict(set)
         for test in self._tests:
             for text in list_readings(test):
-                found[text].add(test)
-        return found
+                test_ids[text].add(test)
+        return test_ids
 
     @cached_property
     def _by_letters(self) -> dict[str, set[TestId]]:
-        found: dict[str, set[TestId]] = defaultdict(set)
+        test_ids: dict[str, set[TestId]] = defaultdict(set)
         for text, tests in self._by_reading.items():
-            found[_strip(text)] |= tests
-        return found
+            test_ids[_strip(text)] |= tests
+        return test_ids
 
     @cached_property
     def _files(self) -> dict[str, str]:
@@ -170,8 +170,8 @@ class Diagnosis:
     def _published_files(self) -> set[str]:
         """Files of ours that a published id names, or of which it is a test."""
         listed = (*self.published.FAIL_TO_PASS, *self.published.PASS_TO_PASS)
-        named = {file for one in listed if (file := find_file(one, self._files))}
-        return named | {test.partition("::")[0] for one in listed for test in self._by_reading.get(flatten(one), ())}
+        named = {file for name in listed if (file := find_file(name, self._files))}
+        return named | {test.partition("::")[0] for name in listed for test in self._by_reading.get(flatten(name), ())}
 
     def explain_missing(self, published: TestId, list_name: str) -> Finding:
         """Return why a published test is not in our list of that name."""
@@ -181,13 +181,13 @@ class Diagnosis:
         if not candidates:
             return self._explain_absent(published)
         findings = [self._explain_candidate(test, list_name) for test in sorted(candidates)]
-        return next((one for one in findings if one[0] is not DifferenceCause.UNKNOWN), findings[0])
+        return next((finding for finding in findings if finding[0] is not DifferenceCause.UNKNOWN), findings[0])
 
     def explain_extra(self, test: TestId, list_name: str) -> Finding:
         """Return why a test of our list of that name is not in the published list."""
         listed = getattr(self.published, list_name)
         letters = {_strip(form) for form in list_readings(test)}
-        if similar := next((one for one in listed if _strip(one) in letters), None):
+        if similar := next((name for name in listed if _strip(name) in letters), None):
             return DifferenceCause.ID_SPELLING, f"published, with equal letters, is {similar}"
         before = self._describe(test, self.test_only)
         if list_name == "FAIL_TO_PASS" and (
@@ -211,8 +211,8 @@ class Diagnosis:
         """
         other = "PASS_TO_PASS" if list_name == "FAIL_TO_PASS" else "FAIL_TO_PASS"
         file, forms, listed = test.partition("::")[0], {*list_readings(test)}, getattr(self.published, other)
-        if not any(flatten(one) in forms for one in listed):
-            whole = next((one for one in listed if self._files.get(one) == file), None)
+        if not any(flatten(name) in forms for name in listed):
+            whole = next((name for name in listed if self._files.get(name) == file), None)
             return (DifferenceCause.ID_SPELLING, f"all of {whole} is published as {other}") if whole else None
         if list_name == "FAIL_TO_PASS" and self._is_uncompiled(test):
             return DifferenceCause.COLLECTION, f"published as {other}; its file does not load here before the fix"

@@ -190,7 +190,8 @@ class _Matching:
                 self.missing.remove(name)
                 self.readings[reading.name] = None
                 is_divided = any(
-                    one.startswith(name) and one[len(name) :].startswith(_PART_MARKS) for one in self.listed
+                    listed_name.startswith(name) and listed_name[len(name) :].startswith(_PART_MARKS)
+                    for listed_name in self.listed
                 )
                 if not is_divided:
                     self.extra.difference_update(tests)

@@ -93,8 +93,8 @@ def make_solution_lines(patches: Iterable[bytes], base: Iterable[bytes], names: 
         lines |= {_pack(line): line for line in _list_distinctive(patch)}
     missing = {needle.encode(errors="surrogateescape"): needle for needle in lines}
     for content in base:
-        for found in missing.keys() & set(content.translate(None, _SPACE).split(b"\n")):
-            del missing[found]
+        for line in missing.keys() & set(content.translate(None, _SPACE).split(b"\n")):
+            del missing[line]
         if not missing:
             break
     return SolutionLines(lines={needle: lines[needle] for needle in missing.values()}, names=frozenset(names))

@@ -237,7 +237,7 @@ def read_bundle(folder: Path) -> Iterator[BundledTask]:
     if has_records(folder):
         rows = {row["id"]: row for row in content["tasks"]}
         records = read_records(folder, need_parents=False)
-        digests = {one.parent: one.image_digest for one in records if isinstance(one, Certificate)}
+        digests = {record.parent: record.image_digest for record in records if isinstance(record, Certificate)}
         for record in read_records(folder, need_parents=False):
             if isinstance(record, Task) and record.id in rows:
                 yield BundledTask(
@@ -281,7 +281,7 @@ def _read_task(
         raise wrong(f"lacks the file {missing[0][:16]}...")
     return BundledTask(
         task=task,
-        artifacts=tuple(by_hash[one].read_bytes() for one in hashes),
+        artifacts=tuple(by_hash[digest].read_bytes() for digest in hashes),
         tree_archive=placed[TREE_ARCHIVE],
         registry_image=_read_reference(row),
         image_digest=task.image_digest,

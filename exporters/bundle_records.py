@@ -136,10 +136,10 @@ ARTIFACT_FIELDS = (
 
 def list_artifacts(record: PullRequest | Candidate | Task) -> list[str]:
     """Return the artifacts that a record names: patches, discussion, script, and the files of an oracle."""
-    found = [value for name in ARTIFACT_FIELDS if isinstance(value := getattr(record, name, None), str)]
+    hashes = [value for name in ARTIFACT_FIELDS if isinstance(value := getattr(record, name, None), str)]
     if isinstance(record, Task) and record.oracle is not None:
-        found += _find_hashes(record.oracle.model_dump(mode="json"))
-    return sorted(set(found))
+        hashes += _find_hashes(record.oracle.model_dump(mode="json"))
+    return sorted(set(hashes))
 
 
 def _find_hashes(value: Any) -> Iterator[str]:

@@ -143,7 +143,7 @@ def _is_list_of_texts(text: str) -> bool:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 _CHECKS: Mapping[str, Callable[[Path], Iterator[str]]] = {

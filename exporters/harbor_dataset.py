@@ -120,10 +120,10 @@ def _open_text(path: Path) -> Iterator[IO[str]]:
 
 def compute_digest(files: Iterable[tuple[str, str]]) -> str:
     """Return the digest of a task's files, given as (path in its folder, sha256) and sorted."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for path, digest in files:
-        found.update(f"{path}\0{digest}\n".encode())
-    return found.hexdigest()
+        hasher.update(f"{path}\0{digest}\n".encode())
+    return hasher.hexdigest()
 
 
 def pack_folder(files: Sequence[Path], folder: Path) -> bytes:

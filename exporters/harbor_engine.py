@@ -90,9 +90,9 @@ class PlainEngine(BaseEnvironment):  # type: ignore[misc]  # Harbor is not insta
         """Return the image: the task's own if the engine has it or can pull it, else one built from the Dockerfile."""
         image = self.task_env_config.docker_image
         if should_use_prebuilt_docker_image(self.environment_dir, docker_image=image, force_build=force_build):
-            found = await run_docker("image", "inspect", "--format", "{{.Id}}", str(image), check=False)
+            image_id = await run_docker("image", "inspect", "--format", "{{.Id}}", str(image), check=False)
             if (
-                found.return_code == 0
+                image_id.return_code == 0
                 or (await run_docker("pull", "--quiet", str(image), check=False)).return_code == 0
             ):
                 return str(image)

@@ -53,7 +53,7 @@ def open_image_archive(folder: Path, image: str, digest: str) -> Iterator[bytes]
         return None
     try:
         entries = json.loads((layout / "manifest.json").read_bytes())
-        entry = next((one for one in entries if one["RepoTags"] == [image]), None)
+        entry = next((entry for entry in entries if entry["RepoTags"] == [image]), None)
         digests = _list_digests(layout, image, entry) if entry else set()
         paths = [entry["Config"], *entry["Layers"]] if entry else []
         sound = all(_BLOB.fullmatch(path) and (layout / path).is_file() for path in paths)
@@ -69,7 +69,10 @@ def open_image_archive(folder: Path, image: str, digest: str) -> Iterator[bytes]
 def _list_digests(layout: Path, image: str, entry: dict[str, Any]) -> set[str]:
     """Return the digests of an image's configuration and manifest; engines use the one or the other as its id."""
     index = json.loads((layout / "index.json").read_bytes())
-    names = ((one["digest"], one["annotations"]["org.opencontainers.image.ref.name"]) for one in index["manifests"])
+    names = (
+        (manifest["digest"], manifest["annotations"]["org.opencontainers.image.ref.name"])
+        for manifest in index["manifests"]
+    )
     config = entry["Config"].removeprefix("blobs/sha256/")
     return {f"sha256:{config}", *(digest for digest, name in names if name == image)}
 

@@ -101,12 +101,12 @@ def _unpack_blobs(archive: IO[bytes], folder: Path) -> dict[str, str]:
 def _store_blob(content: IO[bytes], folder: Path) -> str:
     incoming = folder / "incoming"
     incoming.parent.mkdir(parents=True, exist_ok=True)
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     with incoming.open("wb") as file:
         while block := content.read(_BLOCK):
-            found.update(block)
+            hasher.update(block)
             file.write(block)
-    digest = found.hexdigest()
+    digest = hasher.hexdigest()
     _find_blob(folder, digest).parent.mkdir(parents=True, exist_ok=True)
     incoming.chmod(0o644)
     incoming.rename(_find_blob(folder, digest))

@@ -59,10 +59,10 @@ class FileHasher:
 
     def hash(self, path: Path) -> str:
         """Return the sha256 (hex) of a file, which must not change any more."""
-        found = path.lstat()
-        if found.st_nlink == 1:
+        status = path.lstat()
+        if status.st_nlink == 1:
             return hash_file(path)
-        key = (found.st_dev, found.st_ino)
+        key = (status.st_dev, status.st_ino)
         if key not in self._known:
             self._known[key] = hash_file(path)
         return self._known[key]

@@ -122,9 +122,9 @@ def _build_lists(column: ListColumn) -> pa.Array:
         else:
             others.append(parse_json(content) if isinstance(content, bytes) else content)
     split = pc.split_pattern(pa.array(simple, pa.binary()).cast(pa.string()), '","')
-    found = pa.concat_arrays([_convert_lists(others), split])
+    lists = pa.concat_arrays([_convert_lists(others), split])
     # Numbers of texts, not texts, are copied for each task.
-    numbered = pa.ListArray.from_arrays(found.offsets, found.values.dictionary_encode())
+    numbered = pa.ListArray.from_arrays(lists.offsets, lists.values.dictionary_encode())
     indices = [0] * len(order)
     for index, place in enumerate(order):
         indices[place] = index

@@ -26,7 +26,9 @@ def pack_verifier() -> bytes:
             source = files(package).joinpath(part)
             modules = source.iterdir() if source.is_dir() else [source]
             below = f"{folder}/{part}" if source.is_dir() else folder
-            entries |= {f"{below}/{one.name}": one.read_bytes() for one in modules if one.name.endswith(".py")}
+            entries |= {
+                f"{below}/{module.name}": module.read_bytes() for module in modules if module.name.endswith(".py")
+            }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as packed:
         for name in sorted(entries):

@@ -73,26 +73,26 @@ def build_verifier_files(item: ExportItem, services: Services) -> Mapping[str, b
         LookupError: the task has no environment (see `explain_missing_environment`).
     """
     task, get = item.task, services.artifacts.get
-    found = {task_files.RECORD_FILE: task_files.encode_record(task), "test.patch": get(task.test_patch)}
+    verifier_files = {task_files.RECORD_FILE: task_files.encode_record(task), "test.patch": get(task.test_patch)}
     if task.setup_patch:
-        found["setup.patch"] = get(task.setup_patch)
+        verifier_files["setup.patch"] = get(task.setup_patch)
     if isinstance(task.oracle, ReviewOracle):
-        return found | _build_review_files(task, task.oracle, services)
-    found |= task_files.build_grader_files(task, services)
+        return verifier_files | _build_review_files(task, task.oracle, services)
+    verifier_files |= task_files.build_grader_files(task, services)
     if task.oracle is None:
-        return found | {"test.sh": task_files.read_container_file("test.sh")}
+        return verifier_files | {"test.sh": task_files.read_container_file("test.sh")}
     if isinstance(task.oracle, RefactoringOracle | MigrationOracle):
-        return found | _build_structure_files(task.oracle)
-    found["gold.patch"] = get(task.gold_patch)
+        return verifier_files | _build_structure_files(task.oracle)
+    verifier_files["gold.patch"] = get(task.gold_patch)
     if isinstance(task.oracle, TestWritingOracle):
         added, data = _build_writing_files(task, task.oracle, services)
     else:
         added, data = _build_performance_files(task.oracle, services)
     for path in ("grade.py", *task_files.GUEST_MODULES):  # parts of the archive
-        del found[path]
+        del verifier_files[path]
     deadline = compute_verifier_seconds(task) - 30
-    data = json.loads(found["task.json"]) | data | _describe_paths(task) | {"deadline": deadline}
-    return found | added | _build_archive_files(data)
+    data = json.loads(verifier_files["task.json"]) | data | _describe_paths(task) | {"deadline": deadline}
+    return verifier_files | added | _build_archive_files(data)
 
 
 def _build_structure_files(oracle: RefactoringOracle | MigrationOracle) -> dict[str, bytes]:
@@ -138,18 +138,18 @@ def _build_writing_files(
     paths = {edit.patch: f"edits/{number}.patch" for number, edit in enumerate(edits, start=1)}
     names = sorted({PurePosixPath(test.partition("::")[0]).name for test in task_files.list_fail_to_pass(task)})
     config_patch = extract_config_patch(get(task.gold_patch))
-    found = {
+    writing_files = {
         **{paths[edit.patch]: get(edit.patch) for edit in edits},
         **{f"coverage/{name}": content for name, content in load_collectors().items()},
     }
     for script, beside in (("plain.sh", []), ("canaries.sh", [f"{CANARY_FOLDER}/{name}" for name in names])):
         text = render_plan_script(plan, test_patch=b"", files=(), canaries_beside=beside, config_patch=config_patch)
-        found[script] = text.encode()
+        writing_files[script] = text.encode()
 
     def describe(edit: CodeEdit) -> dict[str, Any]:
         return {**edit.model_dump(mode="json", include={"operator", "path", "line"}), "patch": paths[edit.patch]}
 
-    return found, {
+    return writing_files, {
         "form": oracle.form,
         "rules": asdict(load_path_rules(task.language)),
         "has_canaries": b"write_canary" in get(task.require_script()),
@@ -171,12 +171,12 @@ def _build_performance_files(oracle: PerformanceOracle, services: Services) -> t
 
 def _build_review_files(task: Task, oracle: ReviewOracle, services: Services) -> dict[str, bytes]:
     get = services.artifacts.get
-    found = {"gold.patch": get(task.gold_patch), "files.json": get(oracle.files)}
+    review_files = {"gold.patch": get(task.gold_patch), "files.json": get(oracle.files)}
     if oracle.diff is not None:
-        found["review.diff"] = get(oracle.diff)
+        review_files["review.diff"] = get(oracle.diff)
     defects = [describe_defect(defect) for defect in oracle.defects]
     data = {"name": task.name, "form": oracle.form, "defects": defects, **_describe_paths(task)}
-    return found | _build_archive_files(data)
+    return review_files | _build_archive_files(data)
 
 
 def describe_defect(defect: Defect) -> dict[str, Any]:

@@ -42,13 +42,15 @@ class Setting:
 
 def add_surroundings(draft: PlanDraft, tree: SourceTree) -> PlanDraft:
     """Return the draft with the variables that the project sets for its tests, and with the locales they name."""
-    settings = {one.name or one.value: one for one in reversed(list(read_settings(tree)))}
-    for one in settings.values():
-        if one.name and (one.name, one.value) not in draft.env:
-            kept = tuple(pair for pair in draft.env if pair[0] != one.name)
-            line = Evidence(choice="env", value=f"{one.name}={one.value}", path=one.path, line=one.line)
-            draft = replace(draft, env=(*kept, (one.name, one.value)), evidence=(*draft.evidence, line))
-    return _add_locales(draft, [one for one in settings.values() if not one.name or one.name.startswith("L")])
+    settings = {setting.name or setting.value: setting for setting in reversed(list(read_settings(tree)))}
+    for setting in settings.values():
+        if setting.name and (setting.name, setting.value) not in draft.env:
+            kept = tuple(pair for pair in draft.env if pair[0] != setting.name)
+            line = Evidence(choice="env", value=f"{setting.name}={setting.value}", path=setting.path, line=setting.line)
+            draft = replace(draft, env=(*kept, (setting.name, setting.value)), evidence=(*draft.evidence, line))
+    return _add_locales(
+        draft, [setting for setting in settings.values() if not setting.name or setting.name.startswith("L")]
+    )
 
 
 def read_settings(tree: SourceTree) -> Iterator[Setting]:
@@ -82,15 +84,15 @@ def _format_charset(text: str | None) -> str:
 
 
 def _add_locales(draft: PlanDraft, settings: Iterable[Setting]) -> PlanDraft:
-    named = [one for one in settings if LOCALE.fullmatch(one.value)]
+    named = [setting for setting in settings if LOCALE.fullmatch(setting.value)]
     if not named:
         return draft
     package = SourcedValue(text="locales", path=named[0].path, line=named[0].line)
-    others = tuple(one for one in draft.system_packages if one.text != package.text)
+    others = tuple(system_package for system_package in draft.system_packages if system_package.text != package.text)
     return replace(
         draft,
-        system_packages=tuple(sorted((*others, package), key=lambda one: one.text)),
-        dependency_steps=(*draft.dependency_steps, render_locale_step(one.value for one in named)),
+        system_packages=tuple(sorted((*others, package), key=lambda entry: entry.text)),
+        dependency_steps=(*draft.dependency_steps, render_locale_step(setting.value for setting in named)),
     )
 
 

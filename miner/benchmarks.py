@@ -82,15 +82,15 @@ class BenchmarkIndex:
     def find_by_name(self, repo: str, number: int | None, base: str) -> BenchmarkEntry | None:
         """Return the row that names a pull request, its base commit or its whole repository."""
         repo = repo.lower()
-        found = self.numbers.get((repo, number)) if number is not None else None
-        return found or self.commits.get((repo, base)) or self.repositories.get(repo)
+        entry = self.numbers.get((repo, number)) if number is not None else None
+        return entry or self.commits.get((repo, base)) or self.repositories.get(repo)
 
     def find_near_duplicate(self, sketch: PatchSketch, mining: MiningSettings) -> tuple[BenchmarkEntry, str] | None:
         """Return the first row whose patch or statement is a near duplicate, and which of them it is."""
         for at in sorted({at for key in sketch.keys for at in self.by_key.get(key, ())}):
             entry, patch, statement = self.sketches[at]
-            if found := sketch.describe_similarity(PatchSketch(frozenset(patch), frozenset(statement)), mining):
-                return entry, found
+            if similarity := sketch.describe_similarity(PatchSketch(frozenset(patch), frozenset(statement)), mining):
+                return entry, similarity
         return None
 
 
@@ -106,18 +106,18 @@ def load_benchmarks(lists: Sequence[str]) -> BenchmarkIndex:
 
 @lru_cache(maxsize=4)
 def _load_files(files: tuple[tuple[str, int, int], ...]) -> BenchmarkIndex:
-    found = BenchmarkIndex()
+    index = BenchmarkIndex()
     for name, _, _ in files:
         for entry in read_rows(Path(name)):
-            found.add(entry)
-    return found
+            index.add(entry)
+    return index
 
 
 def _list_files(word: str) -> list[Path]:
     path = Path(word)
     if path.is_dir():
-        if found := sorted(file for file in path.iterdir() if file.suffix in SUFFIXES):
-            return found
+        if files := sorted(file for file in path.iterdir() if file.suffix in SUFFIXES):
+            return files
         raise InputError(f"there is no benchmark list in {path}", advice=f"use {', '.join(SUFFIXES)}")
     if path.is_file():
         return [path]
@@ -176,11 +176,11 @@ def _parse_json(line: str, path: Path, number: int) -> Mapping[str, Any]:
 
 def _parse_plain_line(text: str, place: str) -> BenchmarkEntry | None:
     """Parse `owner/name`, `owner/name#12`, an address of either, or `owner__name-12`."""
-    found = _INSTANCE.fullmatch(text) or _PLAIN_LINE.fullmatch(text)
-    if not found:
+    match = _INSTANCE.fullmatch(text) or _PLAIN_LINE.fullmatch(text)
+    if not match:
         return None
-    number = found["number"]
-    return BenchmarkEntry(place, text, f"{found['owner']}/{found['name']}".lower(), int(number) if number else None)
+    number = match["number"]
+    return BenchmarkEntry(place, text, f"{match['owner']}/{match['name']}".lower(), int(number) if number else None)
 
 
 def _build_entry(row: Mapping[str, Any], place: str) -> BenchmarkEntry | None:

@@ -65,8 +65,8 @@ def find_entry(files: Mapping[str, bytes], name: str, version: Version) -> str:
     """
     for pattern in _FILES:
         for path in sorted(files, key=lambda path: (path.count("/"), len(path), path)):
-            if pattern.match(path) and (found := find_section(files[path].decode(errors="replace"), name, version)):
-                return found
+            if pattern.match(path) and (section := find_section(files[path].decode(errors="replace"), name, version)):
+                return section
     return ""
 
 
@@ -75,7 +75,7 @@ def find_section(text: str, name: str, version: Version) -> str:
     lines = text.replace("\r\n", "\n").replace("\t", "    ").split("\n")
     headings = _find_headings(lines, name)
     for at, heading in enumerate(headings):
-        if any(_is_same_version(found, version) for found in heading.versions):
+        if any(_is_same_version(listed_version, version) for listed_version in heading.versions):
             end = headings[at + 1].line if at + 1 < len(headings) else len(lines)
             return _trim_blank_lines(_cut_own_lines(lines[heading.line], lines[heading.body_start : end]))
     return ""
@@ -123,9 +123,9 @@ def _count_other_letters(line: str, name: str) -> int:
     return sum(letter.isalpha() for letter in rest)
 
 
-def _is_same_version(found: str, version: Version) -> bool:
+def _is_same_version(text: str, version: Version) -> bool:
     try:
-        return Version(found) == version
+        return Version(text) == version
     except InvalidVersion:
         return False
 

@@ -101,13 +101,13 @@ class InstanceClones:
         """
         kept = self.services.clones.trees.find(repo, commit)
         try:
-            found = self._open_once(repo, lambda: self.services.clones.open(self.source, repo))
+            opened = self._open_once(repo, lambda: self.services.clones.open(self.source, repo))
         except (InputError, Transient):
             if kept is None:
                 raise
             return self._open_once(f"kept {repo}", lambda: kept)
-        if kept is None or found[1].repository.has_commit(commit):
-            return found
+        if kept is None or opened[1].repository.has_commit(commit):
+            return opened
         return self._open_once(f"kept {repo}", lambda: kept)
 
     def _open_once(

@@ -120,15 +120,15 @@ class LicenseFinder:
             text = self.repository.run_git("grep", "-h", "-I", "-E", pattern, commit, "--", "*.py")
         except GitError:
             return NO_ASSERTION  # no file has one
-        found = Counter(
+        counts = Counter(
             _canonicalize_expression(line.partition(":")[2]) for line in text.decode(errors="replace").splitlines()
         )
-        found.pop(None, None)
-        return min(found, key=lambda spdx: (-found[spdx], spdx)) or NO_ASSERTION if found else NO_ASSERTION
+        counts.pop(None, None)
+        return min(counts, key=lambda spdx: (-counts[spdx], spdx)) or NO_ASSERTION if counts else NO_ASSERTION
 
     def _list_blobs(self, commit: str) -> list[tuple[str, str]]:
         """List names and blobs of files about licences: at the root, and in LICENSES/ (the REUSE layout)."""
-        found = []
+        blobs = []
         for row in self.repository.run_git("ls-tree", "-z", "--full-tree", commit, "./", "LICENSES/").split(b"\0")[:-1]:
             head, _, path = row.partition(b"\t")
             mode, kind, oid = head.decode().split()
@@ -136,8 +136,8 @@ class LicenseFinder:
             wanted = name in _MANIFESTS or _FILE.match(name) or name.startswith("LICENSES/")
             # The blob of a link holds the name of its target.
             if kind == "blob" and mode != "120000" and wanted:
-                found.append((name, oid))
-        return found
+                blobs.append((name, oid))
+        return blobs
 
 
 def parse_license_files(files: dict[str, str]) -> str:
@@ -145,7 +145,7 @@ def parse_license_files(files: dict[str, str]) -> str:
     if expression := _read_pyproject_expression(files.get("pyproject.toml", "")):
         return expression
     texts = [text for name, text in sorted(files.items()) if name not in _MANIFESTS]
-    known = {found for text in texts if (found := identify(text))}
+    known = {license_id for text in texts if (license_id := identify(text))}
     if any(spdx.startswith("LGPL-3.0") for spdx in known):
         known -= {"GPL-3.0-only", "GPL-3.0-or-later"}  # the LGPL is a supplement to the GPL's text
     text = _find_by_classifier(files)
@@ -165,9 +165,9 @@ def identify(text: str) -> str | None:
     # The head of a file names its licence; a long text (the GPL) mentions other licences further down.
     plain = re.sub(r"[\s*#]+", " ", text.lower())[:6000]
     places = [
-        (found.start(), order, spdx)
+        (match.start(), order, spdx)
         for order, (spdx, phrase) in enumerate(TEXTS)
-        if (found := re.search(phrase, plain[:400] if _GNU_LICENSE.match(spdx) else plain))
+        if (match := re.search(phrase, plain[:400] if _GNU_LICENSE.match(spdx) else plain))
     ]
     if not places:
         return None
@@ -210,13 +210,13 @@ def _find_by_field(files: dict[str, str]) -> str:
         _read_setup_cfg(files, "license"),
         *_SETUP_LICENSE.findall(files.get("setup.py", "")),
     ]
-    for name in filter(None, (one.strip() for one in text)):
+    for name in filter(None, (part.strip() for part in text)):
         if len(name) > _MAX_NAME_LENGTH and (spdx := identify(name)):
             return spdx
         plain = re.sub(r"\b(the|licen[cs]e|version)\b|[,()]", " ", name.lower())
         usual = next((spdx for spdx, names in NAMES if " ".join(plain.split()) in names), None)
-        if found := usual or _canonicalize_expression(name):
-            return found
+        if license_id := usual or _canonicalize_expression(name):
+            return license_id
     return NO_ASSERTION
 
 
@@ -233,8 +233,10 @@ def _find_by_classifier(files: dict[str, str]) -> str:
             files.get("setup.py", ""),
         ]
     )
-    found = {spdx for name, spdx in CLASSIFIERS if re.search(rf":: {re.escape(name)}\s*(['\",]|$)", text, re.MULTILINE)}
-    return " AND ".join(sorted(found)) or NO_ASSERTION
+    spdx_ids = {
+        spdx for name, spdx in CLASSIFIERS if re.search(rf":: {re.escape(name)}\s*(['\",]|$)", text, re.MULTILINE)
+    }
+    return " AND ".join(sorted(spdx_ids)) or NO_ASSERTION
 
 
 def _list_pyproject_classifiers(files: dict[str, str]) -> list[str]:

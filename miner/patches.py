@@ -110,7 +110,7 @@ def split_sections(diff: bytes) -> list[DiffSection]:
     Raises:
         UnparsablePatchError: the header of a section has no file name.
     """
-    starts = [found.start() for found in _START.finditer(diff)]
+    starts = [match.start() for match in _START.finditer(diff)]
     return [_parse_section(diff[start:end]) for start, end in pairwise([*starts, len(diff)])]
 
 

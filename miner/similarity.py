@@ -44,8 +44,8 @@ class PatchSketch:
             ("patch", self.patch, other.patch, mining.max_patch_similarity),
             ("statement", self.statement, other.statement, mining.max_statement_similarity),
         ):
-            if (found := compute_jaccard_index(ours, theirs)) > limit:
-                return f"its {part} has a similarity of {found:.2f} to that"
+            if (share := compute_jaccard_index(ours, theirs)) > limit:
+                return f"its {part} has a similarity of {share:.2f} to that"
         return None
 
 
@@ -70,8 +70,8 @@ def _list_changed_lines(patch: str) -> Iterator[str]:
     left = 0
     for line in patch.split("\n"):
         if left <= 0:
-            found = _HUNK.match(line)
-            left = sum(int(n or 1) for n in found.groups()) if found else 0
+            match = _HUNK.match(line)
+            left = sum(int(n or 1) for n in match.groups()) if match else 0
             continue
         left -= 2 if line[:1] in (" ", "") else 1 if line[0] in "+-" else 0
         text = "".join(line[1:].split())

@@ -85,8 +85,8 @@ def _make_absolute(place: str) -> str:
 
 def _parse_github_address(place: str) -> str:
     """Derive `github:OWNER/NAME` from a pasted address, as far as possible."""
-    found = re.match(r"^(?:https?://|git@|//)?[\w.-]+\.[\w.-]+[/:]([\w-]+/[\w.-]+?)(?:\.git)?(?:[/?#].*)?$", place)
-    return f"github:{found[1]}" if found and _REPOSITORY.match(found[1]) else "github:OWNER/NAME"
+    match = re.match(r"^(?:https?://|git@|//)?[\w.-]+\.[\w.-]+[/:]([\w-]+/[\w.-]+?)(?:\.git)?(?:[/?#].*)?$", place)
+    return f"github:{match[1]}" if match and _REPOSITORY.match(match[1]) else "github:OWNER/NAME"
 
 
 def _read_list(word: str, above: tuple[Path, ...]) -> Iterator[str]:

@@ -19,7 +19,14 @@ def select_diverse(mutations: Iterable[Mutation], number: int) -> list[Mutation]
     files: Counter[str] = Counter()
     chosen: list[Mutation] = []
     while remaining and len(chosen) < number:
-        best = min(remaining, key=lambda one: (operators[one.operator], lines[one.path, one.line], files[one.path]))
+        best = min(
+            remaining,
+            key=lambda mutation: (
+                operators[mutation.operator],
+                lines[mutation.path, mutation.line],
+                files[mutation.path],
+            ),
+        )
         remaining.remove(best)
         chosen.append(best)
         operators[best.operator] += 1

@@ -48,15 +48,15 @@ def has_same_code(path: str, before: bytes, after: bytes) -> bool:
 
 def _outline(file: SourceFile) -> list[tuple[int, str, bytes]]:
     """Return depth, type and, for leaves, text of the nodes that are code, in the order of the text."""
-    found: list[tuple[int, str, bytes]] = []
+    outline: list[tuple[int, str, bytes]] = []
     todo = [(0, file.root)]
     while todo:
         depth, node = todo.pop()
         if is_comment(node) or is_docstring(node):
             continue
-        found.append((depth, node.type, b"" if node.children else file.get_bytes(node)))
+        outline.append((depth, node.type, b"" if node.children else file.get_bytes(node)))
         todo += [(depth + 1, child) for child in reversed(node.children)]
-    return found
+    return outline
 
 
 def _generate(

@@ -103,7 +103,7 @@ def _trim_common_prefix(source: bytes, edits: Iterable[TextEdit]) -> TextEdit:
 
 
 def _count_common_prefix(before: Sequence[object], after: Sequence[object]) -> int:
-    different = (n for n, (one, other) in enumerate(zip(before, after, strict=False)) if one != other)
+    different = (n for n, (char, other) in enumerate(zip(before, after, strict=False)) if char != other)
     return next(different, min(len(before), len(after)))
 
 

@@ -143,8 +143,8 @@ def _find_block_locals(file: SourceFile, function: Node) -> Iterator[tuple[str, 
         if name is None or file.get_text(name) in seen:
             continue
         seen.add(file.get_text(name))
-        uses = [one for one in nodes if one.type in NAMES and file.get_bytes(one) == file.get_bytes(name)]
-        is_key = any(one.parent is not None and one.parent.type in ("literal_element", "key") for one in uses)
+        uses = [use for use in nodes if use.type in NAMES and file.get_bytes(use) == file.get_bytes(name)]
+        is_key = any(use.parent is not None and use.parent.type in ("literal_element", "key") for use in uses)
         if not is_key and uses[0] == name and not _is_used_outside(file, function, name):
             yield file.get_text(name), uses
 
@@ -245,7 +245,11 @@ def _list_parameter_names(file: SourceFile, parameter: Node) -> list[str]:
     """Return the names that a parameter of Python declares, variadic parameters included."""
     name = parameter.child_by_field_name("name") or parameter
     if parameter.type in ("typed_parameter", "list_splat_pattern", "dictionary_splat_pattern"):
-        return [found for child in parameter.named_children[:1] for found in _list_parameter_names(file, child)]
+        return [
+            parameter_name
+            for child in parameter.named_children[:1]
+            for parameter_name in _list_parameter_names(file, child)
+        ]
     return [file.get_text(name)] if name.type == "identifier" else []
 
 

@@ -116,8 +116,8 @@ class SourceFile:
 
     def find_line_end(self, end: int) -> int:
         """Return the start of the next line, or the end of the file."""
-        found = self.bytes.find(b"\n", end)
-        return len(self.bytes) if found < 0 else found + 1
+        position = self.bytes.find(b"\n", end)
+        return len(self.bytes) if position < 0 else position + 1
 
     @property
     def newline(self) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 def _both_ways(pairs: Iterable[str]) -> dict[str, str]:
     """Return each `one other` as a mapping in both directions."""
     words = [pair.split() for pair in pairs]
-    return {word: other for one, two in words for word, other in ((one, two), (two, one))}
+    return {word: other for first, two in words for word, other in ((first, two), (two, first))}
 
 
 BOUNDARIES: Mapping[str, str] = _both_ways(("< <=", "> >="))

@@ -177,12 +177,12 @@ def find_condition(node: Node) -> Node | None:
     """Return the condition of a statement or expression, without parentheses; None where it declares a name."""
     if node.type not in CONDITIONALS:
         return None
-    found = node.child_by_field_name("condition") or _find_positional_condition(node)
-    if found is not None and found.type in ("parenthesized_expression", "condition_clause"):
-        found = found.named_children[0] if len(found.named_children) == 1 else None
-    if found is None or any("let_c" in child.type or "declar" in child.type for child in iterate_tree(found)):
+    condition = node.child_by_field_name("condition") or _find_positional_condition(node)
+    if condition is not None and condition.type in ("parenthesized_expression", "condition_clause"):
+        condition = condition.named_children[0] if len(condition.named_children) == 1 else None
+    if condition is None or any("let_c" in child.type or "declar" in child.type for child in iterate_tree(condition)):
         return None
-    return None if found.type.startswith("assignment") or found.has_error else found
+    return None if condition.type.startswith("assignment") or condition.has_error else condition
 
 
 def _find_positional_condition(node: Node) -> Node | None:

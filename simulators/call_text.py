@@ -19,8 +19,8 @@ class CallTextError(ValueError):
 
 def split_thought(text: str) -> tuple[str | None, str]:
     """Return the inside of the first `<think>` of a call's text, None where there is none, and what follows it."""
-    found = _THINK_PREFIX.search(text)
-    return (found[1], found[2].strip()) if found else (None, text.strip())
+    match = _THINK_PREFIX.search(text)
+    return (match[1], match[2].strip()) if match else (None, text.strip())
 
 
 def parse_calls(text: str) -> tuple[FunctionCall, ...]:
@@ -36,7 +36,7 @@ def parse_calls(text: str) -> tuple[FunctionCall, ...]:
     listed = value if isinstance(value, list) else [value]
     if not listed:
         raise CallTextError("an empty list of calls")
-    return tuple(read_call(one) for one in listed)
+    return tuple(read_call(call) for call in listed)
 
 
 def read_call(value: object) -> FunctionCall:

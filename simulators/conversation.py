@@ -62,7 +62,7 @@ class DialogueTurn:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> DialogueTurn:
         """Return the turn that `to_json` wrote."""
-        calls = tuple(FunctionCall(name=one["name"], arguments=one["arguments"]) for one in value.get("calls", ()))
+        calls = tuple(FunctionCall(name=call["name"], arguments=call["arguments"]) for call in value.get("calls", ()))
         return cls(
             role=TurnRole(value["role"]),
             text=value.get("text", ""),

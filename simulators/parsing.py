@@ -35,7 +35,7 @@ def _parse(text: str, markers: Mapping[str, TurnRole], *, keeps_layout: bool) ->
     opened: list[tuple[TurnRole, list[str]]] = []
     for line in text.strip().split("\n"):
         bare = line.strip()
-        marker = next((one for one in markers if bare.startswith(one)), None)
+        marker = next((marker for marker in markers if bare.startswith(marker)), None)
         if marker is not None:
             opened.append((markers[marker], [bare[len(marker) :].strip()]))
         elif opened and keeps_layout:

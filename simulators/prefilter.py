@@ -79,7 +79,7 @@ class SeedVerdict:
 
 def judge_by_rules(seed: Seed) -> SeedVerdict:
     """Return the verdict of the rules: roles take turns, calls are JSON, the agent ends it."""
-    problem = next((found for rule in FORMAT_RULES if (found := rule(seed))), "")
+    problem = next((violation for rule in FORMAT_RULES if (violation := rule(seed))), "")
     return SeedVerdict(seed=seed, reason=SeedReason.MALFORMED if problem else None, detail=problem)
 
 
@@ -105,7 +105,11 @@ def judge_by_model(
         return SeedVerdict(seed=seed, reason=SeedReason.INCOMPLETE, detail="its source records that it was not solved")
     try:
         answer = request_structured(
-            model, _render_prompt(seed, pack), SeedOpinion, meter=meter, check=lambda one: _check_quotes(one, seed)
+            model,
+            _render_prompt(seed, pack),
+            SeedOpinion,
+            meter=meter,
+            check=lambda opinion: _check_quotes(opinion, seed),
         )
     except ContextLengthError as error:
         return SeedVerdict(seed=seed, reason=SeedReason.UNJUDGED, detail=str(error))

@@ -97,8 +97,13 @@ def make_trajectory(
     return replace(made, id=hashlib.sha256(content).hexdigest())
 
 
-def _to_fields(one: SimulatedTrajectory) -> dict[str, Any]:
+def _to_fields(trajectory: SimulatedTrajectory) -> dict[str, Any]:
     """Return everything but the id, as JSON."""
-    content = {field.name: getattr(one, field.name) for field in fields(one) if field.name != "id"}
-    turns = [turn.to_json() for turn in one.turns]
-    return {**content, "seed": dict(one.seed), "turns": turns, "repairs": [dict(repair) for repair in one.repairs]}
+    content = {field.name: getattr(trajectory, field.name) for field in fields(trajectory) if field.name != "id"}
+    turns = [turn.to_json() for turn in trajectory.turns]
+    return {
+        **content,
+        "seed": dict(trajectory.seed),
+        "turns": turns,
+        "repairs": [dict(repair) for repair in trajectory.repairs],
+    }

@@ -73,7 +73,7 @@ def measure_bytes(store: Store) -> int:
         with store.read_transaction() as connection:
             return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
     files = (path, Path(f"{path}-wal"))
-    return sum(one.stat().st_size for one in files if one.exists())
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 _DROP_SKETCHES = text("""DELETE FROM sketch WHERE change IN (

@@ -77,8 +77,8 @@ class Deltas:
 
     def count_seconds(self, source: str, stage: Stage, seconds: float) -> None:
         """Add the time of a stage."""
-        for one in ("", source):
-            self.funnel[one, "seconds", stage.value, "", "", ""] += round(seconds * 1000)
+        for counted_source in ("", source):
+            self.funnel[counted_source, "seconds", stage.value, "", "", ""] += round(seconds * 1000)
 
     def write(self, connection: Connection) -> None:
         """Add the differences to the stored counters, in an order that all writers keep."""
@@ -114,11 +114,11 @@ def read_funnel(connection: Connection, dimension: str, sources: Sequence[str], 
 
     Without sources they are those of all sources, whose `source` is empty.
     """
-    found: list[Any] = []
+    rows: list[Any] = []
     for source in sources or ("",):
         known = {"source": source, "dimension": dimension, "value": value}
-        found += connection.execute(_READ_FUNNEL if value is None else _READ_FUNNEL_VALUE, known).all()
-    return found
+        rows += connection.execute(_READ_FUNNEL if value is None else _READ_FUNNEL_VALUE, known).all()
+    return rows
 
 
 _READ_FUNNEL = text("""SELECT source, value, outputs, rejected_by, reason, n FROM funnel_count
@@ -134,10 +134,10 @@ def read_task_counts(connection: Connection, facet: str) -> dict[str, int]:
 
 def read_facet_counts(connection: Connection, facets: Sequence[str]) -> dict[str, dict[str, int]]:
     """Return facet -> value -> number of tasks that empty filters select."""
-    found: dict[str, dict[str, int]] = {facet: {} for facet in facets}
+    facet_counts: dict[str, dict[str, int]] = {facet: {} for facet in facets}
     for facet, value, n in fetch_tuples(connection, _READ_FACETS, {"facets": list(facets)}):
-        found[facet][value] = n
-    return found
+        facet_counts[facet][value] = n
+    return facet_counts
 
 
 _READ_FACETS = text("SELECT facet, value, n FROM task_count WHERE facet IN :facets AND simulated = 0").bindparams(
@@ -153,8 +153,8 @@ def list_sources(connection: Connection) -> list[str]:
 
 def count_candidates_of(connection: Connection, sources: Sequence[str]) -> dict[str, int]:
     """Return source -> number of candidates; the empty source stands for all."""
-    found = Counter[str]()
+    counts = Counter[str]()
     for source in sources:
         rows = connection.execute(_READ_FUNNEL, {"source": source, "dimension": ""})
-        found[source] = sum(row.n for row in rows if row.outputs.startswith("c"))
-    return found
+        counts[source] = sum(row.n for row in rows if row.outputs.startswith("c"))
+    return counts

@@ -185,8 +185,8 @@ def _refresh_batch(connection: Connection, keys: Sequence[int], deltas: Deltas, 
 
 def _set_states(connection: Connection, changes: Sequence[Values], derivations: Sequence[Values]) -> None:
     derived: dict[int, list[Values]] = {}
-    for one in derivations:
-        derived.setdefault(one["change"], []).append(one)
+    for derivation in derivations:
+        derived.setdefault(derivation["change"], []).append(derivation)
     states = {
         row["change"]: build_state(row, derived.get(row["change"], ()))
         for row in changes
@@ -223,11 +223,11 @@ def _prepare(query: str) -> TextClause:
 
 def _read_difficulty(connection: Connection, tasks: Sequence[int]) -> dict[int, Values]:
     """Return the pass rates of tasks that were attempted: `seq` -> model and scaffold -> counts and interval."""
-    found: dict[int, Values] = {}
+    difficulty: dict[int, Values] = {}
     for row in _execute(connection, DIFFICULTY_DEFINITION, tasks) if tasks else ():
         key = make_difficulty_key(row["model"], row["checkpoint"], row["scaffold"])
-        found.setdefault(row["task"], {})[key] = compute_difficulty(int(row["n"]), int(row["c"])).model_dump()
-    return found
+        difficulty.setdefault(row["task"], {})[key] = compute_difficulty(int(row["n"]), int(row["c"])).model_dump()
+    return difficulty
 
 
 def _finish_task(values: Values, rates: Values) -> Values:
@@ -261,10 +261,10 @@ def _replace(connection: Connection, row: type[Any], before: Sequence[Values], a
 
 
 def _group_by_change(rows: Sequence[Values]) -> dict[int, list[Values]]:
-    found: dict[int, list[Values]] = {}
+    values: dict[int, list[Values]] = {}
     for row in rows:
-        found.setdefault(row["change"], []).append(row)
-    return found
+        values.setdefault(row["change"], []).append(row)
+    return values
 
 
 def _make_set(rows: Sequence[Values]) -> set[tuple[tuple[str, Any], ...]]:

@@ -64,11 +64,11 @@ def find_open_states(
     connection: Connection, scope: Scope, is_open: Callable[[PendingWork], bool], *, paired: bool = False
 ) -> set[int]:
     """Return the states (`seq`) whose pending work meets a condition; `paired` as for `find_pending_work`."""
-    found = set()
+    open_states = set()
     for seq, state in connection.execute(text("SELECT seq, state FROM change_state")).all():
         if is_open(find_pending_work(read_state(state), scope, paired=paired)):
-            found.add(seq)
-    return found
+            open_states.add(seq)
+    return open_states
 
 
 def select_open_changes(
@@ -110,15 +110,15 @@ def _select_limited(
     connection: Connection, scope: Scope, states: set[int], conditions: Sequence[ColumnElement[bool]]
 ) -> list[Any]:
     """Return the open changes among the newest candidates of each source, newest first."""
-    found = list[Any]()
+    rows = list[Any]()
     for source in scope.sources or list_sources(connection):
         query = select(_LISTED.c.change, _LISTED.c.state, _LISTED.c.merged_at, _LISTED.c.name)
         of_source = (_LISTED.c.source == source, _LISTED.c.candidate.is_not(None))
         newest = query.where(*conditions, *of_source).order_by(*_NEWEST_FIRST).limit(scope.limit)
-        found += [row for row in connection.execute(newest) if row.state in states]
-    found.sort(key=lambda row: row.name)
-    found.sort(key=lambda row: row.merged_at, reverse=True)
-    return found
+        rows += [row for row in connection.execute(newest) if row.state in states]
+    rows.sort(key=lambda row: row.name)
+    rows.sort(key=lambda row: row.merged_at, reverse=True)
+    return rows
 
 
 def count_candidates(connection: Connection, scope: Scope) -> int:
@@ -181,19 +181,19 @@ CAN_PAIR = and_(_LISTED.c.verdict.is_not(None), _LISTED.c.test_lines > 0)
 def load_states(connection: Connection, states: Sequence[str]) -> dict[str, int]:
     """Return state -> `seq`; unknown states are added."""
     wanted = sorted(set(states))
-    found = _find_states(connection, wanted)
-    if new := [{"state": state} for state in wanted if state not in found]:
+    state_ids = _find_states(connection, wanted)
+    if new := [{"state": state} for state in wanted if state not in state_ids]:
         connection.execute(_ADD_STATE, new)
-        found |= _find_states(connection, [one["state"] for one in new])
-    return found
+        state_ids |= _find_states(connection, [row["state"] for row in new])
+    return state_ids
 
 
 def _find_states(connection: Connection, states: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    state_ids: dict[str, int] = {}
     for start in range(0, len(states), _PART):
         known = connection.execute(_KNOWN_STATES, {"keys": list(states[start : start + _PART])})
-        found.update({row.state: row.seq for row in known})
-    return found
+        state_ids.update({row.state: row.seq for row in known})
+    return state_ids
 
 
 _KNOWN_STATES = text("SELECT state, seq FROM change_state WHERE state IN :keys").bindparams(

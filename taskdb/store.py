@@ -202,9 +202,9 @@ class Store(Closable):
         with self.read_transaction() as connection:
             # A change that is mined again is compared only with those before it, as when it was mined first.
             asked = {"keys": list(keys), "most": most, **build_change_key(pull)}
-            found = [row.candidate for row in connection.execute(_SIMILAR, asked)]
-            loaded = self._load_records(connection, Candidate, found)
-        return [loaded[key] for key in found]
+            candidates = [row.candidate for row in connection.execute(_SIMILAR, asked)]
+            loaded = self._load_records(connection, Candidate, candidates)
+        return [loaded[key] for key in candidates]
 
     def get(self, kind: type[R], key: str) -> R:
         """Return a record by its full id.
@@ -259,11 +259,11 @@ class Store(Closable):
     def find_open_lineages_of(self, candidates: Sequence[Candidate], scope: Scope) -> Iterator[Lineage]:
         """Yield the changes of some candidates for which a stage of the scope is pending, in the same order."""
         with self.read_transaction() as connection:
-            found = {
+            change_by_candidate = {
                 row.candidate: row.change
                 for row in execute_in_batches(connection, _CHANGES_OF, [c.id for c in candidates])
             }
-        changes = [found[c.id] for c in candidates if c.id in found]
+        changes = [change_by_candidate[c.id] for c in candidates if c.id in change_by_candidate]
         return self._load_open(changes, scope, lambda todo: todo.includes_any(scope.stages))
 
     def find_open_pairs(self, scope: Scope) -> Iterator[Lineage]:

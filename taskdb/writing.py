@@ -112,8 +112,8 @@ def _insert_records(connection: Connection, records: Sequence[Record], clock: Cl
         else:
             new = []
         search.index_tasks(connection, new)
-        if found := [row for record in new if isinstance(record, Verdict) for row in build_finding_rows(record)]:
-            connection.execute(insert(get_table(tables.FindingRow)), found)
+        if rows := [row for record in new if isinstance(record, Verdict) for row in build_finding_rows(record)]:
+            connection.execute(insert(get_table(tables.FindingRow)), rows)
         added += new
     store_lists(connection, lists)
     return added
@@ -145,15 +145,15 @@ def _update_changes(
     }
     rows = [dict(zip(key_columns + points, key + now, strict=True)) for key, now in sorted(wanted.items())]
     names = sorted({name for _, name, _ in wanted})
-    found = select(table).where(table.c.name.in_(bindparam("keys", expanding=True))).order_by(table.c.seq)
-    there = {(row.source, row.name, row.merge_commit) for row in execute_in_batches(connection, found, names)}
+    query = select(table).where(table.c.name.in_(bindparam("keys", expanding=True))).order_by(table.c.seq)
+    there = {(row.source, row.name, row.merge_commit) for row in execute_in_batches(connection, query, names)}
     # Most changes of a second run are there, and an insert that conflicts still takes a number of the sequence.
     missing = [row for row in rows if tuple(row[column] for column in key_columns) not in there]
     inserted = insert_new(connection, table, missing, *key_columns) if missing else set()
     touched = {wanted[key][1] for key in inserted}
     changed = set(touched)
     # Locked in the order of their numbers, see `Store.write_transaction`.
-    for row in execute_in_batches(connection, found.with_for_update(key_share=True), names):
+    for row in execute_in_batches(connection, query.with_for_update(key_share=True), names):
         key = (row.source, row.name, row.merge_commit)
         if key in inserted or key not in wanted:
             continue
@@ -229,22 +229,22 @@ def _find_results(connection: Connection, records: Sequence[Record]) -> set[str]
 
     A rejection's parent is a record of any kind.
     """
-    found, parents, tasks = set[str](), set[str](), set[str]()
+    results, parents, tasks = set[str](), set[str](), set[str]()
     for record in records:
         if isinstance(record, (Candidate, Rejection)):
-            found.add(record.id)
+            results.add(record.id)
         if isinstance(record, Environment):
-            found.add(record.parent)
+            results.add(record.parent)
         elif isinstance(record, (Verification, Verdict, Task)):
-            found.add(record.candidate)
+            results.add(record.candidate)
         elif isinstance(record, (Certificate, Audit, Rollout)):
             tasks.add(record.parent)
         elif isinstance(record, Rejection):
             parents.add(record.parent)
     for query in _CANDIDATES_OF:
         keys = parents | tasks if query is _CANDIDATES_OF[-1] else parents
-        found |= {row.candidate for row in execute_in_batches(connection, query, sorted(keys))}
-    return found
+        results |= {row.candidate for row in execute_in_batches(connection, query, sorted(keys))}
+    return results
 
 
 _CANDIDATES_OF = tuple(

@@ -143,12 +143,12 @@ class KubernetesCluster:
 
     def apply(self, *objects: Mapping[str, Any]) -> None:
         """Create objects of the API; those that exist stay as they are."""
-        for one in objects:
-            group = one["apiVersion"]
+        for document in objects:
+            group = document["apiVersion"]
             root = f"/api/{group}" if "/" not in group else f"/apis/{group}"
-            plural = f"{one['kind'].lower()}s"
-            inside = f"/namespaces/{one['metadata']['namespace']}" if "namespace" in one["metadata"] else ""
-            answer = self._request("POST", f"{root}{inside}/{plural}", json=one)
+            plural = f"{document['kind'].lower()}s"
+            inside = f"/namespaces/{document['metadata']['namespace']}" if "namespace" in document["metadata"] else ""
+            answer = self._request("POST", f"{root}{inside}/{plural}", json=document)
             assert answer.ok or answer.status_code == 409, answer.text
 
     def list_pods(self, namespace: str = "default") -> list[dict[str, Any]]:
@@ -340,11 +340,11 @@ class KubernetesCluster:
             return False
         node = answer.json()
         conditions = node["status"].get("conditions", [])
-        is_ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+        is_ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
         return is_ready and not node["spec"].get("taints")
 
     def _delete_pods(self) -> None:
-        namespaces = [one["metadata"]["name"] for one in self._get("/api/v1/namespaces").json()["items"]]
+        namespaces = [item["metadata"]["name"] for item in self._get("/api/v1/namespaces").json()["items"]]
         for namespace in namespaces:
             self._request("DELETE", f"/api/v1/namespaces/{namespace}/pods", params={"gracePeriodSeconds": 1})
         self._wait_for(lambda: not any(map(self.list_pods, namespaces)), "pods are left")
@@ -399,7 +399,7 @@ class Authority:
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         builder = builder.add_extension(issuer, False)
         if addresses:
-            names = [x509.IPAddress(ipaddress.ip_address(one)) for one in addresses]
+            names = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
             builder = builder.add_extension(x509.SubjectAlternativeName([*names, x509.DNSName("localhost")]), False)
         self._write(file, key, builder.sign(self._key, hashes.SHA256()))
 
@@ -459,9 +459,9 @@ def _sha256(data: bytes) -> str:
 
 
 def _locate(program: str) -> str:
-    found = shutil.which(program, path=SYSTEM_PATH)
-    assert found, program
-    return found
+    path = shutil.which(program, path=SYSTEM_PATH)
+    assert path, program
+    return path
 
 
 def _find_own_address() -> str:
@@ -498,7 +498,7 @@ def _unmount_below(folder: Path) -> None:
 def _remove_control_groups() -> None:
     roots = [*Path("/sys/fs/cgroup").glob("*/kubepods"), Path("/sys/fs/cgroup/kubepods")]
     for root in roots:
-        for folder in sorted(root.glob("**/"), key=lambda one: len(one.parts), reverse=True):
+        for folder in sorted(root.glob("**/"), key=lambda path: len(path.parts), reverse=True):
             with contextlib.suppress(OSError):
                 folder.rmdir()
 

@@ -23,7 +23,7 @@ def read_as_llama_factory(folder: Path, *, mask_history: bool = False) -> list[R
     info = next(iter(json.loads((folder / "dataset_info.json").read_text()).values()))
     convert = {"sharegpt": convert_sharegpt, "alpaca": convert_alpaca}[info["formatting"]]
     rows = [json.loads(line) for line in (folder / info["file_name"]).read_text().splitlines()]
-    return [found for row in rows if (found := convert(row, info, mask_history=mask_history)) is not None]
+    return [example for row in rows if (example := convert(row, info, mask_history=mask_history)) is not None]
 
 
 def convert_alpaca(row: Row, info: Row, *, mask_history: bool) -> Row | None:

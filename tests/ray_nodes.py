@@ -79,10 +79,10 @@ def list_session(leader: int) -> list[int]:
             except OSError:
                 continue
             parents[int(folder.name)], sessions[int(folder.name)] = int(fields[1]), int(fields[3])
-    found = {leader} | {pid for pid, session in sessions.items() if session == leader}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return sorted(found)
+    pids = {leader} | {pid for pid, session in sessions.items() if session == leader}
+    while more := {pid for pid, parent in parents.items() if parent in pids} - pids:
+        pids |= more
+    return sorted(pids)
 
 
 def read_title(pid: int) -> str:

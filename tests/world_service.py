@@ -113,10 +113,10 @@ def fill_results(value: Any, results: Sequence[dict[str, Any]]) -> Any:
     """Return an argument with what it takes from earlier results."""
     if isinstance(value, Mapping) and "$result" in value:
         number, *keys = value["$result"]
-        found: Any = results[number]
+        result: Any = results[number]
         for key in keys:
-            found = found[key]
-        return found
+            result = result[key]
+        return result
     if isinstance(value, Mapping):
-        return {name: fill_results(one, results) for name, one in value.items()}
-    return [fill_results(one, results) for one in value] if isinstance(value, list) else value
+        return {name: fill_results(item, results) for name, item in value.items()}
+    return [fill_results(item, results) for item in value] if isinstance(value, list) else value

@@ -81,13 +81,13 @@ def _find_by_progress(lines: Sequence[str], gold: EvaluationReport) -> list[Test
 def _find_by_frames(log: str, gold: EvaluationReport) -> list[TestId]:
     """Return the tests of the innermost function of a test file in the traceback of a fatal error."""
     for frame in _FRAME.finditer(log.partition(FATAL_ERROR)[2]):
-        found = [
+        tests = [
             test
             for test in gold.outcomes
             if frame["path"].endswith(f"/{test.partition('::')[0]}") and _get_function(test) == frame["function"]
         ]
-        if found:
-            return found
+        if tests:
+            return tests
     return []
 
 

@@ -68,8 +68,8 @@ def _index_layer(diff_id: str, tar: IO[bytes]) -> LayerIndex:
     with tarfile.open(fileobj=tar, mode="r|") as opened:
         for member in opened:
             path = member.name.removeprefix("./").removeprefix("/")
-            if found := _PACKAGE_METADATA.search(path):
-                installed.add((normalize_package_name(found[1]), found[2]))
+            if match := _PACKAGE_METADATA.search(path):
+                installed.add((normalize_package_name(match[1]), match[2]))
             content = opened.extractfile(member) if member.isreg() and member.size <= MAX_FILE else None
             if content is None or _BINARY_FILE.search(path):
                 continue
@@ -107,7 +107,7 @@ def _extract_texts(path: str, content: bytes) -> Iterator[tuple[str, bytes]]:
 def group_git_directories(files: Iterable[tuple[str, bytes]]) -> dict[str, dict[str, bytes]]:
     """Group files by git directory: root -> {path below it: content}. A root contains `objects`."""
     all_files = list(files)
-    roots = {found[1] for path, _ in all_files if (found := _GIT_OBJECT.search(path))}
+    roots = {match[1] for path, _ in all_files if (match := _GIT_OBJECT.search(path))}
     roots |= {path[: path.index("/.git/") + 5] for path, _ in all_files if "/.git/" in path}
     return {
         root: {path[len(root) :].lstrip("/"): content for path, content in all_files if path.startswith(f"{root}/")}

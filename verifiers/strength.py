@@ -195,7 +195,7 @@ def summarize_edits(task: Task, edits: Iterable[TriedEdit] = ()) -> OracleStreng
     edits = tuple(edits)
     ran = [edit for edit in edits if edit.outcome in (EditOutcome.DETECTED, EditOutcome.PASSED)]
     hunks, mutants, variants = ([edit for edit in ran if edit.kind is kind] for kind in EditKind)
-    n_hunks, n_mutants = (sum(edit.outcome is EditOutcome.DETECTED for edit in found) for found in (hunks, mutants))
+    n_hunks, n_mutants = (sum(edit.outcome is EditOutcome.DETECTED for edit in group) for group in (hunks, mutants))
     n_faults = len(hunks) + len(mutants)
     return OracleStrength(
         fail_to_pass=len(task.FAIL_TO_PASS),

@@ -327,7 +327,7 @@ class CandidateVerifier:
         lists, gold_run = self.compute_lists(), self.gold_runs[-1]
         if lists and lists.flaky_fail_to_pass:
             test = lists.flaky_fail_to_pass[0]
-            counts = next(one for one in lists.flaky if one.test == test).describe_counts()
+            counts = next(flaky_test for flaky_test in lists.flaky if flaky_test.test == test).describe_counts()
             return VerificationFailure(reason=Reason.FLAKY, detail=f"{test}: {counts}", log=gold_run.record.log)
         failing = gold_run.report.list_failing(self.tests.files)
         if failing:

@@ -17,8 +17,8 @@ def render_documentation(title: str, introduction: str, rules: Sequence[str]) ->
 
 def split_documentation(text: str) -> tuple[str, str]:
     """Return (introduction, rules) as texts; a text that names no rules is both."""
-    found = _RULES.search(text)
+    match = _RULES.search(text)
     bare = _TITLE.sub("", text)
-    if found is None:
+    if match is None:
         return bare.strip(), bare.strip()
-    return _TITLE.sub("", text[: found.start()]).strip(), text[found.end() :].strip()
+    return _TITLE.sub("", text[: match.start()]).strip(), text[match.end() :].strip()

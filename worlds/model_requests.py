@@ -220,9 +220,9 @@ def read_code(text: str) -> str:
 def iterate_prose(value: Any) -> list[str]:
     """Return the texts of a JSON value that are sentences rather than names and ids."""
     if isinstance(value, dict):
-        return [text for one in value.values() for text in iterate_prose(one)]
+        return [text for item in value.values() for text in iterate_prose(item)]
     if isinstance(value, list | tuple):
-        return [text for one in value for text in iterate_prose(one)]
+        return [text for item in value for text in iterate_prose(item)]
     return [value] if isinstance(value, str) and " " in value.strip() else []
 
 

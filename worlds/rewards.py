@@ -64,8 +64,8 @@ class EpisodeScore:
         return {
             "reward": self.reward,
             "checks": [
-                {"function": one.function, "outcome": one.outcome.value, "kept": number in self.kept}
-                for number, one in enumerate(self.checks)
+                {"function": check.function, "outcome": check.outcome.value, "kept": number in self.kept}
+                for number, check in enumerate(self.checks)
             ],
         }
 
@@ -102,7 +102,7 @@ class Scorer:
         if known is not None and episode.fault is None:
             return known
         results = tuple(episode.run_checks(scenario.checks))
-        if all(one.outcome in REPEATABLE for one in results):
+        if all(result.outcome in REPEATABLE for result in results):
             if len(self._results) >= self._most_states:
                 self._results.clear()
             self._results[key] = results

@@ -293,7 +293,7 @@ class ChatModel:
     def _request_embeddings(self, texts: Sequence[str], meter: UsageMeter, request_key: str) -> list[list[float]]:
         """Send a request for embeddings; its usage is counted whether it succeeds or not."""
         meter.check()
-        started, found = time.monotonic(), EmbeddingResponse()
+        started, response = time.monotonic(), EmbeddingResponse()
         headers = {"Idempotency-Key": request_key} if request_key else {}
 
         def request(answer: ResponseAccumulator, is_abandoned: Callable[[], bool]) -> None:
@@ -301,7 +301,7 @@ class ChatModel:
             raw = self._client.embeddings.with_raw_response.create(
                 model=self.name, input=list(texts), encoding_format="float", extra_headers=headers
             )
-            found.read(json.loads(raw.http_response.content), len(texts))
+            response.read(json.loads(raw.http_response.content), len(texts))
             answer.finish_reason = "stop"
 
         try:
@@ -309,9 +309,9 @@ class ChatModel:
         except Exception:
             meter.add(TokenUsage(), 0.0, time.monotonic() - started, failed=True)
             raise
-        usage = TokenUsage(prompt_tokens=found.prompt_tokens)
+        usage = TokenUsage(prompt_tokens=response.prompt_tokens)
         meter.add(usage, self._prices.compute_cost(usage), time.monotonic() - started)
-        return found.vectors
+        return response.vectors
 
     def _check_finished(self, answer: ResponseAccumulator) -> None:
         if answer.finish_reason is None:

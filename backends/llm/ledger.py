@@ -100,9 +100,9 @@ class CallLedger:
             raise make_write_error(f"cannot write to {self._folder}", error, advice="free some space") from error
 
     def _close(self) -> None:
-        for one in (self._file, self._guard):
-            if one is not None:
-                one.close()
+        for handle in (self._file, self._guard):
+            if handle is not None:
+                handle.close()
 
     def __len__(self) -> int:
         return len(self._places)
@@ -114,8 +114,8 @@ class CallLedger:
             if place is None or self._file is None:
                 return None
             self._file.seek(place)
-            found: dict[str, Any] = json.loads(self._file.readline())
-            return found
+            entry: dict[str, Any] = json.loads(self._file.readline())
+            return entry
 
     def add(self, key: str, identity: CallIdentity, messages: Sequence[Message], reply: ModelReply, model: str) -> None:
         """Keep an answer; it is on the disk when this returns.
@@ -354,12 +354,12 @@ def _list_content(messages: Sequence[Message]) -> list[list[Any]]:
     """Return role and text of each message, and the parts that it has of tool calls."""
     return [
         [
-            one.role,
-            one.text,
-            *([[_list_call(call) for call in one.tool_calls]] if one.tool_calls else []),
-            *([one.tool_call_id] if one.tool_call_id else []),
+            message.role,
+            message.text,
+            *([[_list_call(call) for call in message.tool_calls]] if message.tool_calls else []),
+            *([message.tool_call_id] if message.tool_call_id else []),
         ]
-        for one in messages
+        for message in messages
     ]
 
 

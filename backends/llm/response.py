@@ -110,10 +110,10 @@ class EmbeddingResponse:
             ValueError: it has another number of them, or they are not vectors of the same length.
         """
         listed = data.get("data") if isinstance(data, Mapping) else None
-        entries = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
-        entries.sort(key=lambda one: _parse_count(one.get("index")))
-        vectors = [one.get("embedding") for one in entries]
-        if len(vectors) != expected or not all(_is_vector(one) for one in vectors):
+        entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+        entries.sort(key=lambda entry: _parse_count(entry.get("index")))
+        vectors = [entry.get("embedding") for entry in entries]
+        if len(vectors) != expected or not all(_is_vector(vector) for vector in vectors):
             raise ValueError(f"{len(vectors)} vectors where {expected} are expected, or something else")
         self.vectors = [[float(number) for number in vector] for vector in vectors if vector is not None]
         if len({len(vector) for vector in self.vectors}) != 1:

@@ -85,7 +85,7 @@ def request_structured(
     Raises:
         Transient, ContextLengthError, BudgetExceededError, InputError, CancelledRunError: as `LanguageModel.complete`.
     """
-    key = [model.name, str(sample), answer_type.__name__, *(f"{one.role}:{one.text}" for one in prompt)]
+    key = [model.name, str(sample), answer_type.__name__, *(f"{message.role}:{message.text}" for message in prompt)]
     if answers is not None and (known := _parse_cached(answers.get(key), answer_type, check)) is not None:
         value, text = known
         cached = (*prompt, Message(role="assistant", text=text))
@@ -153,12 +153,12 @@ def _find_object(text: str) -> dict[str, Any] | None:
     fenced = _FENCED_BLOCK.findall(text)
     start, end = text.find("{"), text.rfind("}")
     bare = text[start : end + 1] if 0 <= start < end else ""
-    for found in (text, *fenced, bare):
-        data = _load_or_none(found, json.loads)
+    for candidate in (text, *fenced, bare):
+        data = _load_or_none(candidate, json.loads)
         if isinstance(data, dict):
             return data
-    for found in (*fenced, text[start:] if start >= 0 else ""):
-        data = _load_or_none(found, json_repair.loads) if found else None
+    for candidate in (*fenced, text[start:] if start >= 0 else ""):
+        data = _load_or_none(candidate, json_repair.loads) if candidate else None
         if isinstance(data, dict) and data:
             return data
     return None

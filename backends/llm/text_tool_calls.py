@@ -78,10 +78,10 @@ def extract_tool_calls(text: str, names: Collection[str], *, cut: bool = False) 
         marked = block["tagged"] is not None or block["mark"].lower() in BLOCK_LANGUAGES
         if not marked and block["mark"].lower() not in ("json", ""):
             return block[0]
-        found = _parse_call(block["tagged"] or block["fenced"] or "", f"call_{len(calls) + 1}", names, marked, cut)
-        if found is None:
+        call = _parse_call(block["tagged"] or block["fenced"] or "", f"call_{len(calls) + 1}", names, marked, cut)
+        if call is None:
             return block[0]
-        calls.append(found)
+        calls.append(call)
         return ""
 
     rest = _BLOCK.sub(extract_call, text).strip()

@@ -95,8 +95,8 @@ def extract_files(tar_bytes: bytes) -> dict[str, bytes]:
     """Return absolute path -> content of the regular files of a tar; empty when the tar is truncated."""
     try:
         with tarfile.open(fileobj=io.BytesIO(tar_bytes), mode="r:") as tar:
-            found = [(member.name, tar.extractfile(member)) for member in tar if member.isreg()]
-            return {f"/{name.lstrip('/')}": content.read() for name, content in found if content}
+            members = [(member.name, tar.extractfile(member)) for member in tar if member.isreg()]
+            return {f"/{name.lstrip('/')}": content.read() for name, content in members if content}
     except tarfile.TarError:
         return {}
 

@@ -133,14 +133,14 @@ class BubblewrapSandbox(LocalSandbox):
         Raises:
             Transient: no command runs inside.
         """
-        found = {}
+        files = {}
         for path in paths:
             done = self._run_inside(place, [BASH, "-c", _READ, "bash", path, str(MAX_FILE_BYTES), str(_NO_FILE)], b"")
             if done.returncode == 0:
-                found[path] = done.stdout
+                files[path] = done.stdout
             elif done.returncode != _NO_FILE:
                 raise Transient(f"{path} cannot be read: {done.stderr.decode(errors='replace').strip()[-200:]}")
-        return found
+        return files
 
     def watch_place(self, place: CommandPlace) -> Callable[[], str | None]:
         """Return a function that names the limit `disk` once the files of the place are more than it.
@@ -189,13 +189,13 @@ def _measure_free(folder: Path) -> int:
 
 def _measure_files(root: Path) -> int:
     """Return the bytes of the files below a folder, and of the deleted files that processes in it hold open."""
-    found: dict[tuple[int, int], int] = {}
+    sizes: dict[tuple[int, int], int] = {}
     waiting = [str(root)]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 with suppress(OSError):
-                    _add_file(found, entry.stat(follow_symlinks=False))
+                    _add_file(sizes, entry.stat(follow_symlinks=False))
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
     for process in Path("/proc").glob("[0-9]*"):
@@ -205,9 +205,9 @@ def _measure_files(root: Path) -> int:
             for descriptor in (process / "fd").iterdir():
                 with suppress(OSError):
                     if not (status := descriptor.stat()).st_nlink:
-                        _add_file(found, status)
-    return sum(found.values())
+                        _add_file(sizes, status)
+    return sum(sizes.values())
 
 
-def _add_file(found: dict[tuple[int, int], int], status: os.stat_result) -> None:
-    found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK_BYTES
+def _add_file(sizes: dict[tuple[int, int], int], status: os.stat_result) -> None:
+    sizes[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK_BYTES

@@ -130,8 +130,8 @@ class Container:
 
     def count_written_bytes(self) -> int:
         """Return the size of the container's own layer in bytes."""
-        found = self.client.containers(all=True, size=True, filters={"id": self.id})
-        return int(found[0].get("SizeRw") or 0) if found else 0
+        containers = self.client.containers(all=True, size=True, filters={"id": self.id})
+        return int(containers[0].get("SizeRw") or 0) if containers else 0
 
     def count_processes(self) -> int:
         """Return the number of its processes and threads."""

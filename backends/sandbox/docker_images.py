@@ -79,8 +79,8 @@ class DockerImageStore:
         with translate_errors():
             client = self._engine.get_client()
             try:
-                found = client.inspect_image(name)
-                sizes = [step["Size"] for step in client.history(found["Id"])]
+                image = client.inspect_image(name)
+                sizes = [step["Size"] for step in client.history(image["Id"])]
             except requests.HTTPError as error:
                 if not _has_status(error, http.HTTPStatus.NOT_FOUND):
                     raise
@@ -88,16 +88,16 @@ class DockerImageStore:
                 return None
         return ImageInfo(
             name=name,
-            digest=found["Id"],
+            digest=image["Id"],
             layer_bytes=next((size for size in sizes if size), 0),
-            labels=found["Config"].get("Labels") or {},
+            labels=image["Config"].get("Labels") or {},
         )
 
     def find_by_label(self, label: str) -> list[ImageInfo]:
         """Return all named images that carry the label (`key` or `key=value`)."""
         with translate_errors():
-            found = self._engine.get_client().images(filters={"label": [label]})
-        names = sorted(tag for entry in found for tag in entry["RepoTags"] or () if tag != "<none>:<none>")
+            images = self._engine.get_client().images(filters={"label": [label]})
+        names = sorted(tag for entry in images for tag in entry["RepoTags"] or () if tag != "<none>:<none>")
         return [info for info in map(self.inspect, names) if info]
 
     def list_images(self, prefix: str) -> list[StoredImage]:
@@ -154,8 +154,8 @@ class DockerImageStore:
         """Pull an image by digest. Of several threads and processes that need it, a single one pulls."""
         self._engine.leases.acquire(name)
         with translate_errors(), self.lock(f"fetch-{name}"):
-            if found := self.inspect(name):
-                return found
+            if image_info := self.inspect(name):
+                return image_info
             self._engine.record_use(name)
             return self.inspect(name) if self._registry.pull_by_digest(reference, name) else None
 

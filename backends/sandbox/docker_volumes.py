@@ -37,8 +37,8 @@ class DockerVolumeStore:
         """Return the volumes whose names begin so."""
         with self._translate_errors():
             listed = self._get_client().volumes(filters={"name": prefix})["Volumes"] or ()
-        found = [StoredVolume(name=one["Name"], labels=one["Labels"] or {}) for one in listed]
-        return sorted((one for one in found if one.name.startswith(prefix)), key=lambda one: one.name)
+        volumes = [StoredVolume(name=volume["Name"], labels=volume["Labels"] or {}) for volume in listed]
+        return sorted((volume for volume in volumes if volume.name.startswith(prefix)), key=lambda volume: volume.name)
 
     def remove(self, name: str) -> bool:
         """Remove a volume."""

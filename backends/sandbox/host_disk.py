@@ -27,11 +27,11 @@ class HostDisk:
         if self._root is None:
             return False
         try:
-            found = os.statvfs(self._root)
+            usage = os.statvfs(self._root)
         except OSError:
             return False
-        has_files = not found.f_files or found.f_ffree > LEAST_FREE_FILES  # some file systems have no limit of files
-        return found.f_bfree * found.f_frsize < LEAST_FREE_BYTES or not has_files
+        has_files = not usage.f_files or usage.f_ffree > LEAST_FREE_FILES  # some file systems have no limit of files
+        return usage.f_bfree * usage.f_frsize < LEAST_FREE_BYTES or not has_files
 
 
 class DiskObserver:

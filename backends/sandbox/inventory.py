@@ -19,7 +19,7 @@ def list_stored_images(client: Any, prefix: str) -> list[StoredImage]:
         if (names := [name for name in entry["RepoTags"] or () if name.startswith(prefix)])
         and (inspected := _call_or_none(client.inspect_image, entry["Id"]))
     ]
-    found, sizes = [], dict[str, int]()
+    stored_images, sizes = [], dict[str, int]()
     for entry, names, inspected, chains in sorted(images, key=lambda row: len(row[3])):
         unknown = [chain for chain in chains if chain not in sizes]
         if len(unknown) == 1:
@@ -31,8 +31,10 @@ def list_stored_images(client: Any, prefix: str) -> list[StoredImage]:
             )
         layers = tuple(ImageLayer(chain=chain, size=sizes[chain]) for chain in chains)
         labels = inspected["Config"].get("Labels") or {}
-        found += [StoredImage(name=name, digest=inspected["Id"], layers=layers, labels=labels) for name in names]
-    return sorted(found, key=lambda image: image.name)
+        stored_images += [
+            StoredImage(name=name, digest=inspected["Id"], layers=layers, labels=labels) for name in names
+        ]
+    return sorted(stored_images, key=lambda image: image.name)
 
 
 def estimate_image_bytes(client: Any, prefix: str) -> int:
@@ -48,11 +50,11 @@ def estimate_image_bytes(client: Any, prefix: str) -> int:
 
 def build_chain_ids(diff_ids: Sequence[str]) -> list[str]:
     """Return ids of an image's layers, base first: each is a digest of the layer together with all layers below."""
-    chain, found = "", []
+    chain, chain_ids = "", []
     for diff_id in diff_ids:
         chain = hashlib.sha256(f"{chain} {diff_id}".encode()).hexdigest()
-        found.append(chain)
-    return found
+        chain_ids.append(chain)
+    return chain_ids
 
 
 def assign_layer_sizes(count: int, sizes: Sequence[int]) -> list[int]:

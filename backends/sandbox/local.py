@@ -239,13 +239,13 @@ class LocalSandbox:
 
     def collect_files(self, place: CommandPlace, paths: Sequence[str]) -> dict[str, bytes]:
         """Return the content of those paths that are regular files of a bearable size; links are not followed."""
-        found = {}
+        files = {}
         for path in paths:
             located = _locate(place.root, path)
             # A link could lead to a file of this machine that the command itself may not read.
             if located.resolve() == located and located.is_file() and located.stat().st_size <= MAX_FILE_BYTES:
-                found[path] = located.read_bytes()
-        return found
+                files[path] = located.read_bytes()
+        return files
 
     def execute(self, place: CommandPlace, command: Sequence[str], seconds: float) -> ExecResult:
         """Run a command in a process group of its own, which is killed when the command ends or its time is up.

@@ -155,7 +155,7 @@ def choose_frozen(rule: Mapping[str, Any], commit: str, clones: Path) -> list[Be
 def _find_commits(
     rule: Mapping[str, Any], drawn: Mapping[str, Sequence[str]], half: Mapping[str, str], clones: Path
 ) -> list[BenchmarkRepository]:
-    found = []
+    commits = []
     for pool, names in drawn.items():
         group = rule["pools"][pool]["language"]
         for name in names:
@@ -163,8 +163,8 @@ def _find_commits(
             row = BenchmarkRepository(
                 repo=name, pool=pool, group=group, language=language, half=half[name], commit=commit, day=day
             )
-            found.append(row)
-    return found
+            commits.append(row)
+    return commits
 
 
 def _read_head(path: Path, group: str, rule: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -216,19 +216,19 @@ def main() -> None:
         write_chosen(choose(rule, options.clones), CHOSEN, POOLS)
 
 
-def write_chosen(found: Sequence[BenchmarkRepository], path: Path, pools: Path, **head: str) -> None:
+def write_chosen(repositories: Sequence[BenchmarkRepository], path: Path, pools: Path, **head: str) -> None:
     """Write a file like `chosen.toml`, and print how many repositories of each language it has.
 
     Args:
-        found: the repositories.
+        repositories: the repositories.
         path: of the file.
         pools: file of the rule.
         head: values at its beginning.
     """
     text = f"# Written by `python -m benchmarks.environments.choose`; the rule is in {pools.name}.\n\n"
-    path.write_text(text + tomli_w.dumps({**head, "repository": [asdict(row) for row in found]}))
-    for group in dict.fromkeys(row.group for row in found):
-        parts = Counter(row.half for row in found if row.group == group)
+    path.write_text(text + tomli_w.dumps({**head, "repository": [asdict(row) for row in repositories]}))
+    for group in dict.fromkeys(row.group for row in repositories):
+        parts = Counter(row.half for row in repositories if row.group == group)
         print(f"{group}: {', '.join(f'{count} {half}' for half, count in sorted(parts.items()))}")
 
 

@@ -122,12 +122,14 @@ def list_edits(story: bytes) -> list[str]:
 def render_table(results: Sequence[ExampleResult]) -> str:
     """Return the results as a table in Markdown."""
     lines = ["| item | example | expected | result | repaired by | seconds |", "|---|---|---|---|---|---|"]
-    for one in results:
-        edits = "; ".join(f"`{edit}`" for edit in one.edits)
-        result = one.result if one.result == VERIFIED else f"`{one.result}`"
-        expected = one.example.expected if one.example.expected == VERIFIED else f"`{one.example.expected}`"
-        example = f"{one.example.name}: {one.example.cause}"
-        lines.append(f"| {one.example.item} | {example} | {expected} | {result} | {edits} | {one.seconds:.0f} |")
+    for outcome in results:
+        edits = "; ".join(f"`{edit}`" for edit in outcome.edits)
+        result = outcome.result if outcome.result == VERIFIED else f"`{outcome.result}`"
+        expected = outcome.example.expected if outcome.example.expected == VERIFIED else f"`{outcome.example.expected}`"
+        example = f"{outcome.example.name}: {outcome.example.cause}"
+        lines.append(
+            f"| {outcome.example.item} | {example} | {expected} | {result} | {edits} | {outcome.seconds:.0f} |"
+        )
     return "\n".join(lines)
 
 
@@ -143,7 +145,9 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> int:
     """Run the examples and print the table."""
     options = parse_arguments()
-    chosen = [one for one in EXAMPLES if not options.only or {one.name, str(one.item)} & set(options.only)]
+    chosen = [
+        example for example in EXAMPLES if not options.only or {example.name, str(example.item)} & set(options.only)
+    ]
     results = []
     with tempfile.TemporaryDirectory(prefix="mergemill-examples-") as scratch:
         for example in chosen:
@@ -151,7 +155,7 @@ def main() -> int:
             results.append(run_example(example, shlex.split(options.mergemill), folder))
             print(f"{example.name}: {results[-1].result} {results[-1].detail}", flush=True)
     print(render_table(results))
-    return 0 if all(one.is_expected for one in results) else 1
+    return 0 if all(result.is_expected for result in results) else 1
 
 
 if __name__ == "__main__":

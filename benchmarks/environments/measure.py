@@ -181,8 +181,10 @@ class _AttemptSummary(TypedDict):
 
 def _summarize_attempts(attempts: Sequence[Attempt]) -> _AttemptSummary:
     """Return the number of plans tried and their edits as fields of `EnvironmentResult`."""
-    built = [one for one in attempts if one.reason not in REASONS_WITHOUT_BUILD]
-    edits = tuple(f"{one.proposed_by} {edit}" for one in built for edit in one.edits if not one.rolled_back)
+    built = [attempt for attempt in attempts if attempt.reason not in REASONS_WITHOUT_BUILD]
+    edits = tuple(
+        f"{attempt.proposed_by} {edit}" for attempt in built for edit in attempt.edits if not attempt.rolled_back
+    )
     return {"attempt": len(built), "edits": edits}
 
 

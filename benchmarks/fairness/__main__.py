@@ -33,9 +33,11 @@ def grade_language(language: str, workers: int) -> list[GradedSubmission]:
         graded = task.grade_all(project.submissions, workers)
     seconds = time.monotonic() - started
     print(f"{language}: {len(graded)} submissions in {seconds:.0f} s, task {task.task.control_bound:.2g}", flush=True)
-    for one in graded:
-        if one.is_refused:
-            print(f"  refused: {one.submission.name}: {one.score.value} {one.score.explanation}", flush=True)
+    for grading in graded:
+        if grading.is_refused:
+            print(
+                f"  refused: {grading.submission.name}: {grading.score.value} {grading.score.explanation}", flush=True
+            )
     return graded
 
 
@@ -43,14 +45,17 @@ def render_table(results: Results) -> str:
     """Return the Markdown table of groups and languages, and a line for each refused submission."""
     lines = ["| | " + " | ".join(results) + " |", "|---|" + "---|" * len(results)]
     rows: list[tuple[str, list[Sequence[GradedSubmission]]]] = [
-        (str(group), [[one for one in graded if one.submission.group is group] for graded in results.values()])
+        (
+            str(group),
+            [[grading for grading in graded if grading.submission.group is group] for graded in results.values()],
+        )
         for group in SubmissionGroup
     ]
     rows.append(("all", list(results.values())))
     for name, cells in rows:
         lines.append(f"| {name} | " + " | ".join(_count(cell) for cell in cells) + " |")
-    graded = [one for cell in results.values() for one in cell]
-    refused = [one for one in graded if one.is_refused]
+    graded = [grading for cell in results.values() for grading in cell]
+    refused = [grading for grading in graded if grading.is_refused]
     share = 100 * len(refused) / len(graded)
     lines += [
         "",
@@ -60,14 +65,14 @@ def render_table(results: Results) -> str:
 
 
 def _count(cell: Sequence[GradedSubmission]) -> str:
-    return f"{sum(not one.is_refused for one in cell)} of {len(cell)}"
+    return f"{sum(not grading.is_refused for grading in cell)} of {len(cell)}"
 
 
 def _list_refused(results: Results) -> Iterator[str]:
     for language, graded in results.items():
-        for one in graded:
-            if one.is_refused:
-                yield f"- {language}, {one.submission.name}: {one.score.explanation}"
+        for grading in graded:
+            if grading.is_refused:
+                yield f"- {language}, {grading.submission.name}: {grading.score.explanation}"
 
 
 def main() -> None:
@@ -88,8 +93,8 @@ def main() -> None:
     print(table)
     if options.page:
         write_table(options.page, "benchmarks.fairness", table)
-    graded = [one for cell in results.values() for one in cell]
-    sys.exit(sum(one.is_refused for one in graded) > MAX_REFUSED * len(graded))
+    graded = [grading for cell in results.values() for grading in cell]
+    sys.exit(sum(grading.is_refused for grading in graded) > MAX_REFUSED * len(graded))
 
 
 if __name__ == "__main__":

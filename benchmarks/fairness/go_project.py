@@ -84,7 +84,7 @@ def make(name: str, group: SubmissionGroup, files: Files, commands: str = "") ->
 
 def behave(name: str, imports: str, statements: str) -> HonestSubmission:
     """Return the solution with a further file whose function `init` has these statements."""
-    head = "".join(f'\t"{one}"\n' for one in imports.split())
+    head = "".join(f'\t"{package}"\n' for package in imports.split())
     content = f"package till\n\nimport (\n{head})\n\nfunc init() {{\n{statements}}}\n"
     return make(name, SubmissionGroup.BEHAVIOUR, {"start.go": content})
 

@@ -10,4 +10,4 @@ from benchmarks.fairness.python_project import PYTHON
 from benchmarks.fairness.rust_project import RUST
 from benchmarks.fairness.suite import HonestProject
 
-PROJECTS: Mapping[str, HonestProject] = {one.language: one for one in (PYTHON, JAVASCRIPT, GO, RUST)}
+PROJECTS: Mapping[str, HonestProject] = {project.language: project for project in (PYTHON, JAVASCRIPT, GO, RUST)}

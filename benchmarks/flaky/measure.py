@@ -53,21 +53,21 @@ def measure(services: Services, folder: Path, seeds: Sequence[int], copies: int)
         seeds: one for each project.
         copies: copies of each case in a project.
     """
-    found: dict[FlakyCase, list[dict[int, FlakyCounts]]] = defaultdict(list)
+    flaky_counts: dict[FlakyCase, list[dict[int, FlakyCounts]]] = defaultdict(list)
     for seed in seeds:
         project = make_project(seed, copies)
         test_only, gold, certificate = _run_project(services, folder / str(seed), project)
         for case, tests in project.tests.items():
-            found[case].append(count_tests(tests, test_only, gold, certificate))
-    for case, counts in found.items():
+            flaky_counts[case].append(count_tests(tests, test_only, gold, certificate))
+    for case, counts in flaky_counts.items():
         yield CaseResult(name=case.name, rate=case.rate, counts={number: _add(counts, number) for number in REPEATS})
 
 
 def _add(counts: Sequence[dict[int, FlakyCounts]], number: int) -> FlakyCounts:
     return FlakyCounts(
-        tests=sum(one[number].tests for one in counts),
-        caught=sum(one[number].caught for one in counts),
-        slipped=sum(one[number].slipped for one in counts),
+        tests=sum(count[number].tests for count in counts),
+        caught=sum(count[number].caught for count in counts),
+        slipped=sum(count[number].slipped for count in counts),
     )
 
 

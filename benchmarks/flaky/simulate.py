@@ -54,19 +54,21 @@ def count_tests(
         certificate: reports of gold runs made when the lists were frozen.
     """
     steady = {test for test in tests if all(report.has_passed(test) for report in certificate)}
-    found = {}
+    counts = {}
     for number in REPEATS:
         lists = make_lists(test_only[:number], gold[:number])
         listed, flaky = _collect_tests(lists)
-        found[number] = FlakyCounts(
+        counts[number] = FlakyCounts(
             tests=len(tests), caught=len(flaky.intersection(tests)), slipped=len(listed & steady)
         )
-    return found
+    return counts
 
 
 def _collect_tests(lists: OutcomeLists) -> tuple[set[TestId], set[TestId]]:
     """Return the listed and the flaky tests."""
-    return {*lists.pass_to_pass, *(test for test, _ in lists.fail_to_pass)}, {one.test for one in lists.flaky}
+    return {*lists.pass_to_pass, *(test for test, _ in lists.fail_to_pass)}, {
+        flaky_test.test for flaky_test in lists.flaky
+    }
 
 
 def simulate(n_tests: int, seed: int) -> Iterator[CaseResult]:

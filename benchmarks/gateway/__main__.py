@@ -74,25 +74,25 @@ def compute_percentile(values: list[float], share: float) -> float:
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
-async def measure_round(targets: list[LoadTarget], options: argparse.Namespace, found: Samples) -> None:
+async def measure_round(targets: list[LoadTarget], options: argparse.Namespace, samples: Samples) -> None:
     """Measure latency and throughput of every target once, in turn."""
     for clients in CLIENTS:
         for target in targets:
             requests = [build_request(target, options.kilobytes) for _ in range(options.requests)]
             seconds = await measure_latency(target, requests, clients)
-            found[target.name, f"median at {clients}"].append(statistics.median(seconds))
-            found[target.name, f"p99 at {clients}"].append(compute_percentile(seconds, 0.99))
+            samples[target.name, f"median at {clients}"].append(statistics.median(seconds))
+            samples[target.name, f"p99 at {clients}"].append(compute_percentile(seconds, 0.99))
     for target in targets:
         rate = await measure_throughput(target, options.kilobytes, SATURATING_CLIENTS, options.seconds)
-        found[target.name, "requests/s"].append(rate)
+        samples[target.name, "requests/s"].append(rate)
 
 
-def summarise(found: Samples) -> dict[str, dict[str, float]]:
+def summarise(samples: Samples) -> dict[str, dict[str, float]]:
     """Return name -> measure -> median over the rounds; added latencies are differences within a round."""
     rows: dict[str, dict[str, float]] = defaultdict(dict)
-    for (name, measure), values in found.items():
+    for (name, measure), values in samples.items():
         rows[name][measure] = statistics.median(values)
-        base = found[ALONE, measure]
+        base = samples[ALONE, measure]
         if measure != "requests/s":
             added = [value - alone for value, alone in zip(values, base, strict=True)]
             rows[name][f"added {measure}"] = statistics.median(added)
@@ -102,19 +102,19 @@ def summarise(found: Samples) -> dict[str, dict[str, float]]:
 async def measure_trickle(target: LoadTarget, options: argparse.Namespace) -> dict[str, Any]:
     """Return what became of the streams of one target."""
     ramp = options.tokens * options.pause * 0.4
-    found = await measure_streams(target, options.streams, options.tokens, options.pause, ramp)
-    whole = sum(tokens == options.tokens for tokens in found.tokens)
+    measures = await measure_streams(target, options.streams, options.tokens, options.pause, ramp)
+    whole = sum(tokens == options.tokens for tokens in measures.tokens)
     return {
         "finished": whole,
         "failed": options.streams - whole,
-        "first token median": statistics.median(found.first_token),
-        "first token p99": compute_percentile(found.first_token, 0.99),
+        "first token median": statistics.median(measures.first_token),
+        "first token p99": compute_percentile(measures.first_token, 0.99),
     }
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Run all servers and measure them."""
-    found: Samples = defaultdict(list)
+    samples: Samples = defaultdict(list)
     result: dict[str, Any] = {"load before": os.getloadavg()[0], "processors": os.cpu_count()}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -129,8 +129,8 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         for target in targets:
             await measure_latency(target, [build_request(target, options.kilobytes) for _ in range(50)], 8)
         for _ in range(options.rounds):
-            await measure_round(targets, options, found)
-        result["rows"] = summarise(found)
+            await measure_round(targets, options, samples)
+        result["rows"] = summarise(samples)
         if options.streams:
             result["streams"] = {}
             for target in (model, gateway):

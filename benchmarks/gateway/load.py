@@ -85,17 +85,17 @@ async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
 async def measure_latency(target: LoadTarget, requests: list[bytes], concurrency: int) -> list[float]:
     """Return the seconds of each request, sent by so many clients, each on a connection of its own."""
     waiting = iter(requests)
-    found: list[float] = []
+    latencies: list[float] = []
 
     async def work() -> None:
         connection = await asyncio.open_connection("127.0.0.1", target.port)
         for request in waiting:
             seconds, _ = await send_request(connection, request)
-            found.append(seconds)
+            latencies.append(seconds)
         connection[1].close()
 
     await asyncio.gather(*(work() for _ in range(concurrency)))
-    return found
+    return latencies
 
 
 async def measure_throughput(target: LoadTarget, kilobytes: int, concurrency: int, seconds: float) -> float:
@@ -134,7 +134,7 @@ async def measure_streams(target: LoadTarget, count: int, tokens: int, pause: fl
         pause: seconds between two tokens.
         ramp: seconds in which the streams begin; `tokens * pause` must be longer, so that all are open at once.
     """
-    found = StreamMeasures()
+    measures = StreamMeasures()
 
     async def work(number: int) -> None:
         await asyncio.sleep(ramp * number / count)
@@ -144,12 +144,12 @@ async def measure_streams(target: LoadTarget, count: int, tokens: int, pause: fl
             began = time.perf_counter()
             writer.write(request)
             content = await reader.readuntil(b'"token ')
-            found.first_token.append(time.perf_counter() - began)
+            measures.first_token.append(time.perf_counter() - began)
             content += await reader.readuntil(b"[DONE]")
-            found.tokens.append(content.count(b'"token '))
+            measures.tokens.append(content.count(b'"token '))
             writer.close()
         except (OSError, asyncio.IncompleteReadError):
-            found.failed += 1
+            measures.failed += 1
 
     await asyncio.gather(*(work(number) for number in range(count)))
-    return found
+    return measures

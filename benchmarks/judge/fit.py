@@ -123,7 +123,7 @@ def fit(data: FitData, base: float | None) -> FittedModel:
     """
     own = data.unselected
     tried = [(predict_out_of_fold(data, choice), choice) for choice in CHOICES]
-    _, choice = max(tried, key=lambda one: round(float(roc_auc_score(data.truth[own], one[0][own])), 3))
+    _, choice = max(tried, key=lambda pair: round(float(roc_auc_score(data.truth[own], pair[0][own])), 3))
     mean, spread, weights = fit_weights(data, choice)
     sums = (scale_signals(data.table, mean, spread) @ weights)[own]
     middle, width = float(sums.mean()), float(sums.std()) or 1.0
@@ -135,18 +135,18 @@ def fit(data: FitData, base: float | None) -> FittedModel:
 
 def cross_validate_nested(data: FitData, base: float | None) -> tuple[np.ndarray, list[FitChoice]]:
     """Return the probability of each row from a model fitted to other repositories, and the chosen hyperparameters."""
-    found, chosen = np.zeros(len(data.truth)), []
+    scores, chosen = np.zeros(len(data.truth)), []
     for learn, judge in data.folds():
         fitted = fit(data.take(learn), base)
         chosen.append(fitted.choice)
-        found[judge] = fitted.predict(data.table[judge])
-    return found, chosen
+        scores[judge] = fitted.predict(data.table[judge])
+    return scores, chosen
 
 
 def score_equal_weights(data: FitData) -> np.ndarray:
     """Return the mean of the scaled signals; only mean and spread are fitted, on other repositories."""
-    found = np.zeros(len(data.truth))
+    scores = np.zeros(len(data.truth))
     for learn, judge in data.folds():
         mean, spread = compute_scale(data.take(learn))
-        found[judge] = scale_signals(data.table[judge], mean, spread).mean(axis=1)
-    return found
+        scores[judge] = scale_signals(data.table[judge], mean, spread).mean(axis=1)
+    return scores

@@ -52,7 +52,7 @@ class LabelledRows:
     @cached_property
     def table(self) -> np.ndarray:
         """Rows by signals; NaN where a signal is undefined."""
-        rows = [compute_signals(case, found) for case, found in zip(self.cases, self.findings, strict=True)]
+        rows = [compute_signals(case, finding) for case, finding in zip(self.cases, self.findings, strict=True)]
         return np.array(
             [[np.nan if signals[name] is None else signals[name] for name in NAMES] for signals in rows], float
         )

@@ -37,51 +37,53 @@ def select_slices(rows: LabelledRows) -> dict[str, np.ndarray]:
 
 def render_ranking(rows: LabelledRows, judges: dict[str, Scores]) -> str:
     """Return how well each judge ranks bad rows before others."""
-    found = []
+    lines = []
     for label, truth in rows.bad.items():
         for where, chosen in select_slices(rows).items():
             for name, scores in judges.items():
                 values = [measure_metric(metric, truth[chosen], scores[label][chosen]) for metric in METRICS.values()]
-                found.append([label, where, chosen.sum(), f"{truth[chosen].mean():.2f}", name, *values])
-    return render_table(["label", "rows", "n", "bad", "judge", *METRICS], found)
+                lines.append([label, where, chosen.sum(), f"{truth[chosen].mean():.2f}", name, *values])
+    return render_table(["label", "rows", "n", "bad", "judge", *METRICS], lines)
 
 
 def render_calibration(rows: LabelledRows, judges: dict[str, Scores]) -> str:
     """Return the calibration of the probabilities on the unselected rows."""
-    found = []
+    lines = []
     unselected = rows.unselected
     for label, truth in rows.bad.items():
         for name, scores in judges.items():
             observed, predicted = truth[unselected], scores[label][unselected]
             bins = "; ".join(f"{p:.2f} -> {share:.2f}" for _, p, share in compute_reliability(observed, predicted))
-            found.append(
+            lines.append(
                 [label, name, *(measure_metric(metric, observed, predicted) for metric in CALIBRATION.values()), bins]
             )
-    return render_table(["label", "judge", *CALIBRATION, "predicted -> observed, by fifths"], found)
+    return render_table(["label", "judge", *CALIBRATION, "predicted -> observed, by fifths"], lines)
 
 
 def render_findings(rows: LabelledRows) -> str:
     """Return for each finding its frequency and its share of bad rows."""
     unselected = rows.unselected
-    found = []
+    lines = []
     counted = Counter(rule for findings in rows.findings for rule in {finding.rule for finding in findings})
     for rule, _ in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
         hit = np.array([any(finding.rule == rule for finding in findings) for findings in rows.findings])
         shares = list(_format_shares(rows, hit & unselected))
         decisive = "yes" if rule in DECISIVE else ""
-        found.append([rule, decisive, (hit & unselected).sum(), *shares, (hit & ~unselected).sum()])
+        lines.append([rule, decisive, (hit & unselected).sum(), *shares, (hit & ~unselected).sum()])
     return render_table(
         ["finding", "enough alone", "Lite rows", "underspecified", "unfair_tests", "either", "rows of Verified alone"],
-        found,
+        lines,
     )
 
 
 def render_completions(cases: Sequence[JudgeCase]) -> str:
     """Return how many of the cases that are set aside rules complete, and the mean scores before and after."""
     assessments = [(case, assess(case)) for case in cases]
-    aside = [(case, found) for case, found in assessments if found.set_aside]
-    measured = [measure_completion(case, found, complete_by_rules(case, found))[0] for case, found in aside]
-    completed = [one for one in measured if one and one.before and one.after]
+    aside = [(case, assessment) for case, assessment in assessments if assessment.set_aside]
+    measured = [
+        measure_completion(case, assessment, complete_by_rules(case, assessment))[0] for case, assessment in aside
+    ]
+    completed = [completion for completion in measured if completion and completion.before and completion.after]
     scores = [_format_means(completed, name) for name in ("underspecified", "unfair_tests")]
     return render_table(
         ["rows", "set aside", "completed", "underspecified", "unfair_tests"],
@@ -94,7 +96,8 @@ def _format_means(completions: Sequence[Completion], score: str) -> str:
     if not completions:
         return "-"
     before, after = (
-        np.mean([getattr(getattr(one, version), score) for one in completions]) for version in ("before", "after")
+        np.mean([getattr(getattr(completion, version), score) for completion in completions])
+        for version in ("before", "after")
     )
     return f"{before:.2f} -> {after:.2f}"
 

@@ -18,10 +18,10 @@ def answer_as_expert(request: ModelRequest) -> Turn:
     """Return the expert's answer to a conversation."""
     messages = request.body["messages"]
     statement = str(messages[1]["content"])
-    found = PATH.search(statement)
-    if found is None:
+    match = PATH.search(statement)
+    if match is None:
         return Turn(text="There is no module to correct.", calls=(Call("submit"),))
-    path = found.group(1)
+    path = match.group(1)
     if request.place == 0:
         return _run("I read the module.", f"cat {path}")
     if request.place == 1:

@@ -30,7 +30,7 @@ class SolvedShare:
 
 def count_solved(rollouts: Sequence[Mapping[str, Any]], model: str, tasks: Sequence[str]) -> SolvedShare:
     """Return the share of a model on tasks. Rollouts without a value are not counted."""
-    values = [one["value"] for one in rollouts if one["model"] == model and one["name"] in set(tasks)]
+    values = [rollout["value"] for rollout in rollouts if rollout["model"] == model and rollout["name"] in set(tasks)]
     graded = [value for value in values if value is not None]
     return SolvedShare(solved=sum(value == 1 for value in graded), graded=len(graded))
 
@@ -60,5 +60,5 @@ def _render_fact(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {number}" for name, number in value.items())
     if isinstance(value, list):
-        return ", ".join(str(one) for one in value)
+        return ", ".join(str(item) for item in value)
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if isinstance(value, float) else str(value)

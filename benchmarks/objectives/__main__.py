@@ -32,7 +32,7 @@ def main() -> None:
     from benchmarks.objectives.toy import ToyTask, measure  # noqa: PLC0415
 
     tasks = [ToyTask(luck=luck) for luck in LUCKS]
-    results = [one for task in tasks for one in measure(task, arguments.learning_rates, arguments.seeds)]
+    results = [result for task in tasks for result in measure(task, arguments.learning_rates, arguments.seeds)]
     table = render_table(tasks[0], results)
     print(table)
     if arguments.page:

@@ -120,11 +120,13 @@ def _add_simulate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", type=Path, default=PROFILE)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--goal-hours", type=float, metavar="H", help="find the number of nodes that takes at most H")
-    for one in fields(Plan):
-        if one.name not in HIDDEN and one.default is not MISSING:
-            option = f"--{one.name.replace('_', '-').replace('sandboxes-per-node', 'workers-per-node')}"
-            kind = type(one.default)
-            parser.add_argument(option, dest=one.name, type=kind, default=one.default, choices=CHOICES.get(one.name))
+    for field in fields(Plan):
+        if field.name not in HIDDEN and field.default is not MISSING:
+            option = f"--{field.name.replace('_', '-').replace('sandboxes-per-node', 'workers-per-node')}"
+            kind = type(field.default)
+            parser.add_argument(
+                option, dest=field.name, type=kind, default=field.default, choices=CHOICES.get(field.name)
+            )
 
 
 def _simulate(options: argparse.Namespace) -> int:
@@ -133,7 +135,7 @@ def _simulate(options: argparse.Namespace) -> int:
     from benchmarks.scale.tables import render_outcome  # noqa: PLC0415
 
     profile = load_profile(options.profile)
-    plan = Plan(**{one.name: getattr(options, one.name) for one in fields(Plan) if one.name not in HIDDEN})
+    plan = Plan(**{field.name: getattr(options, field.name) for field in fields(Plan) if field.name not in HIDDEN})
     if options.goal_hours:
         outcome = find_nodes(plan, profile, options.goal_hours, options.seed)
     else:
@@ -189,7 +191,7 @@ def _check(options: argparse.Namespace) -> int:
     sys.stdout.write(table)
     if options.page:
         write_table(options.page, "benchmarks.scale check", table)
-    return int(not all(one.holds for one in comparisons))
+    return int(not all(comparison.holds for comparison in comparisons))
 
 
 if __name__ == "__main__":

@@ -115,8 +115,8 @@ def check(
 
         def calibrate_halves(when: str) -> None:
             for basis, names, folder in halves:
-                found = calibrate(scope, names, out / f"{folder}-{when}", engine, efficiency)
-                calibrations[basis].append(found)
+                calibration = calibrate(scope, names, out / f"{folder}-{when}", engine, efficiency)
+                calibrations[basis].append(calibration)
 
         run_stage(["build", *scope, "--workers", str(os.cpu_count() or 1)], out / "mined")
         calibrate_halves("before")
@@ -131,9 +131,13 @@ def compare(calibrations: Mapping[str, Sequence[Calibration]], runs: Sequence[Re
     """Compare runs of the changes of `calibrations[SAME]` with what each basis predicts."""
     comparisons = []
     counts = count_of(calibrations[SAME][0])
-    for basis, found in calibrations.items():
+    for basis, group in calibrations.items():
         for run in runs:
-            times = [time for one in found for time in predict(one, run.workers, None if basis == SAME else counts)]
+            times = [
+                time
+                for calibration in group
+                for time in predict(calibration, run.workers, None if basis == SAME else counts)
+            ]
             bounds, mean = statistics.quantiles(times, n=20), statistics.mean(times)
             comparisons.append(Comparison(basis, sum(counts), mean, bounds[0], bounds[-1], run))
     return comparisons
@@ -148,20 +152,23 @@ def _write_numbers(
     path: Path, comparisons: Sequence[Comparison], calibrations: Mapping[str, Sequence[Calibration]]
 ) -> None:
     numbers = {
-        "comparisons": [asdict(one) | {"error": one.error, "holds": one.holds} for one in comparisons],
+        "comparisons": [
+            asdict(comparison) | {"error": comparison.error, "holds": comparison.holds} for comparison in comparisons
+        ],
         "calibrations": {
             basis: [
                 {
-                    "cores": dict(one.profile.cores),
-                    "fixed_seconds": one.fixed_seconds,
-                    "efficiency": one.efficiency,
+                    "cores": dict(calibration.profile.cores),
+                    "fixed_seconds": calibration.fixed_seconds,
+                    "efficiency": calibration.efficiency,
                     "seconds": {
-                        str(k): v for k, v in sum_step_seconds(one.profile.repositories, with_layers=True).items()
+                        str(k): v
+                        for k, v in sum_step_seconds(calibration.profile.repositories, with_layers=True).items()
                     },
                 }
-                for one in found
+                for calibration in group
             ]
-            for basis, found in calibrations.items()
+            for basis, group in calibrations.items()
         },
     }
     path.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
@@ -310,8 +317,10 @@ class _Listed(SimulatedRepository):
         """Return the candidates in their order."""
         del rng
         return [
-            SimulatedChange(self, number, one, None if one.dependency is None else (self.number, one.dependency, 0))
-            for number, one in enumerate(self.measured)
+            SimulatedChange(
+                self, number, change, None if change.dependency is None else (self.number, change.dependency, 0)
+            )
+            for number, change in enumerate(self.measured)
         ]
 
 
@@ -341,10 +350,10 @@ def render_check(comparisons: Sequence[Comparison]) -> str:
         "| predicted from | workers | predicted s | 5 to 95 % | real s | CPU s | load before | error | within 15 % |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---|",
     ]
-    for one in comparisons:
-        run, draws = one.run, f"{one.low:.0f}-{one.high:.0f}" if one.low != one.high else ""
+    for row in comparisons:
+        run, draws = row.run, f"{row.low:.0f}-{row.high:.0f}" if row.low != row.high else ""
         lines.append(
-            f"| {one.basis} | {run.workers} | {one.predicted:.0f} | {draws} | {run.seconds:.0f} | {run.cpu:.0f} "
-            f"| {run.load:.1f} | {one.error:+.1%} | {'yes' if one.holds else '**no**'} |"
+            f"| {row.basis} | {run.workers} | {row.predicted:.0f} | {draws} | {run.seconds:.0f} | {run.cpu:.0f} "
+            f"| {run.load:.1f} | {row.error:+.1%} | {'yes' if row.holds else '**no**'} |"
         )
     return "\n".join(lines) + "\n"

@@ -115,10 +115,10 @@ class Driver:
 
     def _read_next(self) -> Generator[Action, None, SimulatedChange | None]:
         """Return the next candidate, or None where there is none now; what it needs before, the driver waits for."""
-        for one in self._candidates:
-            if one is None or isinstance(one, SimulatedChange):
-                return one
-            yield one
+        for candidate in self._candidates:
+            if candidate is None or isinstance(candidate, SimulatedChange):
+                return candidate
+            yield candidate
         self._has_more = False
         return None
 

@@ -265,7 +265,7 @@ class Factory:
         job = driver.take(node)
         if job is not None:
             self.start_job(driver, node, job)
-        elif not self.fed_usage and not any(one.has_waiting for one in self.drivers):
+        elif not self.fed_usage and not any(worker_driver.has_waiting for worker_driver in self.drivers):
             self.fed_at, self.fed_usage = self.loop.now, self.read_usage()
 
     def _process_change(self, driver: Driver, node: Node, change: SimulatedChange, held: list[Hashable]) -> Process:

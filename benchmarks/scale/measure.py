@@ -246,7 +246,7 @@ def time_storing(source: Store, open_target: Callable[[], Store], rounds: int = 
     for _ in range(rounds):
         with open_target() as target:
             times = _store_results(source, target)
-        best = [min(pair, key=lambda one: one[1] + one[2]) for pair in zip(best, times, strict=True)] if best else times
+        best = [min(pair, key=lambda row: row[1] + row[2]) for pair in zip(best, times, strict=True)] if best else times
     stages: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for stage, own, database in best:
         stages[stage].append((round(own, 6), round(database, 6)))
@@ -256,7 +256,7 @@ def time_storing(source: Store, open_target: Callable[[], Store], rounds: int = 
 def _store_results(source: Store, target: Store) -> list[tuple[str, float, float]]:
     records: dict[str, Record] = {record.id: record for kind in _RECORDS for record in source.load_all(kind)}
     pulls = {pull.id: pull for pull in source.load_all(PullRequest)}
-    tags = {one.parent: one for one in source.load_all(Tags)}
+    tags = {record.parent: record for record in source.load_all(Tags)}
     query = "SELECT stage, name, source, record, parent, seconds, kind FROM events ORDER BY seq"
     times: list[tuple[str, float, float]] = []
     mined = []

@@ -100,10 +100,10 @@ class Plan:
         for name in _NEEDED:
             if getattr(self, name) <= 0:
                 raise InputError(f"{name} must be more than 0", advice="no run is possible without")
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if isinstance(value, int | float) and value < 0:
-                raise InputError(f"{one.name} must not be negative", advice="name 0 or more")
+                raise InputError(f"{field.name} must not be negative", advice="name 0 or more")
         if self.sandboxes_per_node * self.sandbox_memory_gb > self.memory_gb:
             advice = f"at most {int(self.memory_gb / self.sandbox_memory_gb)} sandboxes a node, or more memory"
             needed = f"{self.sandboxes_per_node} sandboxes of {self.sandbox_memory_gb:g} GB"

@@ -122,18 +122,18 @@ def load_profile(path: Path) -> Profile:
     return Profile(
         sources=tuple(data["sources"]),
         repositories=tuple(
-            MeasuredRepository(one["language"], tuple(_read_change(change) for change in one["changes"]))
-            for one in data["repositories"]
+            MeasuredRepository(repository["language"], tuple(_read_change(change) for change in repository["changes"]))
+            for repository in data["repositories"]
         ),
         cores=data["cores"],
         store={
-            name: StoreTimes({stage: tuple((own, base) for own, base in pairs) for stage, pairs in one.items()})
-            for name, one in ((name, times["stages"]) for name, times in data["store"].items())
+            name: StoreTimes({stage: tuple((own, base) for own, base in pairs) for stage, pairs in stages.items()})
+            for name, stages in ((name, times["stages"]) for name, times in data["store"].items())
         },
         artifact_bytes=data["artifact_bytes"],
         database_bytes=data["database_bytes"],
         mined_limit=data["mined_limit"],
-        histories=tuple(MinedHistory(**one) for one in data["histories"]),
+        histories=tuple(MinedHistory(**history) for history in data["histories"]),
         environments=environments
         and EnvironmentShare(
             environments["n"],

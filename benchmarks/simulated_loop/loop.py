@@ -93,14 +93,14 @@ class SimulatedLoop:
         with self.serve(model) as url:
             words = ("--tasks", ",".join(list_tasks(url)), "--attempts", str(self.plan.attempts), "--out", str(path))
             self.space.run_trainer("episodes", "--model", str(self.space.get_model(model)), "--url", url, *words)
-        found = json.loads(path.read_text())
-        rewards = [reward for reward in found["rewards"] if reward is not None]
+        body = json.loads(path.read_text())
+        rewards = [reward for reward in body["rewards"] if reward is not None]
         return {
-            "episodes": len(found["rewards"]),
-            "unscored": len(found["rewards"]) - len(rewards),
+            "episodes": len(body["rewards"]),
+            "unscored": len(body["rewards"]) - len(rewards),
             "rewarded": sum(reward == 1 for reward in rewards),
-            "calls": found["n_calls"],
-            "valid": found["n_calls"] - found["n_refused"],
+            "calls": body["n_calls"],
+            "valid": body["n_calls"] - body["n_refused"],
         }
 
     def _reinforce(self) -> dict[str, Any]:
@@ -119,8 +119,8 @@ def _read_address(server: subprocess.Popen[str]) -> str:
     lines = []
     for line in server.stderr or ():
         lines.append(line)
-        if found := ADDRESS.search(line):
-            return found[0]
+        if match := ADDRESS.search(line):
+            return match[0]
     raise SystemExit(f"mergemill simulate env has ended: {''.join(lines)}")
 
 

@@ -91,8 +91,8 @@ def _judge(prompt: str) -> str:
 
 
 def _answer(latest: str, prompt: str) -> str:
-    found = re.search(r"case number (\d+)", prompt)
-    turns = [turn["value"] for turn in make_seed(int(found[1]) if found else 0)["conversations"]]
+    match = re.search(r"case number (\d+)", prompt)
+    turns = [turn["value"] for turn in make_seed(int(match[1]) if match else 0)["conversations"]]
     for sign, place in ANSWERS.items():
         if sign in latest:
             return str(turns[place])

@@ -78,9 +78,9 @@ class SizeReport:
     def list_missed_goals(self) -> list[str]:
         """Return a line for each goal that is missed."""
         missed = [
-            f"{one.name}: ratio {one.ratio:.2f}"
-            for one in self.comparisons
-            if one.ratio > MOST_RATIO and one.ours - one.by_hand > MOST_EXTRA_SECONDS
+            f"{comparison.name}: ratio {comparison.ratio:.2f}"
+            for comparison in self.comparisons
+            if comparison.ratio > MOST_RATIO and comparison.ours - comparison.by_hand > MOST_EXTRA_SECONDS
         ]
         streamed, alone = self.rows_per_second
         if streamed / alone < LEAST_EXPORT_RATIO:
@@ -115,9 +115,9 @@ def render_report(report: SizeReport) -> str:
     """Return the figures of one database as a Markdown table."""
     head = f"### {report.name}, {report.n_tasks:,} tasks"
     lines = [head, "", "| query | ms | by hand | ratio | by hand, through SQLAlchemy |", "|---|---:|---:|---:|---:|"]
-    for one in report.comparisons:
-        seconds = [f"{1000 * side:.2f}" for side in (one.ours, one.by_hand, one.by_library)]
-        lines.append(f"| {one.name} | {seconds[0]} | {seconds[1]} | {one.ratio:.2f} | {seconds[2]} |")
+    for comparison in report.comparisons:
+        seconds = [f"{1000 * side:.2f}" for side in (comparison.ours, comparison.by_hand, comparison.by_library)]
+        lines.append(f"| {comparison.name} | {seconds[0]} | {seconds[1]} | {comparison.ratio:.2f} | {seconds[2]} |")
     streamed, alone = report.rows_per_second
     listing, bare = report.process_seconds
     peaks = ", ".join(f"{target} {peak / 1e6:.0f} MB" for target, peak in report.memory.items())

@@ -55,9 +55,12 @@ def _copy_rows(connection: Connection, reader: sqlite3.Connection) -> None:
 def _drop_indices(connection: Connection) -> list[str]:
     """Drop constraints and indices; return the statements that make them again, in order."""
     constraints = connection.execute(text(_CONSTRAINTS)).all()
-    for one in reversed(constraints):
-        connection.execute(text(f'ALTER TABLE "{one.table}" DROP CONSTRAINT "{one.name}"'))
-    made = [f'ALTER TABLE "{one.table}" ADD CONSTRAINT "{one.name}" {one.definition}' for one in constraints]
+    for constraint in reversed(constraints):
+        connection.execute(text(f'ALTER TABLE "{constraint.table}" DROP CONSTRAINT "{constraint.name}"'))
+    made = [
+        f'ALTER TABLE "{constraint.table}" ADD CONSTRAINT "{constraint.name}" {constraint.definition}'
+        for constraint in constraints
+    ]
     return [*made, *set_indices_aside(connection)]
 
 
@@ -86,6 +89,6 @@ def _set_sequences(connection: Connection) -> None:
                      LATERAL (SELECT pg_get_serial_sequence(quote_ident(c.table_name), c.column_name) AS name) s
                 WHERE c.table_schema = 'public' AND s.name IS NOT NULL""")
     ).all()
-    for one in owned:
-        newest = f'SELECT coalesce(max("{one.column}"), 0) + 1 FROM "{one.table}"'  # noqa: S608 - own tables
-        connection.execute(text(f"SELECT setval('{one.name}', ({newest}), false)"))
+    for row in owned:
+        newest = f'SELECT coalesce(max("{row.column}"), 0) + 1 FROM "{row.table}"'  # noqa: S608 - own tables
+        connection.execute(text(f"SELECT setval('{row.name}', ({newest}), false)"))

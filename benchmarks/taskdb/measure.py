@@ -59,12 +59,12 @@ def compare_queries(
     asked: Sequence[Query], driver: Execute, library: Execute, repetitions: int, clock: Clock
 ) -> list[Comparison]:
     """Measure each query and its SQL, on the driver and through SQLAlchemy, in turn."""
-    found = []
+    comparisons = []
     for query in asked:
         sides = (query.ours, partial(query.by_hand, driver), partial(query.by_hand, library))
         ours, by_hand, by_library = time_in_turn(sides, repetitions, clock)
-        found.append(Comparison(name=query.name, ours=ours, by_hand=by_hand, by_library=by_library))
-    return found
+        comparisons.append(Comparison(name=query.name, ours=ours, by_hand=by_hand, by_library=by_library))
+    return comparisons
 
 
 def read_processor_seconds() -> float:
@@ -185,14 +185,14 @@ def time_bundles(url: str, store: Path, formats: Sequence[str]) -> dict[str, flo
 
     `store`: folder with the artifacts and base trees of the generated tasks.
     """
-    settings, found = Settings(db=url, store=store), dict[str, float]()
+    settings, seconds = Settings(db=url, store=store), dict[str, float]()
     for name in formats:
         with tempfile.TemporaryDirectory(dir=store) as folder:
             begun = time.perf_counter()
             chosen = TaskFilters(status="certified")
             [result] = export_splits(name, Path(folder) / "bundle", None, chosen, settings)
-            found[name] = len(result.bundle.tasks) / (time.perf_counter() - begun)
-    return found
+            seconds[name] = len(result.bundle.tasks) / (time.perf_counter() - begun)
+    return seconds
 
 
 # ------------------------------------------------------------------------------------------------------- memory

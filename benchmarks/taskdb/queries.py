@@ -91,8 +91,8 @@ def make_library_execute(store: Store) -> Execute:
 
     def execute(statement: str, values: Mapping[str, Any]) -> Sequence[Any]:
         with store.engine.connect() as connection, connection.begin():
-            found = connection.execute(prepare(statement), values)
-            names, rows = tuple(found.keys()), found.all()
+            result = connection.execute(prepare(statement), values)
+            names, rows = tuple(result.keys()), result.all()
         for row in rows:
             dict(zip(names, row, strict=True))
         return rows
@@ -153,7 +153,7 @@ def _list_lists(store: Store, sample: Samples) -> list[Query]:
         ),
         NO_MATCH: (TaskFilters(changed_lines=Range(1e8, None)), "AND changed_lines >= 100000000"),
     }
-    found = [
+    listed_rows = [
         Query(
             name=name,
             ours=partial(queries.list_tasks, store, chosen, LIMIT),
@@ -163,13 +163,13 @@ def _list_lists(store: Store, sample: Samples) -> list[Query]:
     ]
 
     def continue_list(execute: Execute) -> Sequence[Any]:
-        found = execute("SELECT created_at, name, id FROM task_listing WHERE name = :name", {"name": sample.task})
-        at, name, key = found[0]
+        rows = execute("SELECT created_at, name, id FROM task_listing WHERE name = :name", {"name": sample.task})
+        at, name, key = rows[0]
         behind = "AND created_at <= :at AND (created_at < :at OR name > :name OR (name = :name AND id > :id))"
         return execute(f"{LISTED} {behind} {NEWEST}", {"at": at, "name": name, "id": key})
 
     after = partial(queries.list_tasks, store, TaskFilters(), LIMIT, sample.task)
-    return [*found, Query(name="tasks list --after, in the middle", ours=after, by_hand=continue_list)]
+    return [*listed_rows, Query(name="tasks list --after, in the middle", ours=after, by_hand=continue_list)]
 
 
 def _list_single(store: Store, artifacts: Artifacts, sample: Samples) -> list[Query]:

@@ -79,9 +79,9 @@ def set_indices_aside(connection: Connection) -> list[str]:
     list looks for a base.
     """
     indices = connection.execute(text(_INDICES[connection.dialect.name]), {"lists": LISTS}).all()
-    for one in indices:
-        connection.execute(text(f'DROP INDEX "{one.name}"'))
-    return [one.definition for one in indices]
+    for index in indices:
+        connection.execute(text(f'DROP INDEX "{index.name}"'))
+    return [index.definition for index in indices]
 
 
 def write_artifacts(folder: Path) -> None:
@@ -120,18 +120,22 @@ def build_table_rows(changes: Sequence[GeneratedChange]) -> TableRows:
         for change in changes
         for record in (change.pull_request, change.tags, change.mined, *(done.result for done in change.results))
     ]
-    found: dict[str, list[dict[str, Any]]] = {}
+    table_rows: dict[str, list[dict[str, Any]]] = {}
     lists = ListBatch()
     for kind, (row, _) in RECORD_TABLES.items():
         if of_kind := [record for record in records if type(record) is kind]:
-            found[str(row.__tablename__)] = build_rows(kind, of_kind, CLOCK, lists)
-    found["tag"] = [row for change in changes for row in build_tag_rows(change.tags)]
-    found["finding"] = [row for record in records if isinstance(record, Verdict) for row in build_finding_rows(record)]
-    found["change"] = [_build_change_row(change) for change in changes]
-    found["event"] = [row for change in changes for row in _build_event_rows(change)]
-    found["sketch"] = [{"key": key, "change": at} for at, change in enumerate(changes) for key in sorted(change.sketch)]
+            table_rows[str(row.__tablename__)] = build_rows(kind, of_kind, CLOCK, lists)
+    table_rows["tag"] = [row for change in changes for row in build_tag_rows(change.tags)]
+    table_rows["finding"] = [
+        row for record in records if isinstance(record, Verdict) for row in build_finding_rows(record)
+    ]
+    table_rows["change"] = [_build_change_row(change) for change in changes]
+    table_rows["event"] = [row for change in changes for row in _build_event_rows(change)]
+    table_rows["sketch"] = [
+        {"key": key, "change": at} for at, change in enumerate(changes) for key in sorted(change.sketch)
+    ]
     contents = [(key, repo, content) for key, (repo, content) in lists.lists.items()]
-    return {table: _flatten(rows) for table, rows in found.items() if rows} | {
+    return {table: _flatten(rows) for table, rows in table_rows.items() if rows} | {
         LISTS: (("id", "repo", "json"), contents)
     }
 

@@ -25,12 +25,12 @@ class SolutionPlayer:
         """Return the next turn of a conversation."""
         messages = request.body["messages"]
         said = " ".join(str(message["content"]) for message in messages if message["role"] == "user")
-        scenario = next((one for one in self.scenarios if one.task.text in said), None)
+        scenario = next((scenario for scenario in self.scenarios if scenario.task.text in said), None)
         if scenario is None:
             return Turn(text=GO_ON)
         results = [json.loads(message["content"]) for message in messages if message["role"] == "tool"]
         if len(results) == len(scenario.task.solution):
             return Turn(text=DONE)
         call = WorldCall(**scenario.task.solution[len(results)])
-        found = {number: CallResult(value=result, digest="") for number, result in enumerate(results)}
-        return Turn(text="", calls=(Call(call.tool, resolve_arguments(call, found)),))
+        call_results = {number: CallResult(value=result, digest="") for number, result in enumerate(results)}
+        return Turn(text="", calls=(Call(call.tool, resolve_arguments(call, call_results)),))

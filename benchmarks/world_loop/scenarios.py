@@ -136,7 +136,7 @@ def _deliver(state: State, chance: random.Random) -> DrawnTask:
 def _decide(state: State, chance: random.Random) -> DrawnTask:
     leave = next(leave for leave in state["leaves"].values() if leave["status"] == "requested")
     for shift in state["shifts"].values():
-        shift["doctor_ids"] = [one for one in shift["doctor_ids"] if one != leave["doctor_id"]]
+        shift["doctor_ids"] = [other for other in shift["doctor_ids"] if other != leave["doctor_id"]]
     key, is_granted = leave["leave_id"], chance.random() < 0.5
     word, status = ("Approve", "approved") if is_granted else ("Reject", "rejected")
     return DrawnTask(
@@ -189,8 +189,8 @@ def renumber(state: State, pattern: str, chance: random.Random) -> State:
     for letter, number in re.findall(pattern, text):
         numbers[letter].append(int(number))
     shifts = {
-        letter: chance.randint(LEAST_NUMBER - min(found), MOST_NUMBER - max(found))
-        for letter, found in sorted(numbers.items())
+        letter: chance.randint(LEAST_NUMBER - min(used), MOST_NUMBER - max(used))
+        for letter, used in sorted(numbers.items())
     }
     made: State = json.loads(
         re.sub(pattern, lambda id_: id_[0].removesuffix(id_[2]) + str(int(id_[2]) + shifts[id_[1]]), text)

@@ -142,14 +142,14 @@ def describe_edits() -> str:
 
 def format_draft(draft: PlanDraft, plan: BuildPlan) -> str:
     """Return a draft for a prompt: JSON of its choices, one per line, with the steps rendered from them."""
-    evidence = [f"{one.choice}={one.value} ({one.path}:{one.line})" for one in (*draft.versions, *draft.evidence)]
+    evidence = [f"{item.choice}={item.value} ({item.path}:{item.line})" for item in (*draft.versions, *draft.evidence)]
     data = {
         "language": draft.language,
         "version": draft.versions[0].value,
         "other_versions": [release.version for release in get_language(draft.language).releases],
         "exclude_newer": draft.exclude_newer.isoformat(),
         "system_packages": [package.text for package in draft.system_packages],
-        "dependencies": [f"{one.source.text} ({one.role})" for one in draft.dependencies],
+        "dependencies": [f"{dependency.source.text} ({dependency.role})" for dependency in draft.dependencies],
         "services": [service.text for service in draft.services],
         "env": dict(draft.env),
         "switches_on": sorted(draft.switches),

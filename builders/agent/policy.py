@@ -126,7 +126,7 @@ class LlmPolicy:
             "log_file": LOG_FILE,
             "log": shorten_output(observation.log, LOG_CHARS),
             "container": container,
-            "tried": [_format_outcome(one) for one in history[self._reported_outcomes :]],
+            "tried": [_format_outcome(outcome) for outcome in history[self._reported_outcomes :]],
         }
         if self._conversation is not None:
             return render_prompt("observation", **values)
@@ -155,8 +155,8 @@ class LlmPolicy:
             self._conversation.guard.reset_progress()
 
 
-def _format_outcome(one: ProposalOutcome) -> str:
+def _format_outcome(trial: ProposalOutcome) -> str:
     """Return an attempt in one line."""
-    edits = "; ".join(format_edit(edit) for edit in one.proposal.edits) or one.proposal.rationale
-    undone = "; it came less far and was undone: the plan does not contain its edits" if one.rolled_back else ""
-    return f"attempt {one.number} by {one.proposal.proposed_by} ({edits}): {one.reason}: {one.detail}{undone}"
+    edits = "; ".join(format_edit(edit) for edit in trial.proposal.edits) or trial.proposal.rationale
+    undone = "; it came less far and was undone: the plan does not contain its edits" if trial.rolled_back else ""
+    return f"attempt {trial.number} by {trial.proposal.proposed_by} ({edits}): {trial.reason}: {trial.detail}{undone}"

@@ -94,9 +94,9 @@ class Toolbox:
 
 def format_validation_error(error: ValidationError) -> str:
     """Return the first errors of arguments in one line."""
-    found = error.errors()
-    parts = [f"{'.'.join(map(str, one['loc'])) or 'the arguments'}: {one['msg']}" for one in found[:3]]
-    return "; ".join(parts) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
+    errors = error.errors()
+    parts = [f"{'.'.join(map(str, problem['loc'])) or 'the arguments'}: {problem['msg']}" for problem in errors[:3]]
+    return "; ".join(parts) + (f"; and {len(errors) - 3} more" if len(errors) > 3 else "")
 
 
 def _build_schema(arguments: type[BaseModel]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _build_schema(arguments: type[BaseModel]) -> dict[str, Any]:
 
 def _remove_titles(value: Any) -> Any:
     if isinstance(value, list):
-        return [_remove_titles(one) for one in value]
+        return [_remove_titles(item) for item in value]
     if isinstance(value, dict):
         # A property may itself be called `title`; then its value is a schema, not a text.
         return {k: _remove_titles(v) for k, v in value.items() if not (k == "title" and isinstance(v, str))}

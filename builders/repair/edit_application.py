@@ -65,9 +65,9 @@ def _append_evidence(draft: PlanDraft, edit: DraftEdit, origin: str) -> tuple[Ev
     return (*draft.evidence, Evidence(choice=edit.edit, value=format_edit(edit).partition(" ")[2], path=origin, line=0))
 
 
-def _is_same_package(draft: PlanDraft, one: str, other: str) -> bool:
+def _is_same_package(draft: PlanDraft, requirement: str, other: str) -> bool:
     parse_name = get_language(draft.language).parse_package_name
-    return parse_name(one) == parse_name(other)
+    return parse_name(requirement) == parse_name(other)
 
 
 def _add_dependency(draft: PlanDraft, edit: AddDependency, origin: str) -> PlanDraft:
@@ -100,15 +100,15 @@ def _pin_dependency(draft: PlanDraft, edit: PinDependency, origin: str) -> PlanD
 
 
 def _relax_dependency(draft: PlanDraft, edit: RelaxDependency, origin: str) -> PlanDraft:
-    found = [d for d in draft.dependencies if d.source.text == edit.requirement]
-    if not found:
+    dependencies = [d for d in draft.dependencies if d.source.text == edit.requirement]
+    if not dependencies:
         return draft
-    others = [d for d in draft.dependencies if d not in found]
+    others = [d for d in draft.dependencies if d not in dependencies]
     if not any(_is_same_package(draft, d.source.text, edit.requirement) for d in others):
         text = re.split(r"(?<=.)@|[\s<>=~!^;]", edit.requirement, maxsplit=1)[0]
         if text == edit.requirement:
             return draft
-        others.append(replace(found[0], source=replace(found[0].source, text=text)))
+        others.append(replace(dependencies[0], source=replace(dependencies[0].source, text=text)))
     return replace(draft, dependencies=tuple(others), evidence=_append_evidence(draft, edit, origin))
 
 
@@ -211,7 +211,7 @@ def _add_service(draft: PlanDraft, edit: AddService, origin: str) -> PlanDraft:
 
 
 def _use_fallback(draft: PlanDraft, edit: UseFallback, origin: str) -> PlanDraft:
-    fallback = next(one for one in get_language(draft.language).fallbacks if one.__name__ == edit.name)
+    fallback = next(fallback for fallback in get_language(draft.language).fallbacks if fallback.__name__ == edit.name)
     edited = fallback(draft)
     return draft if edited == draft else replace(edited, evidence=_append_evidence(edited, edit, origin))
 

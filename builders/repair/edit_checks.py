@@ -163,7 +163,7 @@ def _check_service(edit: Any, draft: PlanDraft) -> str:
 
 
 def _check_fallback(edit: Any, draft: PlanDraft) -> str:
-    names = [one.__name__ for one in get_language(draft.language).fallbacks]
+    names = [fallback.__name__ for fallback in get_language(draft.language).fallbacks]
     return (
         "" if edit.name in names else f"{edit.name} is no fallback of {draft.language}; available: {', '.join(names)}"
     )

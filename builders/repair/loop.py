@@ -86,15 +86,16 @@ class _RepairState:
 
     @property
     def has_spent_gold_attempts(self) -> bool:
-        accepted = [one.number for one in self.attempts if one.reason == Reason.GOLD_TESTS_FAIL]
+        accepted = [attempt.number for attempt in self.attempts if attempt.reason == Reason.GOLD_TESTS_FAIL]
         versions = sum(
-            one.proposed_by == VERSION_ORIGIN and one.reason not in REASONS_WITHOUT_BUILD for one in self.attempts
+            attempt.proposed_by == VERSION_ORIGIN and attempt.reason not in REASONS_WITHOUT_BUILD
+            for attempt in self.attempts
         )
         return bool(accepted) and self.build_count - versions - accepted[0] >= MAX_GOLD_ATTEMPTS
 
     @property
     def build_count(self) -> int:
-        return sum(one.reason not in REASONS_WITHOUT_BUILD for one in self.attempts)
+        return sum(attempt.reason not in REASONS_WITHOUT_BUILD for attempt in self.attempts)
 
     def measure_usage(self) -> RepairUsage:
         seconds = time.monotonic() - self.started
@@ -252,10 +253,12 @@ def check_draft(case: RepairCase, draft: PlanDraft) -> str:
     if draft.test == first.test:
         return ""
     language = get_language(draft.language)
-    if any((one.choice, one.value) == ("fallback", NARROWING) for one in draft.evidence):
-        narrow = next(one for one in language.fallbacks if one.__name__ == NARROWING)
+    if any((evidence.choice, evidence.value) == ("fallback", NARROWING) for evidence in draft.evidence):
+        narrow = next(fallback for fallback in language.fallbacks if fallback.__name__ == NARROWING)
         first = narrow(first)
-    before, after = (language.find_test_files(case.tree, language.render_plan(one)) for one in (first, draft))
+    before, after = (
+        language.find_test_files(case.tree, language.render_plan(plan_draft)) for plan_draft in (first, draft)
+    )
     return check_kept_tests(before, after, case.candidate.test_files, MIN_COLLECTED)
 
 

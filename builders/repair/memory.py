@@ -67,12 +67,12 @@ def load_nearest_repair(case: RepairCase) -> tuple[str, tuple[DraftEdit, ...], t
     if not repairs:
         return None
     day = case.first_draft.day
-    nearest = min(repairs, key=lambda one: (abs((date.fromisoformat(one["day"]) - day).days), one["commit"]))
+    nearest = min(repairs, key=lambda repair: (abs((date.fromisoformat(repair["day"]) - day).days), repair["commit"]))
     try:
-        edits = tuple(parse_edit(one["edit"]) for one in nearest["edits"])
+        edits = tuple(parse_edit(edit["edit"]) for edit in nearest["edits"])
     except ValidationError:  # of another version of mergemill
         return None
-    return nearest["commit"], edits, tuple(one["origin"] for one in nearest["edits"])
+    return nearest["commit"], edits, tuple(edit["origin"] for edit in nearest["edits"])
 
 
 def _read_repair(file: Path) -> dict[str, Any] | None:

@@ -56,14 +56,14 @@ def build_observation(
 
 def find_error_lines(log: str) -> Iterator[str]:
     """Yield the last error lines of a log, without duplicates, in their order."""
-    found: dict[str, str] = {}
+    error_lines: dict[str, str] = {}
     for line in reversed(log.splitlines()):
         text = line.strip()[:400]
         if text and _ERROR_LINE.search(text):
-            found.setdefault(_NUMBERS.sub("0", text), text)
-            if len(found) == MAX_ERROR_LINES:
+            error_lines.setdefault(_NUMBERS.sub("0", text), text)
+            if len(error_lines) == MAX_ERROR_LINES:
                 break
-    yield from reversed(found.values())
+    yield from reversed(error_lines.values())
 
 
 def summarize_failures(report: EvaluationReport | None) -> Iterator[str]:

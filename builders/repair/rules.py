@@ -49,8 +49,8 @@ class RulePolicy:
 
     def propose(self, observation: Observation, history: ProposalHistory) -> Proposal | NoProposal:
         """Return combined edits of packages and variables first, others one at a time, conflicts, and fallbacks."""
-        tried = {edit for one in history for edit in one.proposal.edits}
-        alone = {(one.proposal.proposed_by, one.proposal.edits) for one in history}
+        tried = {edit for outcome in history for edit in outcome.proposal.edits}
+        alone = {(outcome.proposal.proposed_by, outcome.proposal.edits) for outcome in history}
         matches = [_drop_tried_edits(match, alone) for match in find_matches(self.skills, observation, self.case.tree)]
         matches = [match for match in matches if match.edits and _changes_draft(observation.draft, match)]
         combinable = [match for match in matches if match.skill.is_combinable and not set(match.edits) <= tried]

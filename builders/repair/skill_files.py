@@ -202,15 +202,15 @@ def _build_skill(source: SkillSource, name: str, data: Any, text: str) -> Skill:
 def _check_edits(source: SkillSource, header: SkillHeader) -> None:
     """Raise InputError unless each edit is valid once filled in and its fields are groups of a pattern."""
     groups = [set(re.compile(pattern).groupindex) for pattern in header.when.log]
-    for one in header.do:
-        where = ["do", str(one.get("edit", ""))]
-        for name, table in find_fields(one):
+    for edit in header.do:
+        where = ["do", str(edit.get("edit", ""))]
+        for name, table in find_fields(edit):
             if not any(name in group for group in groups):
                 raise source.build_error(where, f"{{{name}}} is no group of a pattern in `log`")
             if table and not header.table:
                 raise source.build_error(where, f"{{{name}|{table}}} refers to a `table`, and there is none")
         try:
-            parse_edit(fill_with_placeholder(one))
+            parse_edit(fill_with_placeholder(edit))
         except ValidationError as error:
             first = error.errors()[0]
             raise source.build_error(where, f"do: {'.'.join(map(str, first['loc']))} {first['msg']}") from None

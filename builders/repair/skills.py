@@ -113,7 +113,7 @@ class Skill:
     @property
     def is_combinable(self) -> bool:
         """Whether all edits concern single packages and variables, so that they can be tried with other skills'."""
-        return all(isinstance(parse_edit(fill_with_placeholder(one)), _COMBINABLE_EDITS) for one in self.header.do)
+        return all(isinstance(parse_edit(fill_with_placeholder(edit)), _COMBINABLE_EDITS) for edit in self.header.do)
 
     def __hash__(self) -> int:
         return hash((self.name, self.path))
@@ -184,15 +184,15 @@ def _has_package(names: Sequence[str], observation: Observation) -> bool:
 def _fill_edits(skill: Skill, groups: Mapping[str, str]) -> Iterator[DraftEdit]:
     """Yield the skill's edits with the groups filled in; none where the table has no entry for a group."""
     filled: list[dict[str, Any]] = []
-    for one in skill.header.do:
-        fields = set(find_fields(one))
+    for edit in skill.header.do:
+        fields = set(find_fields(edit))
         entries = {name: skill.header.table.get(groups.get(name, "")) for name, table in fields if table}
         if any(value is None for value in entries.values()) or any(n not in groups for n, t in fields if not t):
             return
         lists = [value for value in entries.values() if isinstance(value, list)]
         for at in range(len(lists[0]) if lists else 1):
             chosen = {name: value[at] if isinstance(value, list) else value for name, value in entries.items()}
-            filled.append({key: _fill_value(value, groups, chosen) for key, value in one.items()})
+            filled.append({key: _fill_value(value, groups, chosen) for key, value in edit.items()})
     try:
         yield from parse_edits(filled)
     except ValidationError:  # the matched text is no name of a package
@@ -207,13 +207,13 @@ def _fill_value(value: Any, groups: Mapping[str, str], entries: Mapping[str, Any
     return _FIELD.sub(lambda match: str(entries[match[1]] if match[2] else groups[match[1]]), value)
 
 
-def find_fields(one: Mapping[str, Any]) -> list[tuple[str, str]]:
+def find_fields(edit: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return (group, `table` or empty) of each field in the texts of an edit."""
-    texts = [text for value in one.values() for text in (value if isinstance(value, list) else [value])]
+    texts = [text for value in edit.values() for text in (value if isinstance(value, list) else [value])]
     return [match for text in texts if isinstance(text, str) for match in _FIELD.findall(text)]
 
 
-def fill_with_placeholder(one: Mapping[str, Any]) -> dict[str, Any]:
+def fill_with_placeholder(edit: Mapping[str, Any]) -> dict[str, Any]:
     """Return an edit with a placeholder in each field."""
-    placeholders = dict.fromkeys((name for name, _ in find_fields(one)), "x1")
-    return {key: _fill_value(value, placeholders, placeholders) for key, value in one.items()}
+    placeholders = dict.fromkeys((name for name, _ in find_fields(edit)), "x1")
+    return {key: _fill_value(value, placeholders, placeholders) for key, value in edit.items()}

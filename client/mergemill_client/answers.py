@@ -25,10 +25,10 @@ def extract_submission(text: str) -> str:
     """
     answer = text.rpartition("</think>")[2]
     blocks = [match.group("body") for match in _FENCE.finditer(answer)]
-    found = blocks[-1] if blocks else answer.lstrip()
-    if not blocks and not found.startswith(("diff --git ", "--- ", "{")):
+    block = blocks[-1] if blocks else answer.lstrip()
+    if not blocks and not block.startswith(("diff --git ", "--- ", "{")):
         return ""
-    return found if found.endswith("\n") or not found else found + "\n"
+    return block if block.endswith("\n") or not block else block + "\n"
 
 
 def encode_submission(patch: Content | None, tests: Content | None, review: Content | None) -> dict[str, Any]:
@@ -37,9 +37,14 @@ def encode_submission(patch: Content | None, tests: Content | None, review: Cont
     Raises:
         ClientError: none or several are given.
     """
-    given = {form: one for form, one in (("patch", patch), ("tests", tests), ("review", review)) if one is not None}
+    given = {
+        form: content
+        for form, content in (("patch", patch), ("tests", tests), ("review", review))
+        if content is not None
+    }
     if len(given) != 1:
         raise ClientError("give one of patch, tests and review")
     return {
-        form: one.decode(errors="surrogateescape") if isinstance(one, bytes) else one for form, one in given.items()
+        form: content.decode(errors="surrogateescape") if isinstance(content, bytes) else content
+        for form, content in given.items()
     }

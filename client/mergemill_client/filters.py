@@ -29,13 +29,13 @@ def format_filters(given: Mapping[str, Any]) -> dict[str, str]:
     Raises:
         ClientError: there is no such filter, or a value is of no such sort.
     """
-    found = {}
+    filters = {}
     for name, value in given.items():
         if name not in FILTERS:
             raise ClientError(f"there is no filter {name!r}; filters: {', '.join(FILTERS)}")
         if value is not None:
-            found[name] = _format_value(name, value)
-    return found
+            filters[name] = _format_value(name, value)
+    return filters
 
 
 def _format_value(name: str, value: Any) -> str:

@@ -97,8 +97,8 @@ class Grader:
         with ThreadPoolExecutor(self.concurrency, thread_name_prefix="grade") as pool:
             running: dict[Future[Score], int] = {}
             while True:
-                for number, one in islice(numbered, self.concurrency - len(running)):
-                    running[pool.submit(self._grade_any, one)] = number
+                for number, submission in islice(numbered, self.concurrency - len(running)):
+                    running[pool.submit(self._grade_any, submission)] = number
                 if not running:
                     return
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
@@ -191,8 +191,8 @@ class AsyncGrader:
     async def grade_many(self, submissions: Iterable[Submission]) -> AsyncIterator[tuple[int, Score]]:
         """Yield place and score of each submission, in the order of completion, as `Grader.grade_many`."""
         scores = self.grader.grade_many(submissions)
-        while (found := await self._run(lambda: next(scores, None))) is not None:
-            yield found
+        while (graded := await self._run(lambda: next(scores, None))) is not None:
+            yield graded
 
     async def _run(self, call: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)

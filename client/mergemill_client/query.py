@@ -93,21 +93,21 @@ class SqlSource(ABC):
         return [row[0] for row in rows if row[1] <= quotas[tuple(row[2:])]]
 
     def _find_ids(self, words: Sequence[str]) -> list[str]:
-        found: dict[str, list[str]] = {}
+        ids: dict[str, list[str]] = {}
         for key, name in self.execute(build_id_query(words, self.dialect)):
-            found.setdefault(key, []).append(key)
-            found.setdefault(name, []).append(key)
+            ids.setdefault(key, []).append(key)
+            ids.setdefault(name, []).append(key)
         for word in words:
-            if word not in found and word and not set(word) - HEX_DIGITS:
+            if word not in ids and word and not set(word) - HEX_DIGITS:
                 mark = self.dialect.mark
                 beginning = SqlText(
                     f"SELECT id FROM tasks WHERE id >= {mark} AND id < {mark} LIMIT 2", [word, f"{word}g"]
                 )
                 if len(matches := [row[0] for row in self.execute(beginning)]) == 1:
-                    found[word] = matches
-        if missing := [word for word in words if word not in found]:
+                    ids[word] = matches
+        if missing := [word for word in words if word not in ids]:
             raise TaskNotFoundError(f"{len(missing)} of {len(words)} tasks are not found: {', '.join(missing[:10])}")
-        return [key for word in words for key in found[word]]
+        return [key for word in words for key in ids[word]]
 
     def _find_position(self, word: str) -> Sequence[Any]:
         mark = self.dialect.mark

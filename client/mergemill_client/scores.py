@@ -41,7 +41,7 @@ class Score:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Score:
         """Return the score of a server's answer; fields of later versions are left out."""
-        known = {one.name for one in fields(cls)}
+        known = {attribute.name for attribute in fields(cls)}
         values = {name: value for name, value in data.items() if name in known}
         return cls(**{**values, "tampering": tuple(values.get("tampering", ()))})
 

@@ -222,7 +222,7 @@ def _match_bounds(value: str, low: float | None, high: float | None, dialect: Di
 def _match_pass_rate(text: str, dialect: Dialect) -> SqlText:
     rest, _, high = text.rpartition(":")
     model, _, low = rest.rpartition(":")
-    found = _match_bounds(dialect.rate, *parse_range("difficulty", f"{low}:{high}"), dialect)
+    bounds = _match_bounds(dialect.rate, *parse_range("difficulty", f"{low}:{high}"), dialect)
     if model:
-        found = SqlText(f"{found.text} AND lower({dialect.model}) = {dialect.mark}", [*found.values, model.lower()])
-    return SqlText(f"EXISTS (SELECT 1 FROM {dialect.rates} WHERE {found.text})", found.values)
+        bounds = SqlText(f"{bounds.text} AND lower({dialect.model}) = {dialect.mark}", [*bounds.values, model.lower()])
+    return SqlText(f"EXISTS (SELECT 1 FROM {dialect.rates} WHERE {bounds.text})", bounds.values)

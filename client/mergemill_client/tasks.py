@@ -141,11 +141,11 @@ class Tasks:
 
 
 def _decode_row(row: Row, columns: Sequence[str] | dict[str, type]) -> Row:
-    found = {name: row.get(name) for name in columns}
-    difficulty = found.get("difficulty")
+    values = {name: row.get(name) for name in columns}
+    difficulty = values.get("difficulty")
     if isinstance(difficulty, str):
-        found["difficulty"] = json.loads(difficulty)
-    return found
+        values["difficulty"] = json.loads(difficulty)
+    return values
 
 
 def _encode_row(row: Row) -> Row:

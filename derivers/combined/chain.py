@@ -81,17 +81,19 @@ class ChangeChain:
         return tuple(_list_fail_to_pass(part) for part in self.parts)
 
 
-def are_related(one: Lineage, other: Lineage) -> bool:
+def are_related(lineage: Lineage, other: Lineage) -> bool:
     """Return whether two changes touch a common source file, or have FAIL_TO_PASS tests in a common file."""
-    files = [set(part.candidate.gold_files) for part in (one, other)]
-    tests = [{test.partition("::")[0] for test in _list_fail_to_pass(part)} for part in (one, other)]
+    files = [set(part.candidate.gold_files) for part in (lineage, other)]
+    tests = [{test.partition("::")[0] for test in _list_fail_to_pass(part)} for part in (lineage, other)]
     return bool(files[0] & files[1] or tests[0] & tests[1])
 
 
-def share_folder(one: Lineage, other: Lineage) -> bool:
+def share_folder(lineage: Lineage, other: Lineage) -> bool:
     """Return whether two changes touch a common folder or file of sources."""
-    folders = [{str(PurePosixPath(path).parent) for path in part.candidate.gold_files} - {"."} for part in (one, other)]
-    return bool(folders[0] & folders[1] or set(one.candidate.gold_files) & set(other.candidate.gold_files))
+    folders = [
+        {str(PurePosixPath(path).parent) for path in part.candidate.gold_files} - {"."} for part in (lineage, other)
+    ]
+    return bool(folders[0] & folders[1] or set(lineage.candidate.gold_files) & set(other.candidate.gold_files))
 
 
 def select_related(newest: Lineage, older: Sequence[Lineage], services: Services, tree: GitRepository) -> list[Lineage]:
@@ -107,7 +109,7 @@ def select_related(newest: Lineage, older: Sequence[Lineage], services: Services
     for part in older:
         if len(chosen) == MAX_PARTS:
             break
-        if any(are_related(part, one) for one in chosen):
+        if any(are_related(part, member) for member in chosen):
             try:
                 ChangeChain.from_lineages([part, *chosen], services, tree)
             except GitError:

@@ -71,7 +71,8 @@ def list_mutants(candidate: Candidate, contents: Mapping[str, bytes], covered: C
         for mutant in generate_mutants(path, content, select_lines(candidate, path, content, covered))
     ]
     return sorted(
-        mutants, key=lambda one: hash_for_order(candidate, f"{one.path}:{one.line}:{one.operator}:{one.detail}")
+        mutants,
+        key=lambda mutant: hash_for_order(candidate, f"{mutant.path}:{mutant.line}:{mutant.operator}:{mutant.detail}"),
     )
 
 

@@ -85,13 +85,15 @@ def order_failures(failures: Sequence[FailingTest], groups: Sequence[Collection[
     """
     seen: set[str] = set()
     ranked: list[tuple[bool, bool, bool, int, str, FailingTest]] = []
-    for one in sorted(failures, key=lambda one: not one.message):
-        text = one.excerpt or one.test.partition("[")[0]
-        ranked.append((text in seen, not one.message, not one.excerpt, len(one.excerpt), one.test, one))
+    for failure in sorted(failures, key=lambda failure: not failure.message):
+        text = failure.excerpt or failure.test.partition("[")[0]
+        ranked.append(
+            (text in seen, not failure.message, not failure.excerpt, len(failure.excerpt), failure.test, failure)
+        )
         seen.add(text)
     ordered = [failure for *_, failure in sorted(ranked, key=lambda row: row[:5])]
-    firsts = [next((one for one in ordered if one.test in group), None) for group in groups]
-    return list(dict.fromkeys(one for one in (*firsts, *ordered) if one is not None))
+    firsts = [next((failure for failure in ordered if failure.test in group), None) for group in groups]
+    return list(dict.fromkeys(failure for failure in (*firsts, *ordered) if failure is not None))
 
 
 def find_leak(text: str, patch: bytes) -> str:
@@ -128,8 +130,8 @@ def extract_test(source: bytes, test: TestId) -> str:
     words = name.split(" ")
     shorter = [" ".join(words[number:]) for number in range(1, len(words) - 1)]
     lines = source.decode(errors="replace").expandtabs(4).splitlines()
-    starts = (_find_start(lines, one) for one in (name, name.partition("/")[0], *shorter) if one)
-    start = next((one for one in starts if one is not None), None)
+    starts = (_find_start(lines, title) for title in (name, name.partition("/")[0], *shorter) if title)
+    start = next((start for start in starts if start is not None), None)
     if start is None:
         return ""
     indent = _count_indent(lines[start])
@@ -165,9 +167,11 @@ def _collapse_space(text: str) -> str:
 def _render(repo: str, language: str, failures: Sequence[FailingTest], bugs: int) -> str:
     limit = max(MAX_SHOWN_TESTS, bugs)
     shown, others = failures[:limit], failures[limit:]
-    texts = [one.excerpt for one in shown]
-    shown = [replace(one, excerpt="") if one.excerpt in texts[:n] else one for n, one in enumerate(shown)]
-    names = ", ".join(one.title for one in others[:MAX_NAMED_TESTS])
+    texts = [failure.excerpt for failure in shown]
+    shown = [
+        replace(failure, excerpt="") if failure.excerpt in texts[:n] else failure for n, failure in enumerate(shown)
+    ]
+    names = ", ".join(other.title for other in others[:MAX_NAMED_TESTS])
     more = " and others" if len(others) > MAX_NAMED_TESTS else ""
     title = f"{shown[0].title}: this no longer works" if shown else "Something no longer works"
     return render_template(

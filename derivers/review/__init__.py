@@ -55,26 +55,26 @@ def derive_review(lineage: Lineage, services: Services) -> list[Task] | KindReje
     tasks, errors = list[Task](), dict[str, NotReviewableError]()
     for number, form in enumerate(subject.shuffle(FORMS), 1):
         try:
-            found = FORMS[form](subject)
+            oracle = FORMS[form](subject)
         except NotReviewableError as error:
             errors[form] = error
             continue
-        tasks.append(_build_task(candidate, found, number, services.artifacts))
+        tasks.append(_build_task(candidate, oracle, number, services.artifacts))
     if tasks:
         return tasks
     first = errors[next(iter(FORMS))]
     return KindRejection(first.reason, "; ".join(f"{form}: {errors[form]}" for form in FORMS))
 
 
-def write_statement(found: ReviewOracle, repo: str, artifacts: Artifacts) -> str:
+def write_statement(oracle: ReviewOracle, repo: str, artifacts: Artifacts) -> str:
     """Return the instructions for the reviewer. They do not reveal whether there is a defect."""
-    diff = artifacts.get_text(found.diff) if found.diff else ""
-    files = [(path, count_lines(text)) for path, text in found.load_files(artifacts).items()]
+    diff = artifacts.get_text(oracle.diff) if oracle.diff else ""
+    files = [(path, count_lines(text)) for path, text in oracle.load_files(artifacts).items()]
     changed = count_changed_lines(diff) if diff else 0
     return render_template("review/statement.md.j2", repo=repo, diff=diff, files=files, changed=changed)
 
 
-def _build_task(candidate: Candidate, found: ReviewOracle, number: int, artifacts: Artifacts) -> Task:
+def _build_task(candidate: Candidate, oracle: ReviewOracle, number: int, artifacts: Artifacts) -> Task:
     alone = Lineage(candidate=candidate)  # without environment and verification, even where they exist
-    statement = write_statement(found, candidate.repo, artifacts)
-    return build_task(alone, Kind.REVIEW, number, oracle=found, hints="", problem_statement=statement)
+    statement = write_statement(oracle, candidate.repo, artifacts)
+    return build_task(alone, Kind.REVIEW, number, oracle=oracle, hints="", problem_statement=statement)

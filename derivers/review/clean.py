@@ -195,8 +195,8 @@ def parse_edits(diff: str) -> tuple[dict[str, list[LineEdit]], frozenset[str]]:
             path = row[6:].rstrip("\t") if row.startswith("--- a/") else ""
         elif row == "+++ /dev/null":
             gone.add(path)
-        elif found := _HUNK.match(row):
-            at, old, new = int(found[1]), int(found[2] or 1), int(found[4] or 1)
+        elif match := _HUNK.match(row):
+            at, old, new = int(match[1]), int(match[2] or 1), int(match[4] or 1)
             edits.setdefault(path, []).append(LineEdit(at, old, new))
             left = old + new
     return edits, frozenset(gone)

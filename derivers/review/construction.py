@@ -165,14 +165,14 @@ def _check_size(files: Mapping[str, str], diff: str) -> None:
 def _check_locality(defects: Sequence[Defect]) -> None:
     if len(defects) > MAX_DEFECTS:
         raise NotReviewableError(Reason.TOO_SCATTERED, f"{len(defects)} locations, {MAX_DEFECTS} allowed")
-    longest = max(one.last_line - one.first_line + 1 for one in defects)
+    longest = max(defect.last_line - defect.first_line + 1 for defect in defects)
     if longest > MAX_DEFECT_LINES:
         raise NotReviewableError(Reason.TOO_SCATTERED, f"a location of {longest} lines, {MAX_DEFECT_LINES} allowed")
 
 
 def _check_defective_share(defects: Iterable[Defect], lines: int, among: Mapping[str, set[int]] | None = None) -> None:
     """Raise unless most lines are free of defects; `among`: the lines under review, None for all."""
-    wrong = {(one.path, line) for one in defects for line in range(one.first_line, one.last_line + 1)}
+    wrong = {(defect.path, line) for defect in defects for line in range(defect.first_line, defect.last_line + 1)}
     if among is not None:
         wrong = {(path, line) for path, line in wrong if line in among.get(path, ())}
     if len(wrong) > MAX_DEFECTIVE_SHARE * lines:

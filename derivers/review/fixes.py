@@ -82,8 +82,8 @@ def review_before_fix(subject: ReviewSubject) -> ReviewOracle:
     locations, texts = _locate_faults(subject)
     defects = [
         Defect(path=path, first_line=location.first, last_line=location.last, claim=_require_claim(subject))
-        for path, found in locations.items()
-        for location in found
+        for path, places in locations.items()
+        for location in places
     ]
     related = select_related(subject, texts, locations)
     others = _select_siblings(subject, texts | related, MAX_SIBLINGS - len(related))
@@ -99,7 +99,7 @@ def review_origin(subject: ReviewSubject) -> ReviewOracle:
     locations, texts = _locate_faults(subject)
     claim = _require_claim(subject)
     origins = _blame_locations(subject, locations, texts)
-    commit = _find_culprit(origins, any(location.replaced for found in locations.values() for location in found))
+    commit = _find_culprit(origins, any(location.replaced for places in locations.values() for location in places))
     history = subject.history
     parents = history.list_parents(commit)
     if len(parents) > 1:
@@ -144,8 +144,8 @@ def _locate_faults(subject: ReviewSubject) -> tuple[dict[str, list[DefectLocatio
         raise NotReviewableError(Reason.NOT_A_FIX, f"a change of kind {candidate.change_kind}, which repairs no fault")
     files: list[PatchedSource] = list_patched_sources(subject.gold_patch)
     texts = subject.history.read_texts(candidate.base_commit, [file.path for file in files])
-    found = {file.path: file.find_locations(texts[file.path]) for file in files if file.path in texts}
-    locations = {path: locations for path, locations in sorted(found.items()) if locations}
+    faults = {file.path: file.find_locations(texts[file.path]) for file in files if file.path in texts}
+    locations = {path: locations for path, locations in sorted(faults.items()) if locations}
     if not locations:
         raise NotReviewableError(Reason.NO_SOURCE_LINES, "the fix changes no existing line of code")
     return locations, texts
@@ -166,9 +166,9 @@ def select_related(
     A fault is often seen only where both sides are known. Names that many files contain are not a relation.
     """
     base, names = subject.candidate.base_commit, dict[str, None]()
-    for path, found in locations.items():
+    for path, places in locations.items():
         rows = texts[path].split("\n")
-        for location in found:
+        for location in places:
             around = find_enclosing_definition(path, texts[path].encode(), location.first)
             called = _CALL.findall("\n".join(rows[location.first - 1 : location.last]))
             names |= dict.fromkeys(name for name in (around.rpartition(".")[2], *called) if len(name) >= MIN_NAME_CHARS)
@@ -205,33 +205,33 @@ def _take_fitting(
         texts: the other files under review.
         wanted: number of files at most.
     """
-    found: dict[str, str] = {}
+    fitting: dict[str, str] = {}
     lines, chars = sum(map(count_lines, texts.values())), sum(map(len, texts.values()))
     for path in paths[: 4 * MAX_SIBLINGS]:
         for text in subject.history.read_texts(subject.candidate.base_commit, [path]).values():
             fits = lines + count_lines(text) <= MAX_LINES and chars + len(text) <= MAX_CHARS
-            if len(found) < wanted and text and fits:
-                found[path] = text
+            if len(fitting) < wanted and text and fits:
+                fitting[path] = text
                 lines, chars = lines + count_lines(text), chars + len(text)
-    return found
+    return fitting
 
 
 def _blame_locations(
     subject: ReviewSubject, locations: Mapping[str, Iterable[DefectLocation]], texts: Mapping[str, str]
 ) -> list[BlamedLine]:
     """Return the origin of the lines of some locations: of the changed lines, where there are any."""
-    changed = any(location.replaced for found in locations.values() for location in found)
+    changed = any(location.replaced for places in locations.values() for location in places)
     wanted: dict[str, list[int]] = {}
-    for path, found in locations.items():
+    for path, places in locations.items():
         rows = texts[path].split("\n")
-        numbers = {line for location in found if location.replaced or not changed for line in location.lines}
+        numbers = {line for location in places if location.replaced or not changed for line in location.lines}
         wanted[path] = sorted(line for line in numbers if is_meaningful(rows[line - 1], path))
     if (n := sum(map(len, wanted.values()))) > MAX_BLAMED_LINES:
         raise NotReviewableError(
             Reason.TOO_SCATTERED, f"the fix changes {n} lines, at most {MAX_BLAMED_LINES} are blamed"
         )
     base = subject.candidate.base_commit
-    return [one for path, lines in wanted.items() for one in subject.history.blame(base, path, lines)]
+    return [origin for path, lines in wanted.items() for origin in subject.history.blame(base, path, lines)]
 
 
 def _find_culprit(origins: Iterable[BlamedLine], changed: bool) -> str:

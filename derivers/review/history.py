@@ -51,17 +51,17 @@ class ReviewHistory:
         """Return the contents of those `paths` that are regular files of a commit, not too large, and UTF-8."""
         tree = self.list_files(commit)
         entries = [tree[path] for path in dict.fromkeys(paths) if path in tree and tree[path].size <= MAX_FILE_BYTES]
-        found = {}
+        texts = {}
         for entry, content in zip(entries, self.repository.read_blobs(entry.oid for entry in entries), strict=True):
             text = decode_text(content)
             if text is not None:
-                found[entry.path] = text
-        return found
+                texts[entry.path] = text
+        return texts
 
     def list_changed_sources(self, old: str, new: str) -> list[SourceChange]:
         """Return the source files in which two commits differ, including deleted files; binary files have 0 lines."""
         fields = iter(self._diff(old, new, "--numstat", "-z").decode(errors="surrogateescape").split("\0"))
-        found = []
+        sources = []
         for row in fields:
             if not row:
                 continue
@@ -69,8 +69,8 @@ class ReviewHistory:
             before, after = (path, path) if path else (next(fields), next(fields))
             lines = 0 if added == "-" else int(added) + int(removed)
             if is_source(after) and is_text(before) and is_text(after):
-                found.append(SourceChange(before, after, lines))
-        return found
+                sources.append(SourceChange(before, after, lines))
+        return sources
 
     def diff(self, old: str, new: str, files: Sequence[SourceChange], context: int = 3) -> str:
         """Return the diff of some files between two commits, without `index` lines."""
@@ -126,10 +126,10 @@ class ReviewHistory:
         """Return whether the clone contains a commit; a rewritten branch may have lost it."""
         return self.repository.has_commit(commit)
 
-    def find_merge_base(self, one: str, other: str) -> str | None:
+    def find_merge_base(self, commit: str, other: str) -> str | None:
         """Return the merge base of two commits; None where their histories are unrelated."""
         try:
-            return self.repository.run_git("merge-base", one, other).decode().split()[0]
+            return self.repository.run_git("merge-base", commit, other).decode().split()[0]
         except GitError:
             return None
 

@@ -85,12 +85,12 @@ def list_patched_sources(patch: str) -> list[PatchedSource]:
 
 def merge_locations(locations: Iterable[DefectLocation], gap: int = MIN_GAP_LINES) -> list[DefectLocation]:
     """Return ordered locations, those with fewer than `gap` lines between them merged."""
-    found: list[DefectLocation] = []
+    merged: list[DefectLocation] = []
     for location in sorted(locations, key=lambda location: (location.first, location.last)):
-        if found and location.first - found[-1].last - 1 < gap:
-            location = _join_locations(found.pop(), location)  # noqa: PLW2901
-        found.append(location)
-    return found
+        if merged and location.first - merged[-1].last - 1 < gap:
+            location = _join_locations(merged.pop(), location)  # noqa: PLW2901
+        merged.append(location)
+    return merged
 
 
 def locate_lines(lines: Iterable[int], gap: int = MIN_GAP_LINES) -> list[DefectLocation]:
@@ -120,10 +120,12 @@ def _compile_harmless(syntax: LineSyntax) -> re.Pattern[str]:
     return re.compile(rf"{_BLANK}|\s*({syntax.comments})|\s*({syntax.imports})|{name}|{_STRING}")
 
 
-def _join_locations(one: DefectLocation, other: DefectLocation) -> DefectLocation:
-    replaced = one.replaced or other.replaced
-    lines = {line for location in (one, other) if location.replaced or not replaced for line in location.lines}
-    return DefectLocation(one.first, max(one.last, other.last), replaced, tuple(sorted(lines)))
+def _join_locations(defect_location: DefectLocation, other: DefectLocation) -> DefectLocation:
+    replaced = defect_location.replaced or other.replaced
+    lines = {
+        line for location in (defect_location, other) if location.replaced or not replaced for line in location.lines
+    }
+    return DefectLocation(defect_location.first, max(defect_location.last, other.last), replaced, tuple(sorted(lines)))
 
 
 def _iterate_runs(file: PatchedFile) -> Iterator[HunkRun]:

@@ -47,9 +47,9 @@ def review_threads(subject: ReviewSubject) -> ReviewOracle:
         base = history.find_merge_base(subject.candidate.base_commit, commit)
         if base is None or base == commit:
             continue
-        found = _build_review(subject, base, commit, [thread for thread in threads if thread.commit == commit])
-        if found is not None:
-            return found
+        review = _build_review(subject, base, commit, [thread for thread in threads if thread.commit == commit])
+        if review is not None:
+            return review
     detail = f"none of {len(threads)} threads is on a line that was changed before {merge[:10]}"
     raise NotReviewableError(Reason.NO_THREADS, detail if threads else "no reviewer commented on a source line")
 
@@ -93,8 +93,8 @@ def _build_review(
             defects.setdefault(location, Defect(path=thread.path, first_line=first, last_line=last, claim=claim))
     if not defects:
         return None
-    found = [defects[location] for location in sorted(defects)]
-    return build_diff_review(files, diff, found, subject.artifacts, target="threads")
+    ordered = [defects[location] for location in sorted(defects)]
+    return build_diff_review(files, diff, ordered, subject.artifacts, target="threads")
 
 
 def read_later_edits(

@@ -61,7 +61,7 @@ def list_definitions(path: str, source: bytes) -> dict[str, CodeDefinition]:
     grammar = find_grammar(path)
     if grammar is None:
         return {}
-    found: dict[str, CodeDefinition] = {}
+    definitions: dict[str, CodeDefinition] = {}
     todo: list[tuple[str, Node]] = [("", create_parser(grammar.syntax).parse(source).root_node)]
     while todo:
         prefix, node = todo.pop()
@@ -71,22 +71,22 @@ def list_definitions(path: str, source: bytes) -> dict[str, CodeDefinition]:
             if name and (is_type or child.type in _NAMED_FUNCTIONS or child.type == "variable_declarator"):
                 text = source[child.start_byte : child.end_byte].decode(errors="replace")
                 if child.type != "impl_item":
-                    found[prefix + name] = CodeDefinition(prefix + name, text, child.start_point[0] + 1)
+                    definitions[prefix + name] = CodeDefinition(prefix + name, text, child.start_point[0] + 1)
                 if is_type:
                     todo.append((f"{prefix}{name}.", child))
             elif child.type not in FUNCTIONS:
                 todo.append((prefix, child))
-    return found
+    return definitions
 
 
 def find_enclosing_definition(path: str, source: bytes, line: int) -> str:
     """Return the qualified name of the innermost definition that contains a line (1-based); empty for none."""
     around = [
-        one
-        for one in list_definitions(path, source).values()
-        if one.first_line <= line <= one.first_line + one.text.count("\n")
+        definition
+        for definition in list_definitions(path, source).values()
+        if definition.first_line <= line <= definition.first_line + definition.text.count("\n")
     ]
-    return max(around, key=lambda one: one.first_line).name if around else ""
+    return max(around, key=lambda definition: definition.first_line).name if around else ""
 
 
 def _find_name(node: Node) -> str:

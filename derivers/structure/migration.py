@@ -73,14 +73,14 @@ class DependencyTree:
     def list_modules(self, paths: Iterable[str]) -> set[str]:
         """Return the modules of others that some files import, and in Python the packages that contain them."""
         own = {part for path in self.texts for part in (*PurePosixPath(path).parts[:-1], PurePosixPath(path).stem)}
-        found = set()
+        modules = set()
         for path in paths:
             for module in list_modules(path, self.texts.get(path, ""), with_names=False):
                 root = re.split(r"[./:]", module)[0]
                 if module.startswith(".") or root in own | _LANGUAGE_ROOTS or (root and module in own):
                     continue
-                found |= _list_enclosing_packages(path, module)
-        return found
+                modules |= _list_enclosing_packages(path, module)
+        return modules
 
     def imports(self, module: str) -> bool:
         """Return whether a source file imports a module."""
@@ -168,7 +168,7 @@ def _read_trees(candidate: Candidate, services: Services) -> tuple[DependencyTre
 def _keep_outermost(modules: Iterable[str]) -> tuple[str, ...]:
     """Return modules without those below another."""
     every = set(modules)
-    return tuple(sorted(one for one in every if not any(one.startswith(f"{other}.") for other in every)))
+    return tuple(sorted(name for name in every if not any(name.startswith(f"{other}.") for other in every)))
 
 
 def _list_packages(modules: Iterable[str], there: str, elsewhere: str) -> tuple[str, ...]:
@@ -178,5 +178,5 @@ def _list_packages(modules: Iterable[str], there: str, elsewhere: str) -> tuple[
 
 
 def _names_any(statement: str, oracle: MigrationOracle) -> bool:
-    names = {one.rpartition("/")[2] for one in (*oracle.old_modules, *oracle.new_modules)}
+    names = {module.rpartition("/")[2] for module in (*oracle.old_modules, *oracle.new_modules)}
     return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", statement, re.IGNORECASE) for name in names)

@@ -85,22 +85,26 @@ def find_structure(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> R
         after: the same in the gold tree.
     """
     old, new = (_list_placed(files) for files in (before, after))
-    gone = [one for key, one in old.items() if key not in new and _is_confirmed(one, before, after)]
-    added = [one for key, one in new.items() if key not in old and _is_confirmed(one, after, before)]
+    gone = [placed for key, placed in old.items() if key not in new and _is_confirmed(placed, before, after)]
+    added = [placed for key, placed in new.items() if key not in old and _is_confirmed(placed, after, before)]
     counts = _count_lines(before), _count_lines(after)
     moved = tuple(
-        MovedDefinition(path=one.path, name=one.code.name, origin=origin)
-        for one in added
-        if (origin := _find_origin(one, gone, counts)) is not None
+        MovedDefinition(path=placed.path, name=placed.code.name, origin=origin)
+        for placed in added
+        if (origin := _find_origin(placed, gone, counts)) is not None
     )
-    origins = {(one.origin.path, one.origin.name) for one in moved if one.origin.name}
-    left = tuple(Definition(path=one.path, name=one.code.name) for one in gone if (one.path, one.code.name) in origins)
+    origins = {(move.origin.path, move.origin.name) for move in moved if move.origin.name}
+    left = tuple(
+        Definition(path=placed.path, name=placed.code.name)
+        for placed in gone
+        if (placed.path, placed.code.name) in origins
+    )
     if not moved:
         return None
     kept = tuple(
         Definition(path=path, name=name)
-        for (path, name), one in sorted(old.items())
-        if (path, name) in new and _is_public(one) and _is_defined(one, before) and _is_defined(one, after)
+        for (path, name), placed in sorted(old.items())
+        if (path, name) in new and _is_public(placed) and _is_defined(placed, before) and _is_defined(placed, after)
     )
     return RefactoringOracle(moved=moved, gone=left, kept=kept[:MAX_KEPT])
 
@@ -114,18 +118,18 @@ def _list_placed(files: Mapping[str, bytes]) -> dict[tuple[str, str], PlacedDefi
     }
 
 
-def _is_defined(one: PlacedDefinition, files: Mapping[str, bytes]) -> bool:
+def _is_defined(placed: PlacedDefinition, files: Mapping[str, bytes]) -> bool:
     """Return whether the check finds a definition in its file."""
-    return has_definition(one.path, files.get(one.path, b"").decode(errors="replace"), one.code.name)
+    return has_definition(placed.path, files.get(placed.path, b"").decode(errors="replace"), placed.code.name)
 
 
-def _is_confirmed(one: PlacedDefinition, there: Mapping[str, bytes], elsewhere: Mapping[str, bytes]) -> bool:
+def _is_confirmed(placed: PlacedDefinition, there: Mapping[str, bytes], elsewhere: Mapping[str, bytes]) -> bool:
     """Return whether the check finds a definition in a single tree and not in the other."""
-    return _is_defined(one, there) and not _is_defined(one, elsewhere)
+    return _is_defined(placed, there) and not _is_defined(placed, elsewhere)
 
 
-def _is_public(one: PlacedDefinition) -> bool:
-    return not any(part.startswith(("_", "#")) for part in one.code.name.split("."))
+def _is_public(placed: PlacedDefinition) -> bool:
+    return not any(part.startswith(("_", "#")) for part in placed.code.name.split("."))
 
 
 def _count_lines(files: Mapping[str, bytes]) -> Counter[str]:
@@ -134,28 +138,28 @@ def _count_lines(files: Mapping[str, bytes]) -> Counter[str]:
 
 
 def _find_origin(
-    one: PlacedDefinition, gone: list[PlacedDefinition], counts: tuple[Counter[str], Counter[str]]
+    placed: PlacedDefinition, gone: list[PlacedDefinition], counts: tuple[Counter[str], Counter[str]]
 ) -> Definition | None:
     """Return the definition that a new one was; a nameless one where it was extracted; None where it is only new.
 
     Args:
-        one: the new definition.
+        placed: the new definition.
         gone: definitions of the base tree that the gold tree lacks.
         counts: numbers of each line in the base tree and in the gold tree.
     """
-    for was in _rank_origins(one, gone):
-        same_name = was.code.last_name == one.code.last_name
-        ratio = SequenceMatcher(None, was.code.body, one.code.body, autojunk=False).ratio()
-        if ratio >= MIN_SIMILARITY or (same_name and was.path != one.path):
+    for was in _rank_origins(placed, gone):
+        same_name = was.code.last_name == placed.code.last_name
+        ratio = SequenceMatcher(None, was.code.body, placed.code.body, autojunk=False).ratio()
+        if ratio >= MIN_SIMILARITY or (same_name and was.path != placed.path):
             return Definition(path=was.path, name=was.code.name)
     before, after = counts
-    body = Counter(line for line in one.code.body if len(line) > MIN_LINE_CHARS)
+    body = Counter(line for line in placed.code.body if len(line) > MIN_LINE_CHARS)
     n_moved = sum(before[line] > after[line] - body[line] for line in body)
     if n_moved >= MIN_EXTRACTED_LINES and n_moved >= MIN_EXTRACTED_SHARE * len(body):
-        return Definition(path=one.path, name="")
+        return Definition(path=placed.path, name="")
     return None
 
 
-def _rank_origins(one: PlacedDefinition, gone: list[PlacedDefinition]) -> Iterator[PlacedDefinition]:
+def _rank_origins(placed: PlacedDefinition, gone: list[PlacedDefinition]) -> Iterator[PlacedDefinition]:
     """Yield possible origins, those of the same name first."""
-    yield from sorted(gone, key=lambda was: (was.code.last_name != one.code.last_name, was.path != one.path))
+    yield from sorted(gone, key=lambda was: (was.code.last_name != placed.code.last_name, was.path != placed.path))

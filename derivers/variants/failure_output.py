@@ -63,8 +63,8 @@ def split_pytest_log(log: str) -> Iterator[tuple[str, str]]:
     for number, heading in enumerate(headings):
         end = headings[number + 1].start() if number + 1 < len(headings) else len(log)
         body = log[heading.end() : end]
-        if found := _SECTION_END.search(body):
-            body = body[: found.start()]
+        if match := _SECTION_END.search(body):
+            body = body[: match.start()]
         lines = [line for line in map(_select_line, body.splitlines()) if line]
         if lines:
             yield heading[1].strip(), "\n".join(lines)

@@ -63,7 +63,7 @@ def write_user_story(statement: str, project: str) -> str:
         f"As a user of {project}, I want this resolved: {title}",
         *([f"Today: {' '.join(situation)}"] if situation else []),
         *blocks,
-        "Acceptance criteria:\n" + "\n".join(f"- {one}" for one in criteria or [title]),
+        "Acceptance criteria:\n" + "\n".join(f"- {criterion}" for criterion in criteria or [title]),
     ]
     return "\n\n".join(parts)
 

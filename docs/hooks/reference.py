@@ -67,7 +67,7 @@ def describe_parameter(parameter: Any) -> str | None:
     if parameter.param_type_name == "argument":
         name, effect = f"`{(parameter.metavar or parameter.name).upper()}`", getattr(parameter, "help", "") or ""
     else:
-        name, effect = ", ".join(f"`{one}`" for one in parameter.opts), getattr(parameter, "help", "") or ""
+        name, effect = ", ".join(f"`{option}`" for option in parameter.opts), getattr(parameter, "help", "") or ""
     default = parameter.default
     shown = f"`{default}`" if default not in (None, "", (), False, ...) and not callable(default) else ""
     return f"| {name} | {escape_cell(effect)} | {shown} |"
@@ -125,13 +125,13 @@ def format_type(annotation: object) -> str:
 def read_field_docstrings(module: object) -> dict[tuple[str, str], str]:
     """Return (class, field) -> the string below the field."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(module)))  # type: ignore[arg-type]
-    found = {}
-    for node in (one for one in tree.body if isinstance(one, ast.ClassDef)):
+    docstrings = {}
+    for node in (definition for definition in tree.body if isinstance(definition, ast.ClassDef)):
         for field, below in zip(node.body, node.body[1:], strict=False):
             match field, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    found[node.name, name] = text
-    return found
+                    docstrings[node.name, name] = text
+    return docstrings
 
 
 def write_views() -> str:

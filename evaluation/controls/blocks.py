@@ -87,9 +87,9 @@ def parse_test_file(path: str, source: bytes) -> TestFile | None:
 
 def find_blocks(file: TestFile) -> list[TestBlock]:
     """Return the tests of a file, none inside another; the whole file where none is recognized."""
-    found = list(_walk(file))
+    blocks = list(_walk(file))
     root = file.root
-    return found or [TestBlock(node=root, start=root.start_byte, end=root.end_byte, name_span=None)]
+    return blocks or [TestBlock(node=root, start=root.start_byte, end=root.end_byte, name_span=None)]
 
 
 def _walk(file: TestFile) -> Iterator[TestBlock]:

@@ -107,8 +107,8 @@ class ControlBuilder:
         """Return the controls that the gold patch was seen to fail, and to pass when they are real."""
         candidates = self._select_candidates()
         self._confirm(candidates)
-        found = [candidate for candidate in candidates if candidate.forms]
-        document = self._choose_document(found)
+        confirmed = [candidate for candidate in candidates if candidate.forms]
+        document = self._choose_document(confirmed)
         if document is None:
             return BlindControls(runs=tuple(self.runs))
         failed = {test for block in document["blocks"] for form in block["forms"] for test in form["fails"]}
@@ -143,12 +143,12 @@ class ControlBuilder:
         """Confirm up to FORMS forms of each candidate, a form of each in a round."""
         singles = 0
         for number in count():
-            active = [one for one in candidates if one.edits and len(one.forms) < FORMS]
+            active = [candidate for candidate in candidates if candidate.edits and len(candidate.forms) < FORMS]
             if number >= FORMS:  # further rounds are for tests without any form
-                active = [one for one in active if not one.forms]
+                active = [candidate for candidate in active if not candidate.forms]
             if not active or number >= 2 * FORMS or (number and self._spent > CONFIRMATION_SECONDS):
                 return
-            trials = [(one, one.edits.pop(0)) for one in active]
+            trials = [(candidate, candidate.edits.pop(0)) for candidate in active]
             # Forms that hide each other are tried apart, a few at most: each costs a run of its own.
             for trial in self._confirm_round(trials):
                 if singles < MAX_SINGLE_RUNS and len(trials) > 1:
@@ -169,7 +169,7 @@ class ControlBuilder:
         reports: list[EvaluationReport | None] = []
         for number in range(length):
             chosen = [trial for trial, word in zip(trials, words, strict=True) if number in word]
-            reports.append(self._run_forms([(one.file.path, edit) for one, edit in chosen]))
+            reports.append(self._run_forms([(candidate.file.path, edit) for candidate, edit in chosen]))
         tests = [test for test in (*self.required, *self.others) if test.partition("::")[0] in self.test_files]
         failed = {test: self._list_failures(test, reports) for test in tests}
         unknown = []
@@ -189,14 +189,14 @@ class ControlBuilder:
 
     def _list_failures(self, test: TestId, reports: Sequence[EvaluationReport | None]) -> dict[int, str]:
         """Return number of the run -> how the test failed there, `missing` where it left no result."""
-        found = {}
+        failures = {}
         for number, report in enumerate(reports):
             outcome = report.outcomes.get(test) if report else None
             if outcome is None:
-                found[number] = "missing"
+                failures[number] = "missing"
             elif outcome.status != "passed":
-                found[number] = blind.classify_failure(outcome.status.value, outcome.message)
-        return found
+                failures[number] = blind.classify_failure(outcome.status.value, outcome.message)
+        return failures
 
     def _run_forms(self, edits: Sequence[tuple[str, FormEdit]]) -> EvaluationReport | None:
         files = {
@@ -212,9 +212,9 @@ class ControlBuilder:
 
     # ------------------------------------------------------------------------------------------------------ document
 
-    def _choose_document(self, found: Sequence[_Candidate]) -> dict[str, Any] | None:
+    def _choose_document(self, candidates: Sequence[_Candidate]) -> dict[str, Any] | None:
         """Return the document with the fewest evaluations that reaches the bound and that the gold patch passes."""
-        blocks = [self._describe_block(candidate) for candidate in found]
+        blocks = [self._describe_block(candidate) for candidate in candidates]
         document, broken = self._try_plan(blocks, can_copy=True)
         # Tests that compare their own file, or count tests, fail because of copies alone.
         if document is not None and broken is not None and document["copies"]:

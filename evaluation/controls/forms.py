@@ -77,9 +77,9 @@ def list_edits(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], ra
         place = (edit.start, edit.end)
         if place not in edits or ranked.rank < edits[place].rank:
             edits[place] = ranked
-    found = list(edits.values())
-    random.shuffle(found)
-    return sorted(found, key=lambda edit: edit.rank)[:_MAX_CANDIDATES]
+    form_edits = list(edits.values())
+    random.shuffle(form_edits)
+    return sorted(form_edits, key=lambda edit: edit.rank)[:_MAX_CANDIDATES]
 
 
 def _read_line(file: TestFile, position: int) -> bytes:
@@ -124,9 +124,9 @@ class _LiteralRanker:
         """Return the rank, 0 for the best; None for a literal that is none of the test's values, such as a message."""
         child, parent = self.literal, self.literal.parent
         while parent is not None and child != self.block.node:
-            found = self._rank_in(parent, child)
-            if found != _UNDECIDED:
-                return found
+            place = self._rank_in(parent, child)
+            if place != _UNDECIDED:
+                return place
             child, parent = parent, parent.parent
         return _INPUT
 

@@ -43,14 +43,14 @@ def is_literal(node: Node) -> bool:
 
 
 def _list_strings(node: Node) -> list[str]:
-    found, todo = [], [node]
+    strings, todo = [], [node]
     while todo:
         node = todo.pop()
         if (_STRING.match(node.type) or _OTHER_STRING.match(node.type)) and is_literal(node):
-            found.append((node.text or b"").decode(errors="replace"))
+            strings.append((node.text or b"").decode(errors="replace"))
         else:
             todo += node.named_children
-    return sorted(set(found))
+    return sorted(set(strings))
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,11 @@ def _change_number(text: str, random: Random) -> list[str]:
     mantissa = re.match(r"[0-9a-fA-F_]+" if prefix else r"[0-9_]+(\.[0-9_]+)?", text[start:])
     end = start + mantissa.end() if mantissa else start
     positions = [position for position in range(start, end) if text[position].isalnum()]
-    found = []
+    changed = []
     for position in positions[:3]:
         others = [digit for digit in digits if digit != text[position]]
-        found.append(text[:position] + random.choice(others) + text[position + 1 :])
-    return found
+        changed.append(text[:position] + random.choice(others) + text[position + 1 :])
+    return changed
 
 
 def _change_string(text: str, strings: FileStrings, random: Random) -> list[str]:
@@ -106,17 +106,17 @@ def _change_string(text: str, strings: FileStrings, random: Random) -> list[str]
     inner = text[start:end]
     if not inner:
         return _list_similar(text, strings.texts, random)
-    found = [inner[: m.start()] + _other_digits(m[0], random) + inner[m.end() :] for m in _find_numbers(inner)]
+    variants = [inner[: m.start()] + _other_digits(m[0], random) + inner[m.end() :] for m in _find_numbers(inner)]
     for match in random.sample(plain := _find_words(inner), min(3, len(plain))):
         same = [word for word in strings.words if word != match[0] and _shape(word) == _shape(match[0])]
         if same:
-            found.append(inner[: match.start()] + random.choice(same) + inner[match.end() :])
-    found += [_change_letter(inner, match, random) for match in plain[:2]]
+            variants.append(inner[: match.start()] + random.choice(same) + inner[match.end() :])
+    variants += [_change_letter(inner, match, random) for match in plain[:2]]
     letters = [at for at, letter in enumerate(inner) if letter.isalnum() and inner[at - 1 : at] not in ("\\", "%")]
-    if letters and not found:
+    if letters and not variants:
         place = random.choice(letters)
-        found = [inner[:place] + ("b" if inner[place] == "a" else "a") + inner[place + 1 :]]
-    changed = [text[:start] + other + text[end:] for other in found if other != inner]
+        variants = [inner[:place] + ("b" if inner[place] == "a" else "a") + inner[place + 1 :]]
+    changed = [text[:start] + other + text[end:] for other in variants if other != inner]
     return [*changed, *_list_similar(text, strings.texts, random)]
 
 

@@ -52,11 +52,11 @@ def draft_mutants(files: Sequence[FixedFile], limit: int) -> list[EditDraft]:
 
     They are selected for diversity. A fix of a line alone often gives only one or two.
     """
-    found = {draft.patch: draft for draft in draft_omissions(files)[:MAX_OMITTED_HUNKS]}
+    drafts = {draft.patch: draft for draft in draft_omissions(files)[:MAX_OMITTED_HUNKS]}
     for near in (0, NEAR):
         for draft in draft_line_mutants(files, limit, near=near):
-            found.setdefault(draft.patch, draft)
-    return list(found.values())[:limit]
+            drafts.setdefault(draft.patch, draft)
+    return list(drafts.values())[:limit]
 
 
 def draft_line_mutants(files: Sequence[FixedFile], limit: int, *, near: int = 0) -> list[EditDraft]:
@@ -98,9 +98,9 @@ def draft_variants(files: Sequence[FixedFile], limit: int) -> list[EditDraft]:
 
 def draft_rewrites(files: Sequence[FixedFile], limit: int) -> list[EditDraft]:
     """Return at most `limit` variants that a person might write: other white space, then rewrites of lines."""
-    found = [mutation for file in files for mutation in generate_variants(file.path, file.after, file.lines)]
+    mutations = [mutation for file in files for mutation in generate_variants(file.path, file.after, file.lines)]
     respaced = _rewrite_files(files, RESPACED, "white space differs", respace)
-    return (respaced + [_draft_from_mutation(files, mutation) for mutation in select_diverse(found, limit)])[:limit]
+    return (respaced + [_draft_from_mutation(files, mutation) for mutation in select_diverse(mutations, limit)])[:limit]
 
 
 def _rewrite_files(
@@ -118,7 +118,7 @@ def draft_faults(files: Sequence[FixedFile], limit: int) -> list[EditDraft]:
         {path: text for path, before in old.items() if (text := rewrite(path, before))}
         for rewrite in (encode_program, respace)
     )
-    found = [
+    mutations = [
         mutation
         for file in files
         if file.before is not None
@@ -126,7 +126,9 @@ def draft_faults(files: Sequence[FixedFile], limit: int) -> list[EditDraft]:
         if mutation.operator not in LINE_ONLY_OPERATORS
     ]
     faults = [("its text is encoded", hidden)] if hidden else []
-    faults += [(mutation.operator, spaced | _respace_mutation(mutation)) for mutation in select_diverse(found, limit)]
+    faults += [
+        (mutation.operator, spaced | _respace_mutation(mutation)) for mutation in select_diverse(mutations, limit)
+    ]
     faults += [("white space differs", spaced)] if spaced else []
     drafts = [
         _draft_from_texts(REWRITTEN_FAULT, files, old | texts, f"the fault is restored: {how}") for how, texts in faults

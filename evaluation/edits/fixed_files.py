@@ -34,8 +34,10 @@ class FixedFile:
     def lines(self) -> list[int]:
         """Lines (1-based) of the new file that the fix adds or changes, and the neighbours of removed lines."""
         count = self.after.count(b"\n") + 1
-        found = {line for _, _, j1, j2 in self.blocks for line in (range(j1 + 1, j2 + 1) if j2 > j1 else (j1, j1 + 1))}
-        return sorted(line for line in found if 1 <= line <= count)
+        numbers = {
+            line for _, _, j1, j2 in self.blocks for line in (range(j1 + 1, j2 + 1) if j2 > j1 else (j1, j1 + 1))
+        }
+        return sorted(line for line in numbers if 1 <= line <= count)
 
     def list_lines_near(self, near: int) -> set[int]:
         """Return `lines`, and the lines at most `near` before or after them."""
@@ -92,9 +94,9 @@ def _diff_blocks(before: bytes, after: bytes) -> Iterator[Block]:
     """Yield the differing blocks in order; only the lines between the first and the last difference are compared."""
     old, new = split_lines(before), split_lines(after)
     head, tail = count_common_ends(old, new)
-    found = build_matcher(old[head : len(old) - tail], new[head : len(new) - tail]).get_opcodes()
+    opcodes = build_matcher(old[head : len(old) - tail], new[head : len(new) - tail]).get_opcodes()
     last: Block | None = None
-    for word, i1, i2, j1, j2 in found:
+    for word, i1, i2, j1, j2 in opcodes:
         if word == "equal":
             continue
         block = (head + i1, head + i2, head + j1, head + j2)

@@ -33,14 +33,14 @@ def respace(path: str, source: bytes) -> bytes | None:
     file = SourceFile(source, grammar)
     leaves = [node for node in file.iterate_mutable_nodes() if not node.children]
     after = _insert_blanks(
-        source, [two.start_byte for one, two in pairwise(leaves) if _can_separate(one, two, rewrites.signs)]
+        source, [two.start_byte for leaf, two in pairwise(leaves) if _can_separate(leaf, two, rewrites.signs)]
     )
     return after if after != source and not SourceFile(after, grammar).root.has_error else None
 
 
-def _can_separate(one: Node, two: Node, signs: frozenset[str]) -> bool:
-    beside = one.end_byte == two.start_byte and (one.type in signs or two.type in signs)
-    text = one.parent is not None and one.parent == two.parent and one.parent.type.startswith(_TEXTS)
+def _can_separate(node: Node, two: Node, signs: frozenset[str]) -> bool:
+    beside = node.end_byte == two.start_byte and (node.type in signs or two.type in signs)
+    text = node.parent is not None and node.parent == two.parent and node.parent.type.startswith(_TEXTS)
     return beside and not text
 
 

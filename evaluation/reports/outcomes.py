@@ -75,7 +75,7 @@ class EvaluationReport:
     def without_files(self, files: Collection[str]) -> EvaluationReport:
         """Return the report without the outcomes that it has of some files."""
         return EvaluationReport(
-            outcomes={test: one for test, one in self.outcomes.items() if test.partition("::")[0] not in files},
+            outcomes={test: outcome for test, outcome in self.outcomes.items() if test.partition("::")[0] not in files},
             uncollected={file: why for file, why in self.uncollected.items() if file not in files},
         )
 

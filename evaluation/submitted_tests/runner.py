@@ -116,11 +116,11 @@ class SubmittedTestsRunner:
             if self.submitted.unrecognized_files
             else []
         )
-        found = self._compare(baseline, first[:1], first[1:2])
+        result = self._compare(baseline, first[:1], first[1:2])
         if stray:
-            return replace(found, tampering=(f"{stray[0]} is no test: the framework collects none from it",))
-        if not found.detecting_tests or not found.is_valid or found.tampering:
-            return found
+            return replace(result, tampering=(f"{stray[0]} is no test: the framework collects none from it",))
+        if not result.detecting_tests or not result.is_valid or result.tampering:
+            return result
         more = self._run_jobs(
             [self._make_job(self.script, patch, seed=seed) for seed in range(1, REPEATS) for patch in (b"", gold)]
         )
@@ -164,17 +164,17 @@ class SubmittedTestsRunner:
     def _compare(
         self, baseline: EvaluationReport, before: Sequence[EvaluationResult], after: Sequence[EvaluationResult]
     ) -> SubmittedTestsResult:
-        found = compare_reports(
+        result = compare_reports(
             baseline,
-            [self._require_report(one) for one in before],
-            [self._require_report(one) for one in after],
+            [self._require_report(evaluation) for evaluation in before],
+            [self._require_report(evaluation) for evaluation in after],
             pass_to_pass=self.target.pass_to_pass,
             listed_tests=self.target.listed_tests,
         )
-        details = (one.failure_detail for one in after if one.report is None)
-        has_wrong_canary = any(one.canary_status == "wrong" for one in (*before, *after))
+        details = (evaluation.failure_detail for evaluation in after if evaluation.report is None)
+        has_wrong_canary = any(evaluation.canary_status == "wrong" for evaluation in (*before, *after))
         tampering = ("canary: a test that must fail passed, or one that must pass failed",) if has_wrong_canary else ()
-        return replace(found, failures=(*found.failures, *details), tampering=tampering)
+        return replace(result, failures=(*result.failures, *details), tampering=tampering)
 
     def _require_report(self, result: EvaluationResult) -> EvaluationReport:
         if result.infrastructure_error:

@@ -43,8 +43,8 @@ __all__ = ["mergemill"]
 def write_inspect(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
     """Write the package and a folder per task."""
     package = folder / PACKAGE
-    found = rows.iterate_training_rows(items, folder, services)
-    write_json_lines(package / "tasks.jsonl", (row | {"prompt": rows.build_prompt(row)} for row in found))
+    training_rows = rows.iterate_training_rows(items, folder, services)
+    write_json_lines(package / "tasks.jsonl", (row | {"prompt": rows.build_prompt(row)} for row in training_rows))
     write_file(folder / "pyproject.toml", tomli_w.dumps(PROJECT))
     write_file(package / "__init__.py", INIT)
     rows.write_shipped_file("inspect_tasks.py", package / "tasks.py")

@@ -75,8 +75,8 @@ def choose_number(task: Task, used: set[tuple[str, int]]) -> int:
 
     Rows are identified by repository and number, and several tasks may come from a pull request.
     """
-    found = re.search(r"-(\d{1,9})\.[a-z]", task.name)  # a release has its version there
-    number = int(found[1]) if found else SURROGATE_NUMBER
+    match = re.search(r"-(\d{1,9})\.[a-z]", task.name)  # a release has its version there
+    number = int(match[1]) if match else SURROGATE_NUMBER
     if number < SURROGATE_NUMBER and (task.repo.lower(), number) not in used:
         return number
     return SURROGATE_NUMBER + int(task.id[:7], 16)

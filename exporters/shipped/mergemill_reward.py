@@ -96,10 +96,10 @@ def extract_submission(text):
     """
     answer = text.rpartition("</think>")[2]
     blocks = [match.group("body") for match in _FENCE.finditer(answer)]
-    found = blocks[-1] if blocks else answer.lstrip()
-    if not blocks and not found.startswith(("diff --git ", "--- ", "{")):
+    block = blocks[-1] if blocks else answer.lstrip()
+    if not blocks and not block.startswith(("diff --git ", "--- ", "{")):
         return ""
-    return found if found.endswith("\n") or not found else found + "\n"
+    return block if block.endswith("\n") or not block else block + "\n"
 
 
 def read_gold(row):
@@ -115,8 +115,8 @@ def _grade_review(row, submission):
     spec.loader.exec_module(module)
     files = {name: content for name, content, _ in _read_verifier(row)}
     defects = json.loads(files["task.json"])["defects"]
-    found = module.grade_findings(submission, defects, json.loads(files["files.json"]))
-    return {"reward": found.value, **found.parts, "tampering": 0.0}
+    findings = module.grade_findings(submission, defects, json.loads(files["files.json"]))
+    return {"reward": findings.value, **findings.parts, "tampering": 0.0}
 
 
 def _read_verifier(row):
@@ -222,9 +222,9 @@ def _parse_rewards(content, output):
     if content is None:
         raise EvaluationFailure("the verifier wrote no reward: %s" % tail)
     try:
-        found = {name: float(value) for name, value in json.loads(content).items()}
+        rewards = {name: float(value) for name, value in json.loads(content).items()}
     except (ValueError, AttributeError, TypeError):
         raise EvaluationFailure("the verifier's reward cannot be read") from None
-    if not math.isfinite(found.get("reward", math.nan)):
+    if not math.isfinite(rewards.get("reward", math.nan)):
         raise EvaluationFailure("the verifier's reward is not a number")
-    return found
+    return rewards

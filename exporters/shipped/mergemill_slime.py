@@ -12,7 +12,7 @@ from mergemill_reward import extract_submission, require_reward
 async def custom_rm(args, sample, **_):
     """Return the reward of a sample, a number from 0 to 1; or those of a list of samples, for --group-rm."""
     if isinstance(sample, list):
-        return await asyncio.gather(*(custom_rm(args, one) for one in sample))
+        return await asyncio.gather(*(custom_rm(args, member) for member in sample))
     submission = sample.metadata.get("submission")
     if submission is None:
         submission = extract_submission(sample.response)

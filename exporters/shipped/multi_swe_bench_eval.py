@@ -86,12 +86,12 @@ class RowInstance(Instance):
         return shlex.join(["bash", "-c", UNPACK, "mergemill", *chunks])
 
     def parse_log(self, test_log):
-        found = {"PASSED": set(), "FAILED": set()}
+        outcomes = {"PASSED": set(), "FAILED": set()}
         for line in test_log.split("\n"):
             if line.startswith("mergemill: "):
                 status, _, test = line[len("mergemill: ") :].partition(" ")
-                found[status].add(test)
-        passed, failed = found["PASSED"], found["FAILED"]
+                outcomes[status].add(test)
+        passed, failed = outcomes["PASSED"], outcomes["FAILED"]
         return TestResult(len(passed), len(failed), 0, passed, failed, set())
 
 

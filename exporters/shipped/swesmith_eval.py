@@ -66,12 +66,12 @@ class RowProfile(RepoProfile):
         return SCRIPT % "\n".join(text[n : n + 76] for n in range(0, len(text), 76)), []
 
     def log_parser(self, log):
-        found = {}
+        statuses = {}
         for line in log.split("\n"):
             if line.startswith("mergemill: "):
                 status, _, test = line.removeprefix("mergemill: ").partition(" ")
-                found[test] = status
-        return found
+                statuses[test] = status
+        return statuses
 
 
 def register_row(row):

@@ -56,16 +56,16 @@ def copy_python(root: pathlib.Path) -> None:
 
 def copy_libraries(root: pathlib.Path, files: list[pathlib.Path]) -> str:
     """Copy the shared libraries of some files to `lib`; return the name of the loader there."""
-    found = set()
+    libraries = set()
     for file in files:
-        found.update(LIBRARY.findall(run(["ldd", str(file)])))
+        libraries.update(LIBRARY.findall(run(["ldd", str(file)])))
     cache = run(["/sbin/ldconfig", "-p"])
     for name in EXTRA_LIBRARIES:
         if listed := re.search(rf"^\s*{re.escape(name)} .*=> (\S+)$", cache, re.MULTILINE):
-            found.add(listed[1])
-    for path in found:
+            libraries.add(listed[1])
+    for path in libraries:
         shutil.copy2(pathlib.Path(path).resolve(), root / "lib" / pathlib.Path(path).name)
-    return next(pathlib.Path(path).name for path in found if pathlib.Path(path).name.startswith("ld-"))
+    return next(pathlib.Path(path).name for path in libraries if pathlib.Path(path).name.startswith("ld-"))
 
 
 def run(command: list[str]) -> str:

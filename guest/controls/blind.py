@@ -104,16 +104,16 @@ def _expect(expected: Dict[str, str], names: Mapping[str, str], form: Optional[M
     A test of several blocks fails where any of them is sabotaged.
     """
     for test, name in names.items():
-        found = form["fails"].get(test) if form else None
-        if found or name not in expected:
-            expected[name] = found or PASSES
+        failure = form["fails"].get(test) if form else None
+        if failure or name not in expected:
+            expected[name] = failure or PASSES
 
 
 def rename_test(test: str, old: str, new: str) -> str:
     """Return the id of a copied test: the last occurrence of its name after the file is replaced."""
     file, separator, rest = test.partition("::")
-    before, found, after = rest.rpartition(old)
-    return file + separator + (before + new + after if found else rest)
+    before, matched, after = rest.rpartition(old)
+    return file + separator + (before + new + after if matched else rest)
 
 
 def _draw_name(name: str, random: Random) -> str:
@@ -162,12 +162,12 @@ class Judgement:
         """Copies of listed tests whose outcome was not as expected, and why."""
         self.listed = set(listed)
 
-    def add(self, evaluation: Evaluation, found: Mapping[str, Tuple[str, str]]) -> None:
-        """Compare an evaluation. `found`: test id -> (status, message), without tests that left no result."""
+    def add(self, evaluation: Evaluation, outcomes: Mapping[str, Tuple[str, str]]) -> None:
+        """Compare an evaluation. `outcomes`: test id -> (status, message), without tests that left no result."""
         for test in sorted(self.listed.union(evaluation.expected)):
             wanted = evaluation.expected.get(test, PASSES)
             origin = evaluation.origins.get(test, test)
-            status, message = found.get(test, ("missing", ""))
+            status, message = outcomes.get(test, ("missing", ""))
             if wanted == PASSES:
                 reason = "" if status == "passed" else "it did not pass"
                 self._failed.update([(origin, test == origin)] if reason else [])

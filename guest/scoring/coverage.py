@@ -16,9 +16,9 @@ def parse_coverage(content: bytes | None) -> CoveredLines | None:
     """Return the executed lines from the content of COVERAGE_FILE; None when there is no such file."""
     if content is None:
         return None
-    found: dict[str, set[int]] = {}
+    coverage: dict[str, set[int]] = {}
     for path, first, last in _ROW.findall(content.decode(errors="surrogateescape")):
         start, end = int(first), int(last or first)
         if start <= end < start + MAX_RANGE:
-            found.setdefault(path, set()).update(range(start, end + 1))
-    return {path: frozenset(lines) for path, lines in sorted(found.items())}
+            coverage.setdefault(path, set()).update(range(start, end + 1))
+    return {path: frozenset(lines) for path, lines in sorted(coverage.items())}

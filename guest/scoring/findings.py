@@ -172,7 +172,7 @@ def find_edges(
     defects: Sequence[KnownDefect], findings: Sequence[ReviewFinding], lines: Mapping[str, int]
 ) -> list[list[int]]:
     """Return for each defect the numbers of the findings at its lines."""
-    return [[n for n, finding in enumerate(findings) if is_at_defect(finding, one, lines)] for one in defects]
+    return [[n for n, finding in enumerate(findings) if is_at_defect(finding, defect, lines)] for defect in defects]
 
 
 def match_findings(edges: Sequence[Collection[int]]) -> dict[int, int]:
@@ -210,8 +210,8 @@ def score_review(defects: Sequence[KnownDefect], n_findings: int, edges: Sequenc
         return _score_control(n_findings)
     pairs = match_findings(edges)
     claims = {defect.claim for defect in defects}
-    found = {defects[location].claim for location in pairs}
-    recall = len(found) / len(claims)
+    matched = {defects[location].claim for location in pairs}
+    recall = len(matched) / len(claims)
     precision = len(pairs) / n_findings if n_findings else 0.0
     parts = {
         "recall": recall,
@@ -222,7 +222,7 @@ def score_review(defects: Sequence[KnownDefect], n_findings: int, edges: Sequenc
         "defects": float(len(claims)),
     }
     wrong = n_findings - len(pairs)
-    explanation = f"{len(found)} of {len(claims)} defects found, {wrong} of {n_findings} findings wrong"
+    explanation = f"{len(matched)} of {len(claims)} defects found, {wrong} of {n_findings} findings wrong"
     return ReviewValue(recall * precision**2, parts, explanation)
 
 

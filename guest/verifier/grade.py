@@ -219,8 +219,8 @@ class WritableState:
         missing: List[str] = []
         folders: Set[str] = set()
         for path, (stamp, names) in self.saved.items():  # a folder comes before what it contains
-            found = read_entry(path)
-            if found[0] == stamp:
+            entry = read_entry(path)
+            if entry[0] == stamp:
                 continue
             if names is None:
                 delete(path)
@@ -228,11 +228,11 @@ class WritableState:
                 folders.add(os.path.dirname(path))
                 continue
             folders.add(path)
-            if found[1] is None:
+            if entry[1] is None:
                 delete(path)
                 os.mkdir(path)
                 folders.add(os.path.dirname(path))
-            for name in (found[1] or set()) - names:
+            for name in (entry[1] or set()) - names:
                 delete(os.path.join(path, name))
         subprocess.run(
             ["xargs", "-0", "-r", "cp", "-a", "--parents", "-t", "/", "--"],
@@ -263,9 +263,9 @@ def find_writable(folders: List[str]) -> List[str]:
     command += ["-type", "d", "!", "-user", user, "!", "-perm", "-001", "!", "(", "-group", user, "-perm", "-010", ")"]
     command += [")", "-prune", "-o", "(", "-type", "d", "-o", "-type", "f", ")"]  # so far, what is out of reach
     command += ["(", "-user", user, "-o", "-perm", "-002", "-o", "-group", user, "-perm", "-020", ")"]
-    found = subprocess.run([*command, "-prune", "-print0"], stdout=subprocess.PIPE, check=False).stdout
+    output = subprocess.run([*command, "-prune", "-print0"], stdout=subprocess.PIPE, check=False).stdout
     outermost: List[str] = []
-    for path in sorted({*folders, *(os.fsdecode(name) for name in found.split(b"\0") if name)}):
+    for path in sorted({*folders, *(os.fsdecode(name) for name in output.split(b"\0") if name)}):
         if not any(path.startswith(other + "/") for other in outermost):
             outermost.append(path)
     return outermost
@@ -274,21 +274,21 @@ def find_writable(folders: List[str]) -> List[str]:
 def read_entry(path: str) -> TreeEntry:
     """Return (inode and time of the last change, names in it if it is a folder); (None, None) for nothing."""
     try:
-        found = os.lstat(path)
-        names = set(os.listdir(path)) if stat.S_ISDIR(found.st_mode) else None
+        status = os.lstat(path)
+        names = set(os.listdir(path)) if stat.S_ISDIR(status.st_mode) else None
     except OSError:
         return None, None
-    return (found.st_ino, found.st_ctime_ns), names
+    return (status.st_ino, status.st_ctime_ns), names
 
 
 def read_entries_below(path: str) -> Dict[str, TreeEntry]:
     """Return path -> `read_entry` of `path` and all below it, each folder before the entries that it contains."""
-    found, waiting = {}, [path]
+    entries, waiting = {}, [path]
     while waiting:
         path = waiting.pop()
-        found[path] = read_entry(path)
-        waiting.extend(os.path.join(path, name) for name in found[path][1] or ())
-    return found
+        entries[path] = read_entry(path)
+        waiting.extend(os.path.join(path, name) for name in entries[path][1] or ())
+    return entries
 
 
 def delete(path: str) -> None:
@@ -394,12 +394,14 @@ def grade_submission(task: Mapping[str, Any], work: str) -> Tuple[Dict[str, bool
             print(output.to_text() + output.tree_error)
             print_restored_files(report, os.path.join(work, PATCH_RECORD))
         parsed = read_report(report)
-        found = {test: (outcome.status, outcome.message) for test, outcome in parsed.outcomes.items()} if parsed else {}
-        judgement.add(evaluation, found)
-        if has_forged_canary(report, {test: status for test, (status, _) in found.items()}):
+        outcomes = (
+            {test: (outcome.status, outcome.message) for test, outcome in parsed.outcomes.items()} if parsed else {}
+        )
+        judgement.add(evaluation, outcomes)
+        if has_forged_canary(report, {test: status for test, (status, _) in outcomes.items()}):
             return {test: test not in judgement.wrong for test in listed}, ["canaries"]
         # The value is decided; further evaluations would only show a forger more of the controls.
-        if not judgement.is_right and (number + 1 >= blind.FIRST_EVALUATIONS or not found):
+        if not judgement.is_right and (number + 1 >= blind.FIRST_EVALUATIONS or not outcomes):
             break
     passed = {test: test not in judgement.wrong for test in listed}
     if judgement.strange and all(passed.values()):

@@ -88,8 +88,8 @@ class Walk:
             return True
         if not self.finds_writable:
             return False
-        found = os.lstat(path)
-        is_writable = found.st_uid == USER or (found.st_mode & stat.S_IWOTH and not stat.S_ISLNK(found.st_mode))
+        status = os.lstat(path)
+        is_writable = status.st_uid == USER or (status.st_mode & stat.S_IWOTH and not stat.S_ISLNK(status.st_mode))
         if is_writable:
             self.writable.append(path)
         return bool(is_writable)
@@ -102,22 +102,22 @@ def shorten(content: bytes) -> bytes:
 
 def describe(path: str) -> bytes:
     """Return path, mode, owner, and the content of a file or the target of a link."""
-    found = os.lstat(path)
+    status = os.lstat(path)
     content = b""
-    if stat.S_ISREG(found.st_mode):
+    if stat.S_ISREG(status.st_mode):
         content = hash_file(path).encode()
-    elif stat.S_ISLNK(found.st_mode):
+    elif stat.S_ISLNK(status.st_mode):
         content = os.fsencode(os.readlink(path))
-    return b"%s\0%o %d %d\0%s" % (os.fsencode(path), found.st_mode, found.st_uid, found.st_gid, content)
+    return b"%s\0%o %d %d\0%s" % (os.fsencode(path), status.st_mode, status.st_uid, status.st_gid, content)
 
 
 def hash_file(path: str) -> str:
     """Return the sha256 of a file's content."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     with open(path, "rb") as file:
         for block in iter(lambda: file.read(BLOCK), b""):
-            found.update(block)
-    return found.hexdigest()
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def hash_folder(path: str) -> bytes:
@@ -141,12 +141,12 @@ def read_head(workdir: str) -> str:
     head = read_text(os.path.join(git, "HEAD"))
     if not head.startswith("ref: "):
         return head
-    found = read_text(os.path.join(git, head[len("ref: ") :]))
+    text = read_text(os.path.join(git, head[len("ref: ") :]))
     # Read without git, which would follow the configuration of a repository that an agent may have changed.
-    for line in [] if found else read_text(os.path.join(git, "packed-refs")).splitlines():
+    for line in [] if text else read_text(os.path.join(git, "packed-refs")).splitlines():
         commit, _, name = line.partition(" ")
-        found = commit if name == head[len("ref: ") :] else found
-    return found
+        text = commit if name == head[len("ref: ") :] else text
+    return text
 
 
 def read_text(path: str) -> str:
@@ -164,7 +164,7 @@ def read_state(workdir: str) -> Dict[str, Any]:
     for kind, _, digest in walk.list_units():
         units[kind].append(digest)
     return {
-        "units": {kind: base64.b64encode(b"".join(sorted(found))).decode() for kind, found in units.items()},
+        "units": {kind: base64.b64encode(b"".join(sorted(entries))).decode() for kind, entries in units.items()},
         "workdir": workdir,
         "writable": sorted(walk.writable),
         "open": sorted(os.path.join(folder, name) for folder in OPEN_FOLDERS for name in list_names(folder)),
@@ -314,11 +314,11 @@ def has_sound_objects(git: str) -> bool:
 
 def list_variables(state: Mapping[str, Any]) -> List[str]:
     """Return variables with which programs load foreign code, and give this process the variables of the image."""
-    found = [name for name in os.environ if LOADER_VARIABLES.match(name) and name not in state["env"]]
+    names = [name for name in os.environ if LOADER_VARIABLES.match(name) and name not in state["env"]]
     # What this process starts from now on has the environment of the image.
     os.environ.clear()
     os.environ.update(state["env"], HOME="/root")
-    return [f"the variable {name} is set" for name in sorted(found)]
+    return [f"the variable {name} is set" for name in sorted(names)]
 
 
 # -------------------------------------------------------------------------------------------------------- processes
@@ -335,7 +335,7 @@ class Process(NamedTuple):
 
 def list_processes() -> List[str]:
     """Return the processes that were left behind: all but the container's own, and those that wait or copy output."""
-    processes = {pid: found for pid, found in ((pid, read_process(pid)) for pid in list_pids()) if found}
+    processes = {pid: process for pid, process in ((pid, read_process(pid)) for pid in list_pids()) if process}
     # This process and those that started it.
     own, pid = {1}, os.getpid()
     while pid in processes and pid not in own:

@@ -90,7 +90,7 @@ def read_submission(runner: TreeRunner, patch: bytes, rules: TestPathRules) -> S
         touched,
         rules.list_existing_tests(touched),
         rules.list_possible_tests(touched),
-        frozenset(one.path for one in touched if rules.is_unrecognized(one)),
+        frozenset(entry.path for entry in touched if rules.is_unrecognized(entry)),
     )
 
 
@@ -128,11 +128,11 @@ class WritingVerifier:
             script = self._render_script(b"", submitted.existing)
             baseline = self.runner.run(script, test_patch=b"", files=submitted.existing).report or EMPTY_REPORT
         stray = self._find_stray_file()
-        found = self._compare(baseline, before, after)
+        result = self._compare(baseline, before, after)
         if stray:
-            return replace(found, tampering=(f"{stray} is no test: the framework collects none from it",))
-        if not found.detecting_tests or not found.is_valid or found.tampering:
-            return found
+            return replace(result, tampering=(f"{stray} is no test: the framework collects none from it",))
+        if not result.detecting_tests or not result.is_valid or result.tampering:
+            return result
         for seed in range(1, scoring.REPEATS):
             before.append(self._run(seed=seed))
             after.append(self._run(self.gold, seed=seed))
@@ -150,7 +150,7 @@ class WritingVerifier:
     def _compare(
         self, baseline: ContainerReport, before: Sequence[TreeRun], after: Sequence[TreeRun]
     ) -> scoring.SubmittedTestsResult:
-        found = scoring.compare_reports(
+        result = scoring.compare_reports(
             baseline,
             [run.report or EMPTY_REPORT for run in before],
             [run.report or EMPTY_REPORT for run in after],
@@ -160,7 +160,7 @@ class WritingVerifier:
         failures = ["the runner left no report" for run in after if run.report is None]
         wrong = any(run.canaries == "wrong" for run in (*before, *after))
         tampering = ("canary: a test that must fail passed, or one that must pass failed",) if wrong else ()
-        return replace(found, failures=(*found.failures, *failures), tampering=tampering)
+        return replace(result, failures=(*result.failures, *failures), tampering=tampering)
 
     def _check_gates(self, tests: frozenset[str]) -> str | None:
         """Return the reason that valid tests earn 0 all the same."""
@@ -226,7 +226,7 @@ class WritingVerifier:
         """
         script = self._read("canaries.sh" if files and self.task["has_canaries"] else "plain.sh")
         folders = Counter(posixpath.dirname(path) or "." for path in sorted(files)).most_common(1)
-        touched = [one.path for one in self.submitted.touched] if patch else []
+        touched = [entry.path for entry in self.submitted.touched] if patch else []
         words = " ".join(shlex.quote(path) for path in touched)
         script = script.replace(b"\npatched=( )\n", f"\npatched=( {words} )\n".encode())
         folder = shlex.quote(folders[0][0]) if folders else "."

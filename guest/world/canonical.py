@@ -81,10 +81,10 @@ def _is_json(value: object) -> bool:
     level: list[Any] = [[value]]
     for _ in range(MAX_DEPTH + 1):
         inner: list[Any] = []
-        for one in level:
-            if type(one) is dict and not _TEXT.issuperset(map(type, one)):
+        for item in level:
+            if type(item) is dict and not _TEXT.issuperset(map(type, item)):
                 return False
-            values = one.values() if type(one) is dict else one
+            values = item.values() if type(item) is dict else item
             kinds = set(map(type, values))
             if not kinds <= _TYPES or (float in kinds and not all(map(_is_finite, values))):
                 return False
@@ -105,13 +105,13 @@ def _find_culprit(value: object, path: str, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise NotJsonError(f"{path[:200]}: more than {MAX_DEPTH} levels")
     if kind is dict:
-        for key, one in value.items():  # type: ignore[attr-defined]
+        for key, item in value.items():  # type: ignore[attr-defined]
             if type(key) is not str:
                 raise NotJsonError(f"{path}: the key {key!r:.80} is no string")
-            _find_culprit(one, f"{path}.{key}", depth + 1)
+            _find_culprit(item, f"{path}.{key}", depth + 1)
     elif kind is list:
-        for number, one in enumerate(value):  # type: ignore[arg-type]
-            _find_culprit(one, f"{path}[{number}]", depth + 1)
+        for number, item in enumerate(value):  # type: ignore[arg-type]
+            _find_culprit(item, f"{path}[{number}]", depth + 1)
     elif kind is float:
         if not math.isfinite(value):  # type: ignore[arg-type]
             raise NotJsonError(f"{path}: {value} is no number of JSON")

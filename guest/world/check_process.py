@@ -33,7 +33,7 @@ GRACE_POLLS, GRACE_SECONDS = 20, 0.005
 NICENESS = 5
 """Checks give way to calls of tools, for whose results agents wait."""
 Outcome = dict[str, str]
-_OUTCOMES = frozenset(one.value for one in CheckOutcome)
+_OUTCOMES = frozenset(outcome.value for outcome in CheckOutcome)
 
 
 def run_checks(channel: socket.socket, confinements: Sequence[Confinement]) -> None:
@@ -87,13 +87,13 @@ class CheckRunner:
     def _wait(self) -> list[RunningCheck]:
         """Read the messages that are there, and return the processes that have answered, ended or exceeded a limit."""
         running = set(self._running.values())
-        left = min(one.deadline for one in running) - read_real_clock()
+        left = min(check.deadline for check in running) - read_real_clock()
         for descriptor, _ in self._poll.poll(max(0.0, 1000 * left)):
             if not self._running[descriptor].receive(descriptor, self._message["output_bytes"]):
                 self._forget(descriptor)
         now = read_real_clock()
-        over = [one for one in running if one.check_time(now)]
-        for descriptor in [number for number, one in self._running.items() if one in over]:
+        over = [check for check in running if check.check_time(now)]
+        for descriptor in [number for number, check in self._running.items() if check in over]:
             self._forget(descriptor)
         return over
 

@@ -26,12 +26,12 @@ def find_schema_error(value: object, schema: Schema, path: str = "arguments") ->
     if "type" in schema and not _has_type(value, schema["type"]):
         names = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
         return f"{path} is not of type {' or '.join(names)}"
-    if "enum" in schema and not any(type(value) is type(one) and value == one for one in schema["enum"]):
+    if "enum" in schema and not any(type(value) is type(choice) and value == choice for choice in schema["enum"]):
         return f"{path} is none of {', '.join(map(repr, schema['enum']))}"
     if isinstance(value, dict):
         return _find_object_error(value, schema, path)
     if isinstance(value, list) and "items" in schema:
-        errors = (find_schema_error(one, schema["items"], f"{path}[{number}]") for number, one in enumerate(value))
+        errors = (find_schema_error(item, schema["items"], f"{path}[{number}]") for number, item in enumerate(value))
         return next((error for error in errors if error), None)
     return None
 
@@ -45,10 +45,10 @@ def _find_object_error(value: Mapping[str, object], schema: Schema, path: str) -
     if missing:
         return f"{path} lacks {missing[0]}"
     properties, others = schema.get("properties", {}), schema.get("additionalProperties", True)
-    for name, one in value.items():
+    for name, item in value.items():
         inner = properties.get(name, others)
         if inner is False:
             return f"{path} has no {name}"
-        if isinstance(inner, Mapping) and (error := find_schema_error(one, inner, f"{path}.{name}")):
+        if isinstance(inner, Mapping) and (error := find_schema_error(item, inner, f"{path}.{name}")):
             return error
     return None

@@ -86,7 +86,9 @@ class RunningWorld:
         schema = self._tools[tool]
         if error := find_schema_error(arguments, schema):
             return encode_json({"success": False, "error": error})
-        nullable = {name for name, one in schema["properties"].items() if "null" in one.get("type", ())}
+        nullable = {
+            name for name, property_schema in schema["properties"].items() if "null" in property_schema.get("type", ())
+        }
         missing = {name: None for name in nullable - set(arguments) if "default" not in schema["properties"][name]}
         result = _run_foreign(getattr(self._object, tool), FaultReason.RAISES, **{**arguments, **missing})
         if type(result) is not dict or type(result.get("success")) is not bool:

@@ -57,7 +57,7 @@ def play(world: Mapping[str, Any], calls: Iterator[tuple[str, dict[str, Any]]], 
 
 def run_checks(checks: Sequence[Check], initial: Any, final: Any) -> list[bool]:
     """Return which checks hold, each run in a process of its own."""
-    return [run_check_apart(one, initial, final) == PASSED for one in checks]
+    return [run_check_apart(check, initial, final) == PASSED for check in checks]
 
 
 def compute_reward(at_start: Sequence[bool], at_end: Sequence[bool]) -> float:
@@ -97,11 +97,11 @@ def main(folder: str, log: str, out: str) -> None:
     final = play(world, read_calls(Path(log)), time.monotonic() + world["verifier_seconds"])
     at_start = run_checks(checks, world["state"], world["state"])
     at_end = [False] * len(checks) if final is None else run_checks(checks, world["state"], final)
-    found = [
-        {"function": one["function"], "holds": now, "held_at_start": before}
-        for one, before, now in zip(checks, at_start, at_end, strict=True)
+    reports = [
+        {"function": check["function"], "holds": now, "held_at_start": before}
+        for check, before, now in zip(checks, at_start, at_end, strict=True)
     ]
-    (Path(out) / "checks.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (Path(out) / "checks.json").write_text(json.dumps(reports, indent=1) + "\n", encoding="utf-8")
     write_reward(out, 0.0 if final is None else compute_reward(at_start, at_end))
 
 

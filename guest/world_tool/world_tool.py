@@ -112,7 +112,7 @@ def freeze_process(seed: int) -> None:
 
 def run_call(world: Mapping[str, Any], state: Any, step: int, tool: str, arguments: Mapping[str, Any]) -> bytes:
     """Run a call in this process, and return the answer as JSON."""
-    schemas = {one["name"]: one["parameters"] for one in world["tools"]}
+    schemas = {entry["name"]: entry["parameters"] for entry in world["tools"]}
     try:
         running = RunningWorld({**world, "tools": schemas, "state": state, "step": step})
         result = running.call(tool, arguments)
@@ -151,8 +151,8 @@ class McpServer:
             return _write_result(number, {})
         if method == "tools/list":
             tools = [
-                {"name": one["name"], "description": one["description"], "inputSchema": one["parameters"]}
-                for one in self._world.tools
+                {"name": tool["name"], "description": tool["description"], "inputSchema": tool["parameters"]}
+                for tool in self._world.tools
             ]
             return _write_result(number, {"tools": tools})
         if method == "tools/call":

@@ -72,8 +72,8 @@ def drop_compile(draft: PlanDraft) -> PlanDraft:
 def list_test_files(tree: SourceTree, folder: str) -> list[str]:
     """Return files `test/**/*_test.exs` of the project in `folder` (and of umbrella applications), sorted."""
     prefix = f"{folder}/" if folder else ""
-    found = (path for path in tree.entries if path.startswith(prefix) and re.search(TEST_FILE, path))
-    return sorted(path for path in found if not re.search(r"(^|/)(fixtures?|deps|templates?)/", path))
+    paths = (path for path in tree.entries if path.startswith(prefix) and re.search(TEST_FILE, path))
+    return sorted(path for path in paths if not re.search(r"(^|/)(fixtures?|deps|templates?)/", path))
 
 
 def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:

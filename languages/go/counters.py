@@ -31,7 +31,7 @@ def _find_insertions(root: Node) -> Iterator[Insertion]:
         elif node.type == "call_expression" and (sized := _SIZED.get(get_text(node.child_by_field_name("function")))):
             yield from wrap(node, sized)
         elif node.type in ("short_var_declaration", "var_declaration") and parent is not None:
-            names = [get_text(one).decode() for one in _find_names(node)]
+            names = [get_text(name).decode() for name in _find_names(node)]
             if parent.type in ("statement_list", "block") and names:
                 yield Insertion(node.end_byte, f"; if mergemillOn {{ mergemillSize({', '.join(names)}) }}")
 
@@ -42,11 +42,11 @@ def _find_names(declaration: Node) -> list[Node]:
         left = declaration.child_by_field_name("left")
         names = left.named_children if left is not None else []
     else:
-        specs = [one for one in iterate_tree(declaration) if one.type == "var_spec"]
+        specs = [spec for spec in iterate_tree(declaration) if spec.type == "var_spec"]
         names = [
-            name for one in specs if one.child_by_field_name("value") for name in one.children_by_field_name("name")
+            name for spec in specs if spec.child_by_field_name("value") for name in spec.children_by_field_name("name")
         ]
-    return [one for one in names if one.type == "identifier" and one.text != b"_"]
+    return [name for name in names if name.type == "identifier" and name.text != b"_"]
 
 
 def _start_test(function: Node | None) -> str:
@@ -62,7 +62,7 @@ def _start_test(function: Node | None) -> str:
 
 
 def _build_helper(root: Node) -> tuple[str, bytes]:
-    clause = next((one for one in root.named_children if one.type == "package_clause"), None)
+    clause = next((child for child in root.named_children if child.type == "package_clause"), None)
     package = get_text(clause.named_children[0]).decode() if clause is not None else "main"
     text = _TEMPLATES.get_template("work.go.j2").render(package=package)
     return f"mergemill_work_{package.removesuffix('_test')}{len(package)}_test.go", text.encode()

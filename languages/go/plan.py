@@ -56,7 +56,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
         )
     command = ci.find_test_command(tree, jobs, module)
     minor = parse_version(version_evidence[0].value)[1]
-    own = [one.name for one in modules if one.name] or [module.name]
+    own = [own_module.name for own_module in modules if own_module.name] or [module.name]
     sources = [path for path in tree.entries if path.endswith(".go") and not is_ignored(path)]
     external = (
         [] if module.vendored else find_external_imports(tree, sources, own, ci.parse_build_tags(command.argv), minor)
@@ -133,8 +133,11 @@ def _list_needed_modules(tree: SourceTree, module: GoModule, modules: Sequence[G
             if other not in needed and other.name and re.search(rf"(^|\s){re.escape(other.name)} v", text):
                 needed.append(other)
                 queue.append(other)
-    version = max((one.go_version for one in needed), key=lambda text: [int(n) for n in re.findall(r"\d+", text)])
-    folders = " ".join(one.folder or "." for one in needed)
+    version = max(
+        (needed_module.go_version for needed_module in needed),
+        key=lambda text: [int(n) for n in re.findall(r"\d+", text)],
+    )
+    folders = " ".join(needed_module.folder or "." for needed_module in needed)
     return [Evidence(choice=NEEDED, value=folders, path=module.go_mod_path, line=0, note=version)]
 
 
@@ -187,10 +190,13 @@ def _render_dependency_steps(draft: PlanDraft) -> tuple[str, ...]:
 
 def _render_own_workspace(draft: PlanDraft) -> tuple[str, ...]:
     """Return the step that writes a go.work with the needed modules alone."""
-    needed = next((one for one in draft.evidence if one.choice == NEEDED), None)
+    needed = next((item for item in draft.evidence if item.choice == NEEDED), None)
     if CHANGED_MODULES not in draft.switches or needed is None:
         return ()
-    lines = [f"go {needed.note or draft.versions[0].value}", *(f'use "/testbed/{one}"' for one in needed.value.split())]
+    lines = [
+        f"go {needed.note or draft.versions[0].value}",
+        *(f'use "/testbed/{folder}"' for folder in needed.value.split()),
+    ]
     copy_sums = f"{{ [ ! -f go.work.sum ] || cp go.work.sum {OWN_WORKSPACE}.sum; }}"
     return (f"mkdir -p {GOPATH} && printf '%s\\n' {quote_words(lines)} > {OWN_WORKSPACE} && {copy_sums}",)
 
@@ -238,7 +244,7 @@ def _is_selected(path: str, plan: BuildPlan) -> bool:
 
 def select_changed_packages(draft: PlanDraft) -> PlanDraft:
     """Load only the change's module of go.work, with those that it requires: another module may not be available."""
-    needed = next((one.value.split() for one in draft.evidence if one.choice == NEEDED), [])
+    needed = next((item.value.split() for item in draft.evidence if item.choice == NEEDED), [])
     if not needed or CHANGED_MODULES in draft.switches:
         return draft
     modules = {path.rpartition("/")[0] or "." for path, _ in draft.manifests if path.endswith("go.mod")}

@@ -92,8 +92,8 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
     changed = [path for path in changed_paths if path.endswith((".hs", ".lhs"))]
     folders = {posixpath.dirname(path) for path in _list_cabal_files(tree)}
     roots = sorted(folders, key=lambda root: (root.count("/"), root))
-    found = find_common_folder(roots, changed)
-    chosen = next(iter(roots), "") if found is None else found
+    common_folder = find_common_folder(roots, changed)
+    chosen = next(iter(roots), "") if common_folder is None else common_folder
     for root in dict.fromkeys((chosen, *roots)):
         packages = _list_local_packages(tree, root)
         is_related = not changed or any(package.folder == chosen for package in packages)
@@ -121,13 +121,13 @@ def _list_cabal_files(tree: SourceTree) -> list[str]:
 def _list_local_packages(tree: SourceTree, folder: str) -> list[CabalFile]:
     """Return the package in `folder`, and the packages of the tree that it requires."""
     files = {posixpath.basename(path).removesuffix(".cabal"): path for path in _list_cabal_files(tree)}
-    found = [path for path in files.values() if posixpath.dirname(path) == folder][:1]
+    own_packages = [path for path in files.values() if posixpath.dirname(path) == folder][:1]
     packages: list[CabalFile] = []
-    while found:
-        packages.append(CabalFile(tree, found.pop()))
-        known = {package.path for package in packages} | set(found)
+    while own_packages:
+        packages.append(CabalFile(tree, own_packages.pop()))
+        known = {package.path for package in packages} | set(own_packages)
         names = [requirement.text for requirement in packages[-1].list_requirements()]
-        found += [files[name] for name in names if name in files and files[name] not in known]
+        own_packages += [files[name] for name in names if name in files and files[name] not in known]
     return packages
 
 

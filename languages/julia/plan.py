@@ -59,7 +59,8 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
         exclude_newer=context.day + timedelta(days=1),
         test=TestCommand(framework=FRAMEWORK, argv=("julia", *OPTIONS), paths=(f"{prefix}test",), folder=folder),
         dependencies=tuple(
-            Dependency(role=Role.TEST if one.is_test else Role.RUNTIME, source=one.source) for one in external
+            Dependency(role=Role.TEST if requirement.is_test else Role.RUNTIME, source=requirement.source)
+            for requirement in external
         ),
         manifests=read_manifests(tree, [manifest] if external else []),
         system_packages=tuple(find_system_packages(tree).values()),
@@ -91,20 +92,20 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
     changed = [path for path in changed_paths if path.endswith(".jl")]
     roots = {posixpath.dirname(path) for name in NAMES for path in (name, *tree.glob(f"*/{name}"))}
     roots = {root for root in roots if tree.is_file(posixpath.join(root, MAIN))}
-    found = find_common_folder(roots, changed)
-    return min(roots, key=lambda root: (len(root), root), default="") if found is None else found
+    common_folder = find_common_folder(roots, changed)
+    return min(roots, key=lambda root: (len(root), root), default="") if common_folder is None else common_folder
 
 
 def list_local_packages(tree: SourceTree, project: ProjectFile) -> list[ProjectFile]:
     """Return a package, and the packages of the tree that it requires."""
     paths = [path for name in NAMES for path in (name, *tree.glob(f"*/{name}")) if tree.is_file(path)]
     known = {file.uuid: file for file in (ProjectFile(tree, posixpath.dirname(path)) for path in sorted(paths))}
-    found, packages = [project], list[ProjectFile]()
-    while found:
-        packages.append(found.pop(0))
-        seen = {file.uuid for file in (*packages, *found)}
+    projects, packages = [project], list[ProjectFile]()
+    while projects:
+        packages.append(projects.pop(0))
+        seen = {file.uuid for file in (*packages, *projects)}
         required = {r.uuid for r in _read_requirements(tree, packages[-1], with_tests=len(packages) == 1)}
-        found += [known[uuid] for uuid in sorted(required - seen) if uuid in known]
+        projects += [known[uuid] for uuid in sorted(required - seen) if uuid in known]
     return packages
 
 
@@ -112,18 +113,20 @@ def _read_requirements(tree: SourceTree, package: ProjectFile, *, with_tests: bo
     """Yield the packages that a package requires; its tests may have a project of their own."""
     yield from package.list_requirements(with_tests=with_tests)
     if with_tests:
-        for one in ProjectFile(tree, posixpath.join(package.folder, "test")).list_requirements(with_tests=False):
-            yield RequiredPackage(**{**vars(one), "is_test": True})
+        for requirement in ProjectFile(tree, posixpath.join(package.folder, "test")).list_requirements(
+            with_tests=False
+        ):
+            yield RequiredPackage(**{**vars(requirement), "is_test": True})
 
 
 def _list_requirements(tree: SourceTree, packages: Sequence[ProjectFile]) -> Iterator[RequiredPackage]:
     """Yield the requirements of the packages that the tree does not have, each once."""
     seen = {package.uuid for package in packages}
     for package in packages:
-        for one in _read_requirements(tree, package, with_tests=package is packages[0]):
-            if one.uuid not in seen:
-                seen.add(one.uuid)
-                yield one
+        for requirement in _read_requirements(tree, package, with_tests=package is packages[0]):
+            if requirement.uuid not in seen:
+                seen.add(requirement.uuid)
+                yield requirement
 
 
 def _list_build_scripts(tree: SourceTree, packages: Sequence[ProjectFile]) -> Iterator[str]:
@@ -165,13 +168,13 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
 
 def _list_packages(draft: PlanDraft) -> list[re.Match[str]]:
     """Return the packages that the standard library of the draft's version does not have."""
-    found = [match for one in draft.dependencies if (match := _DEPENDENCY.fullmatch(one.source.text))]
-    return [match for match in found if not is_standard(match["name"], draft.versions[0].value)]
+    matches = [match for dependency in draft.dependencies if (match := _DEPENDENCY.fullmatch(dependency.source.text))]
+    return [match for match in matches if not is_standard(match["name"], draft.versions[0].value)]
 
 
-def _render_packages(draft: PlanDraft, found: Sequence[re.Match[str]]) -> str:
-    known = [match for match in found if match["uuid"]]
-    added = "".join(f"Pkg.add({json.dumps(match['name'])}); " for match in found if not match["uuid"])
+def _render_packages(draft: PlanDraft, matches: Sequence[re.Match[str]]) -> str:
+    known = [match for match in matches if match["uuid"]]
+    added = "".join(f"Pkg.add({json.dumps(match['name'])}); " for match in matches if not match["uuid"])
     lines = ["[deps]", *(f'{match["name"]} = "{match["uuid"]}"' for match in known)]
     lines += ["[compat]", *(f'{match["name"]} = "{match["range"]}"' for match in known if match["range"])]
     write = (

@@ -31,7 +31,7 @@ def list_test_files(tree: SourceTree, folder: str) -> list[str]:
     start = posixpath.dirname(main) + "/"
     paths = sorted(path for path in tree.entries if path.startswith(start) and path.endswith(".jl"))
     texts = {path: _COMMENT.sub("", text) for path, text in tree.read_many(paths[:3000]).items()}
-    found, todo = {main}, [main]
+    test_files, todo = {main}, [main]
     while todo:
         path = todo.pop()
         text = texts.get(path, "")
@@ -39,10 +39,10 @@ def list_test_files(tree: SourceTree, folder: str) -> list[str]:
         for other in texts if names or lists else ():
             inside = posixpath.relpath(other, posixpath.dirname(path))
             is_below = not inside.startswith("../") and ("/" not in inside or walks)
-            if other not in found and (_is_named(inside, names) or (lists and is_below)):
-                found.add(other)
+            if other not in test_files and (_is_named(inside, names) or (lists and is_below)):
+                test_files.add(other)
                 todo.append(other)
-    with_tests = [path for path in sorted(found) if _TEST.search(texts.get(path, ""))]
+    with_tests = [path for path in sorted(test_files) if _TEST.search(texts.get(path, ""))]
     return [path for path in with_tests if _TEST.search(_DEFINITION.sub("", texts[path]))] or with_tests
 
 
@@ -56,4 +56,8 @@ def _read_names(text: str) -> set[str]:
 
 
 def _is_named(path: str, names: set[str]) -> bool:
-    return any(name in names for one in (path, posixpath.basename(path)) for name in (one, one.removesuffix(".jl")))
+    return any(
+        name in names
+        for spelling in (path, posixpath.basename(path))
+        for name in (spelling, spelling.removesuffix(".jl"))
+    )

@@ -26,16 +26,16 @@ def _find_insertions(root: Node) -> Iterator[Insertion]:
             yield from wrap(node, "MergemillWork.size")
         elif node.type == "local_variable_declaration" and node.parent is not None and node.parent.type == "block":
             names = [
-                get_text(one.child_by_field_name("name")).decode()
-                for one in node.children_by_field_name("declarator")
-                if one.child_by_field_name("value") is not None
+                get_text(child.child_by_field_name("name")).decode()
+                for child in node.children_by_field_name("declarator")
+                if child.child_by_field_name("value") is not None
             ]
             calls = "".join(f" MergemillWork.size((Object) {name});" for name in names)
             yield Insertion(node.end_byte, f" if (MergemillWork.ON) {{{calls} }}")
 
 
 def _build_helper(root: Node) -> tuple[str, bytes]:
-    clause = next((one for one in root.named_children if one.type == "package_declaration"), None)
+    clause = next((child for child in root.named_children if child.type == "package_declaration"), None)
     package = get_text(clause.named_children[-1]).decode() if clause is not None else ""
     return "MergemillWork.java", _TEMPLATES.get_template("work.java.j2").render(package=package).encode()
 

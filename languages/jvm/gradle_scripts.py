@@ -110,7 +110,9 @@ def read_catalog(name: str, text: str) -> Catalog:
     return Catalog(
         libraries={_name_accessor(name, key): value for key, value in libraries.items()},
         bundles={
-            _name_accessor(f"{name}.bundles", key): [libraries[one] for one in value if one in libraries]
+            _name_accessor(f"{name}.bundles", key): [
+                libraries[reference] for reference in value if reference in libraries
+            ]
             for key, value in content.get("bundles", {}).items()
         },
         plugins={
@@ -137,8 +139,8 @@ def _read_declared_catalog(name: str, text: str) -> Catalog:
     pattern = rf"\blibrary\s*\(?\s*[\"']([\w.-]+)[\"']{word}(?:{word}{number})?"
     libraries = {}
     for key, group, artifact, kind, version in re.findall(pattern, text):
-        found = versions.get(version, "") if kind == "versionRef" else version
-        libraries[_name_accessor(name, key)] = f"{group}:{artifact}:{found}" if artifact else group
+        declared = versions.get(version, "") if kind == "versionRef" else version
+        libraries[_name_accessor(name, key)] = f"{group}:{artifact}:{declared}" if artifact else group
     return Catalog(
         libraries=libraries,
         versions={_name_accessor(f"{name}.versions", key): value for key, value in versions.items()},

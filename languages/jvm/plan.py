@@ -250,7 +250,7 @@ def _build_evidence(reactor: Reactor) -> list[Evidence]:
     top = reactor.poms[reactor.top]
     evidence = [Evidence(choice="test", value="maven", path=top.path, line=1, note=f"{len(reactor.poms)} poms")]
     for profile in reactor.list_activated_profiles():
-        pom = next((one for one in reactor.poms.values() if one.find_line(f"<id>{profile}</id>")), top)
+        pom = next((pom for pom in reactor.poms.values() if pom.find_line(f"<id>{profile}</id>")), top)
         line, note = pom.find_line(f"<id>{profile}</id>"), "profile without which no module contains the change"
         evidence.append(Evidence(choice="test", value=f"-P {profile}", path=pom.path, line=line, note=note))
     for name, pom in reactor.list_skips():

@@ -241,13 +241,13 @@ def _find_top(poms: Mapping[str, Pom], changed_paths: Sequence[str]) -> str | No
     """Return the folder of the reactor with most changed files, then of the root or the largest; None without poms."""
     listed = {module for path, pom in poms.items() for module, _ in pom.list_modules() if module != path}
     folders = [_find_folder(poms, path) for path in changed_paths]
-    found: list[tuple[int, bool, int, int, str]] = []
+    ranked: list[tuple[int, bool, int, int, str]] = []
     for path in sorted(set(poms) - listed or poms):
         modules, _ = _list_reactor(poms, path, changed_paths)
         inside = {poms[module].folder for module in modules}
         covered = sum(folder in inside for folder in folders)
-        found.append((covered, path == "pom.xml", len(modules), -len(path), poms[path].folder))
-    return max(found)[-1] if found else None
+        ranked.append((covered, path == "pom.xml", len(modules), -len(path), poms[path].folder))
+    return max(ranked)[-1] if ranked else None
 
 
 def _find_folder(poms: Mapping[str, Pom], path: str) -> str | None:

@@ -78,14 +78,14 @@ def _list_members(tree: SourceTree, suites: Sequence[str], paths: Sequence[str])
     A project whose own tests are run by suites, such as JUnit's, includes nothing else.
     """
     files = {PurePosixPath(path).stem: path for path in paths}
-    found, remaining = set(suites), list(suites)
+    members, remaining = set(suites), list(suites)
     while remaining:
         text = tree.read(remaining.pop())
         names = re.findall(r"\b(\w+)(?:\.class\b|\.suite\()", text) if _SUITE.search(text) else []
-        new = {files[name] for name in names if name in files} - found
-        found |= new
+        new = {files[name] for name in names if name in files} - members
+        members |= new
         remaining += sorted(new)
-    return sorted(found)
+    return sorted(members)
 
 
 def _is_included(reactor: Reactor, path: str, modules: Sequence[str]) -> bool:

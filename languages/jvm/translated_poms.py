@@ -79,7 +79,10 @@ class ModulePom:
 
     def render(self) -> str:
         """Return the pom."""
-        managed = [*(one.render() for one in self.constraints if one.version), *(one.render() for one in self.boms)]
+        managed = [
+            *(constraint.render() for constraint in self.constraints if constraint.version),
+            *(bom.render() for bom in self.boms),
+        ]
         main, test = f"{self.basedir}/src/main", f"{self.basedir}/src/test"
         plugins = [self._render_kotlin()] if self.kotlin else []
         plugins += [self._render_compiler(), self._render_surefire()]
@@ -88,7 +91,7 @@ class ModulePom:
             f"<groupId>translated</groupId><artifactId>{self.artifact}</artifactId><version>1</version>\n"
             "<properties><project.build.sourceEncoding>UTF-8</project.build.sourceEncoding></properties>\n"
             f"{_wrap('dependencyManagement', _wrap('dependencies', _join(managed)))}"
-            f"{_wrap('dependencies', _join(one.render() for one in self.dependencies))}\n"
+            f"{_wrap('dependencies', _join(dependency.render() for dependency in self.dependencies))}\n"
             f"<build><directory>{escape(self.basedir)}/target</directory>\n"
             f"<sourceDirectory>{escape(main)}/java</sourceDirectory>\n"
             f"<testSourceDirectory>{escape(test)}/java</testSourceDirectory>\n"
@@ -109,7 +112,7 @@ class ModulePom:
         }
         configuration = (
             _render_values(values)
-            + _wrap("compilerArgs", "".join(f"<arg>{escape(one)}</arg>" for one in arguments))
+            + _wrap("compilerArgs", "".join(f"<arg>{escape(argument)}</arg>" for argument in arguments))
             # Everything is compiled on the class path, as Gradle does for a language level below 9.
             + "<excludes><exclude>module-info.java</exclude></excludes>"
             + "<testExcludes><testExclude>module-info.java</testExclude></testExcludes>"
@@ -151,7 +154,7 @@ class ModulePom:
         )
         configuration = (
             (f"<jvmTarget>{_name_level(level)}</jvmTarget>" if level else "")
-            + _wrap("args", "".join(f"<arg>{escape(one)}</arg>" for one in self.kotlin_arguments))
+            + _wrap("args", "".join(f"<arg>{escape(argument)}</arg>" for argument in self.kotlin_arguments))
             + _wrap("compilerPlugins", "".join(f"<plugin>{name}</plugin>" for name, _ in self.compiler_plugins))
         )
         artifacts = _join(

@@ -198,7 +198,7 @@ class _Translator:
             for path, obstacle in obstacles.items()
         ]
         places = {path: self._locate(module) for path, module in kept.items()}
-        listed = [posixpath.relpath(posixpath.dirname(one), self.build.folder or ".") for one in places.values()]
+        listed = [posixpath.relpath(posixpath.dirname(path), self.build.folder or ".") for path in places.values()]
         top = posixpath.join(self.build.folder, "pom.xml")
         return GradleTranslation(
             poms=((top, render_aggregator(listed)), *((places[path], pom.render()) for path, pom in poms.items())),
@@ -210,8 +210,8 @@ class _Translator:
             is_partial=bool(obstacles),
             evidence=(
                 *(
-                    Evidence(choice="plugin", value=name, path=one.block.path, line=one.line, note="left out")
-                    for name, one in sorted(used.items())
+                    Evidence(choice="plugin", value=name, path=plugin.block.path, line=plugin.line, note="left out")
+                    for name, plugin in sorted(used.items())
                     if not _JVM.match(name) and name not in _COMPILER_PLUGINS and not self._find_convention(name)
                 ),
                 *left_out,
@@ -230,10 +230,10 @@ class _Translator:
         while True:
             artifacts = {_name_artifact(path): reason for path, reason in obstacles.items()}
             dependent = {
-                path: artifacts[one.artifact]
+                path: artifacts[dependency.artifact]
                 for path, pom in poms.items()
-                for one in pom.dependencies
-                if one.group == "translated" and one.artifact in artifacts
+                for dependency in pom.dependencies
+                if dependency.group == "translated" and dependency.artifact in artifacts
             }
             if not dependent:
                 return poms, obstacles
@@ -267,10 +267,10 @@ class _Translator:
         settings = self._find_script(self.build.folder, ["settings"])
         catalogs += read_settings_catalogs(settings) if settings else ()
         return Catalog(
-            libraries={key: value for one in catalogs for key, value in one.libraries.items()},
-            bundles={key: value for one in catalogs for key, value in one.bundles.items()},
-            plugins={key: value for one in catalogs for key, value in one.plugins.items()},
-            versions={key: value for one in catalogs for key, value in one.versions.items()},
+            libraries={key: value for part in catalogs for key, value in part.libraries.items()},
+            bundles={key: value for part in catalogs for key, value in part.bundles.items()},
+            plugins={key: value for part in catalogs for key, value in part.plugins.items()},
+            versions={key: value for part in catalogs for key, value in part.versions.items()},
         )
 
     @cached_property
@@ -320,10 +320,10 @@ class _Translator:
         queue, seen = list(blocks), {block.path for block in blocks if not block.header}
         while queue:
             block = queue.pop(0)
-            found = list(self._read_plugins(block))
-            plugins += found
+            applied = list(self._read_plugins(block))
+            plugins += applied
             scripts = [self._find_applied(block, target) for target in _APPLY_FROM.findall(block.body)]
-            scripts += [self._find_convention(plugin.name) for plugin in found]
+            scripts += [self._find_convention(plugin.name) for plugin in applied]
             for script in scripts:
                 if script and script.path not in seen:
                     seen.add(script.path)
@@ -378,7 +378,9 @@ class _Translator:
             if classpath and (on_classpath := expand(classpath[1], self.variables)):
                 return on_classpath
         plugins = dict(self.catalog.plugins.values())
-        library = next((one for one in self.catalog.libraries.values() if ":kotlin-gradle-plugin:" in one), "")
+        library = next(
+            (library for library in self.catalog.libraries.values() if ":kotlin-gradle-plugin:" in library), ""
+        )
         return plugins.get("org.jetbrains.kotlin.jvm", "") or library.rpartition(":")[2]
 
     # Poms
@@ -394,7 +396,7 @@ class _Translator:
         dependencies, boms, constraints = self._read_dependencies(module, kotlin)
         level, test_level = self._read_levels(module)
         compilation, testing = (list(module.iterate_blocks(pattern)) for pattern in (_COMPILATION, _TESTING))
-        arguments = [one for block in compilation for one in self._read_options(block, "compilerArgs")]
+        arguments = [option for block in compilation for option in self._read_options(block, "compilerArgs")]
         names = {plugin.name for plugin in module.plugins}
         return ModulePom(
             artifact=_name_artifact(module.path),
@@ -404,19 +406,21 @@ class _Translator:
             constraints=tuple(constraints),
             level=level,
             test_level=test_level,
-            compiler_arguments=tuple(one for one in arguments if not _STYLE.match(one)),
-            processes_annotations=any("nnotationProcessor" in one.configuration for one in self._declare(module)),
-            jvm_arguments=tuple(one for block in testing for one in self._read_options(block, "jvmArgs")),
+            compiler_arguments=tuple(argument for argument in arguments if not _STYLE.match(argument)),
+            processes_annotations=any(
+                "nnotationProcessor" in dependency.configuration for dependency in self._declare(module)
+            ),
+            jvm_arguments=tuple(option for block in testing for option in self._read_options(block, "jvmArgs")),
             test_properties=tuple(self._read_test_properties(module)),
             excluded_groups=tuple(self._read_tags(module, "excludeTags")),
             groups=tuple(self._read_tags(module, "includeTags")),
             kotlin=kotlin,
             kotlin_level=self._read_kotlin_level(module) or level,
             kotlin_arguments=tuple(
-                one
+                option
                 for block in module.blocks
-                for one in self._read_options(block, "freeCompilerArgs")
-                if not one.startswith("-Werror")
+                for option in self._read_options(block, "freeCompilerArgs")
+                if not option.startswith("-Werror")
             ),
             compiler_plugins=tuple(_COMPILER_PLUGINS[name] for name in sorted(names & _COMPILER_PLUGINS.keys())),
         )
@@ -424,10 +428,10 @@ class _Translator:
     @staticmethod
     def _read_levels(module: _Module) -> tuple[str, str]:
         """Return the language levels of sources and tests; empty if they are those of the JDK, or the same."""
-        test = [match for one in module.iterate_blocks("compileTestJava") if (match := LEVEL.search(one.body))]
+        test = [match for block in module.iterate_blocks("compileTestJava") if (match := LEVEL.search(block.body))]
         compilation = "\n".join(block.body for block in module.iterate_blocks(_COMPILATION))
-        found = _LEVELS[0].search(compilation) or module.find(_LEVELS[1]) or module.find(LEVEL)
-        return (found[1] if found else ""), (test[0][1] if test else "")
+        level = _LEVELS[0].search(compilation) or module.find(_LEVELS[1]) or module.find(LEVEL)
+        return (level[1] if level else ""), (test[0][1] if test else "")
 
     @staticmethod
     def _read_kotlin_level(module: _Module) -> str:
@@ -498,11 +502,11 @@ class _Translator:
             for declaration in read_declarations(Block("dependencies", block.body, block.path, block.line))
             for artifact in self._resolve(declaration, module, kotlin)
         ]
-        managed = {(one.group, one.artifact) for one in constraints}
+        managed = {(constraint.group, constraint.artifact) for constraint in constraints}
         for artifact in dependencies:
             if not artifact.version and not boms and (artifact.group, artifact.artifact) not in managed:
                 raise ObstacleError(f"{artifact.origin}: {artifact.group}:{artifact.artifact} has no version")
-        if kotlin and not any(one.artifact.startswith("kotlin-stdlib") for one in dependencies):
+        if kotlin and not any(dependency.artifact.startswith("kotlin-stdlib") for dependency in dependencies):
             dependencies.append(Artifact("org.jetbrains.kotlin", "kotlin-stdlib", kotlin, "compile", "(kotlin)"))
         return _keep_widest(dependencies), boms, constraints
 
@@ -510,7 +514,7 @@ class _Translator:
         names = {plugin.name: plugin.version for plugin in module.plugins}
         if "io.spring.dependency-management" not in names:
             return
-        versions = {plugin.name: plugin.version for one in self.modules.values() for plugin in one.plugins}
+        versions = {plugin.name: plugin.version for owner in self.modules.values() for plugin in owner.plugins}
         boot = names.get("org.springframework.boot") or versions.get("org.springframework.boot")
         for block in module.blocks:
             for match in re.finditer(r"\bmavenBom\s*\(?\s*[\"']([\w.-]+):([\w.-]+):([^\"']+)[\"']", block.body):

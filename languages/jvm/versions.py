@@ -75,7 +75,7 @@ def rank_versions(
         day: date of the change.
     """
     level = int(levels[0].value) if levels else 0
-    if any(one.note.endswith(_RELEASE_NOTE) for one in levels):
+    if any(evidence.note.endswith(_RELEASE_NOTE) for evidence in levels):
         available = [v for v in available if int(v) >= _FIRST_WITH_RELEASE] or available
     newest = SOURCE_UNTIL.get(level, 99) if level else 99
     suitable = [v for v in available if level <= int(v) <= newest] or [
@@ -85,15 +85,15 @@ def rank_versions(
     mature = [v for v in suitable if release_dates[v] + MINIMUM_AGE <= day] or suitable[:1]
     by_version = {evidence.value: evidence for evidence in reversed(ci)}
     tested = [by_version[v] for v in reversed(mature) if v in by_version]
-    found = {evidence.value: evidence for evidence in tested}
+    by_value = {evidence.value: evidence for evidence in tested}
     if levels and not tested:
         # The JDK of the language level itself is the safest choice if CI tests with none.
         nearest = next((v for v in suitable if int(v) >= level), None)
         if nearest and (nearest == levels[0].value or int(nearest) > 8):
-            found[nearest] = levels[0].model_copy(update={"value": nearest})
+            by_value[nearest] = levels[0].model_copy(update={"value": nearest})
     for version in [*reversed(mature), *(v for v in suitable if v not in mature)]:
-        found.setdefault(version, _build_evidence(version, "(date)", 0, f"at least a year old on {day}"))
-    return list(found.values())
+        by_value.setdefault(version, _build_evidence(version, "(date)", 0, f"at least a year old on {day}"))
+    return list(by_value.values())
 
 
 def _build_evidence(version: str, path: str, line: int, note: str) -> Evidence:

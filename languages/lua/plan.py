@@ -108,9 +108,9 @@ def list_spec_files(tree: SourceTree, folder: str) -> list[str]:
     """Return files `*_spec.lua` below the folders that .busted names, sorted."""
     prefix = f"{folder}/" if folder else ""
     roots = _read_roots(tree, prefix)
-    found = [p for p in tree.entries if p.startswith(prefix) and re.search(SPEC_FILE, p) and not _EXCLUDED.search(p)]
-    below = [path for path in found if any(path == root or path.startswith(f"{root}/") for root in roots)]
-    return sorted(below or found)
+    paths = [p for p in tree.entries if p.startswith(prefix) and re.search(SPEC_FILE, p) and not _EXCLUDED.search(p)]
+    below = [path for path in paths if any(path == root or path.startswith(f"{root}/") for root in roots)]
+    return sorted(below or paths)
 
 
 def _read_roots(tree: SourceTree, prefix: str) -> list[str]:
@@ -123,8 +123,8 @@ def _read_roots(tree: SourceTree, prefix: str) -> list[str]:
 def list_unit_files(tree: SourceTree, folder: str) -> list[str]:
     """Return the test files that load luaunit, sorted."""
     prefix = f"{folder}/" if folder else ""
-    found = [p for p in tree.entries if p.startswith(prefix) and re.search(UNIT_FILE, p) and not _EXCLUDED.search(p)]
-    return sorted(path for path, text in tree.read_many(sorted(found)).items() if _LUAUNIT.search(text))
+    paths = [p for p in tree.entries if p.startswith(prefix) and re.search(UNIT_FILE, p) and not _EXCLUDED.search(p)]
+    return sorted(path for path, text in tree.read_many(sorted(paths)).items() if _LUAUNIT.search(text))
 
 
 def list_test_folders(folder: str, files: Sequence[str]) -> tuple[str, ...]:

@@ -88,15 +88,15 @@ def read_installed(jobs: list[Job]) -> Iterator[SourcedValue]:
 
 def find_used_rocks(tree: SourceTree, folder: str) -> list[SourcedValue]:
     """Return known rocks whose modules the code loads, each once; without modules of the tree itself."""
-    prefix, found = f"{folder}/" if folder else "", dict[str, SourcedValue]()
+    prefix, rocks = f"{folder}/" if folder else "", dict[str, SourcedValue]()
     paths = [path for path in sorted(tree.entries) if path.startswith(prefix) and path.endswith(".lua")]
     own_names = {re.sub(r"(/init)?\.lua$", "", path).rpartition("/")[2] for path in paths}
     for path, text in tree.read_many(paths[:3000]).items():
         for match in _LOAD.finditer(text):
             if (rock := _MODULES.get(match[1])) and match[1] not in own_names:
                 line = text.count("\n", 0, match.start()) + 1
-                found.setdefault(rock, SourcedValue(text=rock, path=path, line=line))
-    return list(found.values())
+                rocks.setdefault(rock, SourcedValue(text=rock, path=path, line=line))
+    return list(rocks.values())
 
 
 def list_module_paths(tree: SourceTree, folder: str, rockspec: str) -> tuple[list[str], bool]:

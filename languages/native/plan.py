@@ -159,7 +159,7 @@ def _create_cmake_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestComm
     test = TestCommand(framework=framework, argv=(*CONFIGURE, *options), folder=cmake.folder)
     enter = f"cd {quote_words([cmake.folder])} && " if cmake.folder else ""
     steps = [
-        *render_library_steps({folders[name]: one for name, one in libraries.items() if not one.source}),
+        *render_library_steps({folders[name]: library for name, library in libraries.items() if not library.source}),
         f"({enter}{_CONFIGURE_STEP} && cmake --build {BUILD} --parallel $(nproc))",
         *_drop_ownership(),
     ]

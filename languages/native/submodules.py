@@ -70,14 +70,14 @@ LIBRARIES = (
 def find_packaged_submodules(tree: SourceTree) -> dict[str, PackagedLibrary]:
     """Return path -> library of the submodules that a package of Debian can replace."""
     urls = dict(_read_urls(tree.read(".gitmodules")))
-    found = {path: find_packaged_library(urls.get(path, ""), path) for path in tree.submodules()}
-    return {path: library for path, library in found.items() if library}
+    libraries = {path: find_packaged_library(urls.get(path, ""), path) for path in tree.submodules()}
+    return {path: library for path, library in libraries.items() if library}
 
 
 def find_packaged_library(url: str, name: str) -> PackagedLibrary | None:
     """Return the library at a URL, which may be that of an archive of a forge, or of that name."""
     url = re.sub(r"/(archive|releases/download)/.*$", "", url)
-    return next((one for one in LIBRARIES if one.url.search(url) or one.url.search(name)), None)
+    return next((library for library in LIBRARIES if library.url.search(url) or library.url.search(name)), None)
 
 
 def _read_urls(text: str) -> Iterator[tuple[str, str]]:

@@ -48,7 +48,9 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
     """
     pattern = re.compile(TEST_FILE)
     excluded = (_BUNDLED, _EXAMPLES) if plan else (_BUNDLED,)
-    paths = sorted(p for p in tree.entries if pattern.search(p) and not any(one.search(p) for one in excluded))
+    paths = sorted(
+        p for p in tree.entries if pattern.search(p) and not any(exclusion.search(p) for exclusion in excluded)
+    )
     paths = [path for path in paths if tree.is_file(path)]
     framework = plan.test.framework if plan else ""
     if framework in ("meson", "automake", "make", "programs"):

@@ -135,8 +135,8 @@ def _find_by_scripts(
 ) -> NodeTestCommand | None:
     for source, commands in _list_script_sources(package, jobs):
         listed = list(commands)
-        programs.update(posixpath.basename(one.words[0]) for one in listed)
-        calls = [call for one in listed if (call := parse_call(one, package.programs))]
+        programs.update(posixpath.basename(command.words[0]) for command in listed)
+        calls = [call for command in listed if (call := parse_call(command, package.programs))]
         calls = [call for call in calls if plain or call.runner is not PLAIN_NODE]
         if calls:
             return NodeTestCommand(

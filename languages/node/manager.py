@@ -270,7 +270,7 @@ def render_install_steps(
     if int(node) < 16:  # npm 6 runs install scripts of root-owned packages only with this setting
         settings += " unsafe_perm=true"
     return (
-        f"export npm_config_cache={SCRATCH}/npm " + " ".join(f"npm_config_{one}" for one in settings.split()),
+        f"export npm_config_cache={SCRATCH}/npm " + " ".join(f"npm_config_{setting}" for setting in settings.split()),
         'export npm_config_nodedir="$(dirname "$(dirname "$(readlink -f "$(command -v node)")")")"',
         f"export {SKIPPED_DOWNLOADS}",
         'registry="$(npm config get registry)"; registry="${registry%/}/"',

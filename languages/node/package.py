@@ -108,7 +108,7 @@ class NodeProject:
 
     def has_dependency(self, name: str) -> bool:
         """Return whether any package has the dependency."""
-        return any(name in one.dependencies for one in self.packages)
+        return any(name in package.dependencies for package in self.packages)
 
 
 def find_project(tree: SourceTree, changed_paths: tuple[str, ...]) -> NodeProject | None:

@@ -112,7 +112,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> NodeDraft:
     manager = find_package_manager(tree, project, test_jobs or jobs)
     forge_dependencies = list_forge_dependencies(project)
     # With a lock file all packages are installed: that set was tested, and `npm ci` rejects deviations.
-    setup = [one for line in tests.setup_commands for one in expand_scripts(line, tests.package.scripts)]
+    setup = [command for line in tests.setup_commands for command in expand_scripts(line, tests.package.scripts)]
     programs = {posixpath.basename(command.words[0]) for command in setup}
     tools = [] if manager.lock else list_unrelated_tools(tree, project, test_files, programs)
     job, needed = _find_job(jobs, tests.source), list_needed_members(project, context.changed_paths)

@@ -190,8 +190,8 @@ def _match_runner(words: Sequence[str], programs: Mapping[str, str]) -> tuple[No
         return BUN, words.index("test") + 1
     if words[0] in RUNNERS:
         return RUNNERS[words[0]], 1
-    if found := _find_own_runner(words[0], programs) or _find_installed_runner(words[0]):
-        return found, 1
+    if runner := _find_own_runner(words[0], programs) or _find_installed_runner(words[0]):
+        return runner, 1
     if words[0] in _EQUIVALENTS:
         word = _EQUIVALENTS[words[0]]
         count = words.index(word) + 1 if word in words else 0 if word else 1
@@ -221,8 +221,8 @@ def _match_loader(
 ) -> tuple[NodeTestRunner, int] | None:
     """Return (runner, number of words that start it) if node or a loader starts the word at `position`."""
     word = words[position]
-    if found := _find_own_runner(word, programs) or _find_installed_runner(word):
-        return found, position + 1
+    if runner := _find_own_runner(word, programs) or _find_installed_runner(word):
+        return runner, position + 1
     if word in RUNNERS and (
         words[0] != "node" or words[position - 1].endswith("js")
     ):  # a script may start a runner, too

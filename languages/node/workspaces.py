@@ -18,8 +18,8 @@ def list_needed_members(project: NodeProject, changed_paths: Sequence[str]) -> l
     ]
     needed: dict[str, NodePackage] = {}
     for member in touched:
-        for one in _walk(member, by_name, set()):
-            needed.setdefault(one.folder, one)
+        for other in _walk(member, by_name, set()):
+            needed.setdefault(other.folder, other)
     return list(needed.values())
 
 

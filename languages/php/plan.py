@@ -89,11 +89,11 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
 def list_test_files(tree: SourceTree, folder: str) -> list[str]:
     """Return files `*Test.php` of the project that PHPUnit's configuration includes, sorted."""
     prefix = f"{folder}/" if folder else ""
-    found = sorted(p for p in tree.entries if p.startswith(prefix) and re.search(TEST_FILE, p))
-    found = [path for path in found if not re.search(r"(^|/)(vendor|_?fixtures?|stubs?)/", path, re.IGNORECASE)]
+    paths = sorted(p for p in tree.entries if p.startswith(prefix) and re.search(TEST_FILE, p))
+    paths = [path for path in paths if not re.search(r"(^|/)(vendor|_?fixtures?|stubs?)/", path, re.IGNORECASE)]
     configured = _read_configured_paths(tree, folder)
-    included = [p for p in found if any(p == entry or p.startswith(f"{entry}/") for entry in configured)]
-    texts = tree.read_many(included or found)
+    included = [p for p in paths if any(p == entry or p.startswith(f"{entry}/") for entry in configured)]
+    texts = tree.read_many(included or paths)
     return [path for path, text in texts.items() if not re.search(r"^\s*abstract\s+class", text, re.MULTILINE)]
 
 

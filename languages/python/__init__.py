@@ -43,10 +43,10 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
         return testing.find_test_files(tree)
     test_files = testing.find_test_files(tree, plan.test.paths)
     if plan.test.framework == "unittest":
-        found = testing.select_discovered_files(tree, test_files, plan.test.argv)
+        discovered = testing.select_discovered_files(tree, test_files, plan.test.argv)
     else:
-        found = collection.select_collected_files(tree, test_files, plan.test.paths)
-    return found or test_files
+        discovered = collection.select_collected_files(tree, test_files, plan.test.paths)
+    return discovered or test_files
 
 
 PYTHON = Language(

@@ -65,9 +65,9 @@ def _parse_tree(source: bytes) -> ast.Module:
         return ast.parse(source)
 
 
-def _is_equal(one: ast.AST, other: ast.AST) -> bool:
+def _is_equal(node: ast.AST, other: ast.AST) -> bool:
     """Return whether two syntax trees are equal, positions ignored; stops at the first difference."""
-    waiting: list[tuple[object, object]] = [(one, other)]
+    waiting: list[tuple[object, object]] = [(node, other)]
     while waiting:
         a, b = waiting.pop()
         if type(a) is not type(b):
@@ -97,11 +97,11 @@ def _strip_docstrings(tree: ast.Module) -> None:
 def _tokenize(source: bytes) -> list[tuple[int, str]] | None:
     """Return the tokens without comments and whitespace; None when tokenizing fails."""
     try:
-        found = list(tokenize.tokenize(io.BytesIO(source).readline))
+        tokens = list(tokenize.tokenize(io.BytesIO(source).readline))
     except (tokenize.TokenError, SyntaxError, UnicodeDecodeError):
         return None
     return [
         (token.type, "" if token.type in _STRUCTURE_TOKENS else token.string)
-        for token in found
+        for token in tokens
         if token.type in _STRUCTURE_TOKENS or token.type not in _LAYOUT_TOKENS
     ]

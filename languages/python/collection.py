@@ -41,8 +41,8 @@ def select_collected_files(tree: SourceTree, files: Sequence[str], paths: Sequen
         is_named = any(fnmatch(posixpath.basename(file), pattern) for pattern in patterns)
         return is_named and not exclusions.cover(file, top)
 
-    found = [path for path in files if is_collected(path)]
-    return [path for path, text in tree.read_many(found).items() if not _is_conditional(text)]
+    collected = [path for path in files if is_collected(path)]
+    return [path for path, text in tree.read_many(collected).items() if not _is_conditional(text)]
 
 
 def _is_conditional(text: str) -> bool:
@@ -107,4 +107,8 @@ def _is_ignore_list(target: ast.expr) -> bool:
 
 def _read_words(value: ast.expr) -> list[str]:
     elements = value.elts if isinstance(value, ast.List | ast.Tuple) else []
-    return [one.value.rstrip("/") for one in elements if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return [
+        element.value.rstrip("/")
+        for element in elements
+        if isinstance(element, ast.Constant) and isinstance(element.value, str)
+    ]

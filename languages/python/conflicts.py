@@ -31,8 +31,12 @@ def find_conflicts(log: str, draft: PlanDraft) -> list[Dependency]:
     """
     message = _read_message(log)
     if not message and (unbuildable := {canonicalize_name(name) for name in _UNBUILDABLE.findall(log)}):
-        needed = {one.source.distribution_name for one in draft.dependencies if _is_own(one)}
-        return [one for one in draft.dependencies if one.source.distribution_name in unbuildable - needed]
+        needed = {dependency.source.distribution_name for dependency in draft.dependencies if _is_own(dependency)}
+        return [
+            dependency
+            for dependency in draft.dependencies
+            if dependency.source.distribution_name in unbuildable - needed
+        ]
     if not message or (_LACKS_VERSIONS.search(message) and draft.exclude_newer < midnight_after(draft.day)):
         return []
     blamed = {
@@ -41,12 +45,16 @@ def find_conflicts(log: str, draft: PlanDraft) -> list[Dependency]:
         for name in _NAME.findall(re.sub(r"\[[^]]*\]|[<>=~!][^\s]*", "", listed))
     }
     secondary = [
-        one
-        for one in draft.dependencies
-        if one.source.distribution_name in blamed and not _is_own(one) and Requirement(one.source.text).specifier
+        dependency
+        for dependency in draft.dependencies
+        if dependency.source.distribution_name in blamed
+        and not _is_own(dependency)
+        and Requirement(dependency.source.text).specifier
     ]
-    own = {one.source.distribution_name for one in draft.dependencies if one not in secondary}
-    return sorted(secondary, key=lambda one: (one.source.distribution_name not in own, not _is_exact(one)))
+    own = {dependency.source.distribution_name for dependency in draft.dependencies if dependency not in secondary}
+    return sorted(
+        secondary, key=lambda dependency: (dependency.source.distribution_name not in own, not _is_exact(dependency))
+    )
 
 
 def _read_message(log: str) -> str:
@@ -61,4 +69,4 @@ def _is_own(dependency: Dependency) -> bool:
 
 
 def _is_exact(dependency: Dependency) -> bool:
-    return any(one.operator in ("==", "===") for one in Requirement(dependency.source.text).specifier)
+    return any(specifier.operator in ("==", "===") for specifier in Requirement(dependency.source.text).specifier)

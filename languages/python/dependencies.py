@@ -45,21 +45,23 @@ def collect_requirements(
     def is_useful(requirement: SourcedValue) -> bool:
         return requirement.distribution_name in needed or not is_unrelated_tool(requirement)
 
-    found = _make_dependencies(Role.RUNTIME, project.requirements)
-    found += _make_dependencies(Role.BUILD, _build_requirements(project))
-    found += _make_dependencies(
+    dependencies = _make_dependencies(Role.RUNTIME, project.requirements)
+    dependencies += _make_dependencies(Role.BUILD, _build_requirements(project))
+    dependencies += _make_dependencies(
         Role.TEST, _resolve_conflicts(w for w in _test_requirements(tree, project, facts) if is_useful(w))
     )
-    if pytest and "pytest" not in _list_names(found):
+    if pytest and "pytest" not in _list_names(dependencies):
         developer_tools = _resolve_conflicts(w for w in _developer_requirements(tree, project) if is_useful(w))
-        found += _make_dependencies(Role.OPTIONAL, developer_tools, besides=_list_names(found))
-    found += _make_dependencies(Role.OPTIONAL, _find_imported_conda_packages(tree), besides=_list_names(found))
+        dependencies += _make_dependencies(Role.OPTIONAL, developer_tools, besides=_list_names(dependencies))
+    dependencies += _make_dependencies(
+        Role.OPTIONAL, _find_imported_conda_packages(tree), besides=_list_names(dependencies)
+    )
     own_name = canonicalize_name(project.name)
     missing = imports.find_missing_requirements(
-        tree, own_name, sorted(_list_names(found)), collect_all_requirements(tree, project, facts), configured
+        tree, own_name, sorted(_list_names(dependencies)), collect_all_requirements(tree, project, facts), configured
     )
-    found += _make_dependencies(Role.OPTIONAL, (replace(source, text=text) for source, text in missing))
-    return [item for item in _deduplicate(found) if item.source.distribution_name != (own_name or "-")]
+    dependencies += _make_dependencies(Role.OPTIONAL, (replace(source, text=text) for source, text in missing))
+    return [item for item in _deduplicate(dependencies) if item.source.distribution_name != (own_name or "-")]
 
 
 def _list_names(dependencies: Iterable[Dependency]) -> frozenset[str]:

@@ -86,8 +86,8 @@ def find_test_fault(text: str, sources: Collection[str]) -> TestFault | None:
         line = getattr(error, "lineno", None) or 1
         return TestFault(reason=_R.UNREADABLE, line=line, detail=f"it is no Python: {error}")
     file = _TestFile(module, sources)
-    found = sorted(file.iterate_node_faults(), key=lambda fault: fault.line)
-    return next(iter(found), None) or next(file.iterate_test_faults(), None)
+    faults = sorted(file.iterate_node_faults(), key=lambda fault: fault.line)
+    return next(iter(faults), None) or next(file.iterate_test_faults(), None)
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ class _TestFile:
         if not self.tests:
             yield TestFault(reason=_R.UNREADABLE, line=1, detail="it defines no test")
         for test in self.tests:
-            if found := self._examine_test(test):
-                yield TestFault(reason=found[0], line=test.lineno, detail=f"{test.name} {found[1]}")
+            if fault := self._examine_test(test):
+                yield TestFault(reason=fault[0], line=test.lineno, detail=f"{test.name} {fault[1]}")
 
     # ------------------------------------------------------------------------------------------------- the tree
 
@@ -135,31 +135,31 @@ class _TestFile:
     @cached_property
     def packages(self) -> set[str]:
         """First names of the program's modules."""
-        found = set()
+        names = set()
         for path in self.sources:
             parts = path.removesuffix(".py").split("/")
-            found |= {part for part in parts if part not in ("src", "lib", "python", "__init__")}
-        return found
+            names |= {part for part in parts if part not in ("src", "lib", "python", "__init__")}
+        return names
 
     @cached_property
     def program_names(self) -> set[str]:
         """Names that an import of the program's modules binds."""
-        found = set()
+        names = set()
         for node in ast.walk(self.module):
             if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] in self.packages):
-                found |= {alias.asname or alias.name for alias in node.names}
+                names |= {alias.asname or alias.name for alias in node.names}
             elif isinstance(node, ast.Import):
-                found |= {
+                names |= {
                     alias.asname or alias.name.split(".")[0]
                     for alias in node.names
                     if alias.name.split(".")[0] in self.packages
                 }
-        return found
+        return names
 
     @cached_property
     def temporary_names(self) -> set[str]:
         """Names of values that are made from a temporary folder."""
-        found: set[str] = set()
+        names: set[str] = set()
         assigned = [
             (target.id, node.value)
             for node in ast.walk(self.module)
@@ -175,27 +175,30 @@ class _TestFile:
             if isinstance(item.optional_vars, ast.Name)
         ]
         for _ in assigned:
-            more = {name for name, value in assigned if name not in found and self._is_temporary(value, found)}
+            more = {name for name, value in assigned if name not in names and self._is_temporary(value, names)}
             if not more:
                 break
-            found |= more
-        return found
+            names |= more
+        return names
 
     def _is_temporary(self, node: ast.AST, known: Collection[str]) -> bool:
-        names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-        names |= {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        names |= {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
         return any(name in known or _TMP.search(name) for name in names)
 
     def _list_constants(self, node: ast.AST) -> list[str]:
         """Return the strings of an expression; constants that are added or joined are a single string, too."""
-        nodes = [one for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-        found = [str(one.value) for one in sorted(nodes, key=lambda one: (one.lineno, one.col_offset))]
-        return [*found, "".join(found), "/".join(found)] if len(found) > 1 else found
+        nodes = [part for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+        constants = [
+            str(constant.value)
+            for constant in sorted(nodes, key=lambda constant: (constant.lineno, constant.col_offset))
+        ]
+        return [*constants, "".join(constants), "/".join(constants)] if len(constants) > 1 else constants
 
     def _resolve(self, node: ast.AST, depth: int = 4) -> list[ast.AST]:
         """Return an expression and the values that are assigned to the names in it."""
-        found = [node]
-        names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+        nodes = [node]
+        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         for other in ast.walk(self.module) if depth else ():
             values = []
             if isinstance(other, ast.Assign | ast.AnnAssign | ast.NamedExpr) and other.value is not None:
@@ -211,22 +214,22 @@ class _TestFile:
                 ]
             for value in values:
                 if value is not node:
-                    found += self._resolve(value, depth - 1)
-        return found
+                    nodes += self._resolve(value, depth - 1)
+        return nodes
 
     def _touches_source(self, node: ast.AST) -> bool:
         """Return whether an expression, its names resolved, leads to a file of the program."""
         nodes = self._resolve(node)
-        if any(self._is_temporary(one, self.temporary_names) for one in nodes):
+        if any(self._is_temporary(part, self.temporary_names) for part in nodes):
             return False
         return any(
             names_source(text, self.sources) or _PYTHON_FILES.search(text)
-            for one in nodes
-            for text in self._list_constants(one)
+            for part in nodes
+            for text in self._list_constants(part)
         ) or any(
             isinstance(sub, ast.Attribute) and sub.attr in ("__file__", "__path__", "origin")
-            for one in nodes
-            for sub in ast.walk(one)
+            for part in nodes
+            for sub in ast.walk(part)
         )
 
     # ---------------------------------------------------------------------------------------------- single nodes
@@ -297,7 +300,7 @@ class _TestFile:
     def _lists_sources(self, node: ast.Call) -> bool:
         if self._is_temporary(node, self.temporary_names):
             return False
-        constants = [text for one in self._resolve(node) for text in self._list_constants(one)]
+        constants = [text for part in self._resolve(node) for text in self._list_constants(part)]
         folders = {part for path in self.sources for part in path.split("/")[:-1]}
         return any(
             text.strip("./") in folders or text in (".", "..") or text.endswith((".py", "*")) for text in constants
@@ -307,8 +310,8 @@ class _TestFile:
         if self._is_temporary(node, self.temporary_names):
             return None
         for argument in node.args[:1]:
-            for one in self._resolve(argument):
-                constants = self._list_constants(one)
+            for part in self._resolve(argument):
+                constants = self._list_constants(part)
                 program = next(filter(None, map(find_searcher, constants[:1])), None)
                 if program is not None:
                     is_git = program == "git"
@@ -328,13 +331,17 @@ class _TestFile:
 
     def _examine_try(self, node: ast.Try) -> tuple[TestFaultReason, str] | None:
         """Refuse tests that pass when the program lacks a name or fails."""
-        guards = [one for one in node.body if isinstance(one, ast.Import | ast.ImportFrom) or _contains_assertion(one)]
+        guards = [
+            statement
+            for statement in node.body
+            if isinstance(statement, ast.Import | ast.ImportFrom) or _contains_assertion(statement)
+        ]
         for handler in node.handlers:
             caught = ast.dump(handler.type) if handler.type is not None else "BaseException"
             swallows = re.search(
                 r"ImportError|ModuleNotFound|AttributeError|AssertionError|'Exception'|BaseException", caught
             )
-            if guards and swallows and not any(isinstance(one, ast.Raise) for one in ast.walk(handler)):
+            if guards and swallows and not any(isinstance(part, ast.Raise) for part in ast.walk(handler)):
                 return _R.SKIPS, "an import or assertion that fails is ignored"
         return None
 
@@ -364,9 +371,9 @@ class _TestFile:
         todo = list(reached.values())
         while todo:
             node = todo.pop()
-            names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-            names |= {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
-            names |= {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
+            names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            names |= {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+            names |= {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
             for name in names & self.functions.keys() - reached.keys():
                 reached[name] = self.functions[name]
                 todo.append(self.functions[name])
@@ -428,16 +435,16 @@ def _is_assertion(node: ast.AST) -> bool:
 
 
 def _contains_assertion(node: ast.AST) -> bool:
-    return any(_is_assertion(one) for one in ast.walk(node))
+    return any(_is_assertion(part) for part in ast.walk(node))
 
 
 def _has_name(node: ast.AST) -> bool:
-    return any(isinstance(one, ast.Name | ast.Attribute | ast.Call) for one in ast.walk(node))
+    return any(isinstance(part, ast.Name | ast.Attribute | ast.Call) for part in ast.walk(node))
 
 
 def _is_about_platform(node: ast.AST) -> bool:
     """Return whether a condition depends on interpreter and operating system alone."""
-    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-    attributes = {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    attributes = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
     known = {"startswith"} | _PLATFORM_ATTRIBUTES
     return bool(names) and names <= _PLATFORM_NAMES and attributes <= known

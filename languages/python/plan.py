@@ -152,10 +152,10 @@ def _check_tests(tree: SourceTree) -> None:
 def _lift_outdated_pins(dependencies: Sequence[Dependency]) -> list[Dependency]:
     """Return the dependencies, pytest without a version where only versions before 3.0 are allowed."""
     return [
-        replace(one, source=replace(one.source, text="pytest"))
-        if one.source.distribution_name == "pytest" and _PYTEST_BEFORE_3.search(one.source.text)
-        else one
-        for one in dependencies
+        replace(dependency, source=replace(dependency.source, text="pytest"))
+        if dependency.source.distribution_name == "pytest" and _PYTEST_BEFORE_3.search(dependency.source.text)
+        else dependency
+        for dependency in dependencies
     ]
 
 

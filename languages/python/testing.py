@@ -245,7 +245,11 @@ def block_style_plugins(
 
     The project itself, and the plug-ins that its settings require to be loaded, stay.
     """
-    names = {one.distribution_name for one in requirements if _STYLE_PLUGIN.fullmatch(one.distribution_name)}
+    names = {
+        requirement.distribution_name
+        for requirement in requirements
+        if _STYLE_PLUGIN.fullmatch(requirement.distribution_name)
+    }
     required = (SourcedValue(text=word, path=config.path) for word in config.get_words("required_plugins"))
     needed = {plugin.distribution_name for plugin in required}
     blocked = sorted(names - needed - {own_name})

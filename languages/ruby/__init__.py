@@ -57,8 +57,8 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
         return sorted({*specs, *tests})
     specs, tests = testing.list_test_files(tree, plan.test.folder)
     inside = tuple(f"{path}/" for path in plan.test.paths)
-    found = specs if plan.test.framework == "rspec" else sorted({*specs, *tests})
-    return [path for path in found if path.startswith(inside) or path in plan.test.paths]
+    files = specs if plan.test.framework == "rspec" else sorted({*specs, *tests})
+    return [path for path in files if path.startswith(inside) or path in plan.test.paths]
 
 
 RUBY = Language(

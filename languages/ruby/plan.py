@@ -61,7 +61,9 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
     has_gemfile = tree.is_file(f"{prefix}Gemfile") or tree.is_file(f"{prefix}gems.rb")
     test_folders = testing.list_test_folders(files, folder)
     switches = {COMPILE} if _has_extension(tree, prefix) else set()
-    libraries = ":".join(posixpath.normpath(f"/testbed/{one}") for one in testing.list_load_paths(tree, folder, files))
+    libraries = ":".join(
+        posixpath.normpath(f"/testbed/{load_path}") for load_path in testing.list_load_paths(tree, folder, files)
+    )
     draft = PlanDraft(
         language="ruby",
         name=next((posixpath.basename(p).removesuffix(".gemspec") for p in paths if p.endswith(".gemspec")), ""),

@@ -35,7 +35,7 @@ def has_criterion_main(source: bytes) -> bool:
 
 def list_benchmarks(root: Node) -> list[CriterionBenchmark]:
     """Return the benchmarks of a file whose names are literals and whose code is a closure, in their order."""
-    return [found for node in iterate_tree(root) if (found := _read_benchmark(node)) is not None]
+    return [benchmark for node in iterate_tree(root) if (benchmark := _read_benchmark(node)) is not None]
 
 
 def list_benchmark_names(source: bytes) -> list[str]:
@@ -145,8 +145,8 @@ def _list_parameters(function: Node) -> Iterator[tuple[str, str]]:
 
 def _list_arguments(call: Node) -> list[Node]:
     arguments = call.child_by_field_name("arguments")
-    found = arguments.named_children if arguments is not None else []
-    return [one for one in found if one.type not in ("line_comment", "block_comment")]
+    named_children = arguments.named_children if arguments is not None else []
+    return [child for child in named_children if child.type not in ("line_comment", "block_comment")]
 
 
 def _get_text(node: Node | None) -> str:

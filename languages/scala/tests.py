@@ -21,9 +21,9 @@ _DEFINES = re.compile(
 def list_test_files(tree: SourceTree, folder: str) -> list[str]:
     """Return files of unit tests below a folder that define a suite, sorted."""
     prefix = f"{folder}/" if folder else ""
-    found = sorted(path for path in tree.entries if path.startswith(prefix) and re.search(TEST_FILE, path))
-    found = [path for path in found if not re.search(r"(^|/)src/it/|(^|/)(sbt-test|resources)/", path)]
-    return [path for path, text in tree.read_many(found).items() if _DEFINES.search(text)]
+    paths = sorted(path for path in tree.entries if path.startswith(prefix) and re.search(TEST_FILE, path))
+    paths = [path for path in paths if not re.search(r"(^|/)src/it/|(^|/)(sbt-test|resources)/", path)]
+    return [path for path, text in tree.read_many(paths).items() if _DEFINES.search(text)]
 
 
 def _name_canary(files: Sequence[str]) -> str:

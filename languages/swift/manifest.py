@@ -55,9 +55,9 @@ class PackageManifest:
 
     def list_system_packages(self) -> Iterator[SourcedValue]:
         """Yield the Debian packages that system libraries name as their providers."""
-        for found in _APT.finditer(self.text):
-            line = self._line(found.start())
-            for name in re.findall(r'"([a-z0-9][a-z0-9.+-]+)"', found["names"]):
+        for match in _APT.finditer(self.text):
+            line = self._line(match.start())
+            for name in re.findall(r'"([a-z0-9][a-z0-9.+-]+)"', match["names"]):
                 yield SourcedValue(text=name, path=self.path, line=line)
 
     def list_local_folders(self) -> Iterator[str]:
@@ -68,8 +68,8 @@ class PackageManifest:
                 yield "" if folder == "." else folder
 
     def _find(self, pattern: re.Pattern[str]) -> Iterator[SourcedValue]:
-        for found in pattern.finditer(self.text):
-            yield SourcedValue(text=found["place"], path=self.path, line=self._line(found.start("place")))
+        for match in pattern.finditer(self.text):
+            yield SourcedValue(text=match["place"], path=self.path, line=self._line(match.start("place")))
 
     def _line(self, offset: int) -> int:
         return self.text.count("\n", 0, offset) + 1
@@ -77,7 +77,7 @@ class PackageManifest:
 
 def _blank_comments(text: str) -> str:
     """Return the text without comments, each line at its number."""
-    return _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    return _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
 
 
 def is_manifest(path: str) -> bool:
@@ -87,12 +87,12 @@ def is_manifest(path: str) -> bool:
 
 def list_packages(tree: SourceTree, folder: str) -> list[PackageManifest]:
     """Return the package in a folder and the packages of the tree that it depends on, each once."""
-    found, known = [folder], {folder}
+    folders, known = [folder], {folder}
     packages: list[PackageManifest] = []
-    while found:
-        packages.append(PackageManifest(tree, found.pop()))
+    while folders:
+        packages.append(PackageManifest(tree, folders.pop()))
         for other in packages[-1].list_local_folders():
             if other not in known and tree.is_file(posixpath.join(other, MANIFEST)):
                 known.add(other)
-                found.append(other)
+                folders.append(other)
     return packages

@@ -59,8 +59,10 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
     files = list_test_files(tree, folder)
     if not package.has_tests or not files:
         raise NoPlanError(f"{package.path} has no target of tests whose files run on Linux")
-    remotes = [remote for one in packages for remote in one.list_remotes()]
-    system = {item.text: item for one in packages for item in one.list_system_packages()} | find_system_packages(tree)
+    remotes = [remote for manifest in packages for remote in manifest.list_remotes()]
+    system = {
+        item.text: item for manifest in packages for item in manifest.list_system_packages()
+    } | find_system_packages(tree)
     draft = PlanDraft(
         language="swift",
         name=package.name,
@@ -97,8 +99,8 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
     folders = {posixpath.dirname(p) for p in tree.entries if is_manifest(p) and not _EXCLUDED.search(p)}
     tested = [folder for folder in folders if PackageManifest(tree, folder).has_tests]
     roots = sorted(tested or folders, key=lambda root: (root.count("/") + bool(root), root))
-    found = find_common_folder(roots, changed)
-    return next(iter(roots), "") if found is None else found
+    common_folder = find_common_folder(roots, changed)
+    return next(iter(roots), "") if common_folder is None else common_folder
 
 
 def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
@@ -126,7 +128,7 @@ def _read_named_versions(tree: SourceTree) -> Iterator[SourcedValue]:
         values = [(value.text, value.line) for key in keys for value in job.values.get(key, ())]
         images = [(image.text, image.line) for image in job.uses]
         images += [(value.text, value.line) for key in ("image", "container") for value in job.values.get(key, ())]
-        values += [(found[1], line) for text, line in images if (found := re.search(r"\bswift:(\d[\w.-]*)", text))]
+        values += [(match[1], line) for text, line in images if (match := re.search(r"\bswift:(\d[\w.-]*)", text))]
         for text, line in () if job.is_auxiliary else values:
             version = _complete(text.removeprefix("swift:").removeprefix("swift-"))
             yield SourcedValue(text=version or text, path=job.path, line=line)

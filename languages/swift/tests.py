@@ -27,10 +27,10 @@ def list_test_files(tree: SourceTree, folder: str) -> list[str]:
     """Return the files of the package in `folder`, without packages in it, that define tests for Linux; sorted."""
     prefix = f"{folder}/" if folder else ""
     inner = [path.rpartition("/")[0] + "/" for path in tree.entries if is_manifest(path) and "/" in path]
-    inner = [one for one in inner if one.startswith(prefix) and one != prefix]
-    found = [path for path in tree.entries if path.startswith(prefix) and re.search(TEST_FILE, path)]
-    found = [path for path in found if not path.startswith(tuple(inner)) and not _EXCLUDED.search(path)]
-    texts = tree.read_many(sorted(found))
+    inner = [place for place in inner if place.startswith(prefix) and place != prefix]
+    paths = [path for path in tree.entries if path.startswith(prefix) and re.search(TEST_FILE, path)]
+    paths = [path for path in paths if not path.startswith(tuple(inner)) and not _EXCLUDED.search(path)]
+    texts = tree.read_many(sorted(paths))
     return [path for path, text in texts.items() if _DEFINES.search(text) and not _APPLE_ONLY.match(text)]
 
 

@@ -89,7 +89,7 @@ def _iterate_faults(text: str, sources: Collection[str]) -> Iterator[TestFault]:
     for number, line in enumerate(lines, 1):
         for reason, detail in _iterate_line_faults(line, sources):
             yield TestFault(reason=reason, line=number, detail=detail)
-    if any(names_source(one, sources, by_base=False) for one in _list_strings(text)) and _READS.search(text):
+    if any(names_source(string, sources, by_base=False) for string in _list_strings(text)) and _READS.search(text):
         yield TestFault(reason=TestFaultReason.READS_SOURCE, line=1, detail="names and reads a file of the program")
     if not any(map(_ASSERTS.search, lines)):
         yield TestFault(reason=TestFaultReason.NO_ASSERTION, line=1, detail="there is no assertion")
@@ -98,13 +98,13 @@ def _iterate_faults(text: str, sources: Collection[str]) -> Iterator[TestFault]:
 
 
 def _iterate_line_faults(line: str, sources: Collection[str]) -> Iterator[tuple[TestFaultReason, str]]:
-    strings = [next(filter(None, found.groups()), "") for found in _STRING.finditer(line)]
-    if any(names_source(one, sources) for one in strings):
+    strings = [next(filter(None, match.groups()), "") for match in _STRING.finditer(line)]
+    if any(names_source(string, sources) for string in strings):
         if _WRITES.search(line):
             yield TestFaultReason.CHANGES_SOURCE, "writes to a file of the program"
         if _READS.search(line):
             yield TestFaultReason.READS_SOURCE, "reads a file of the program"
-    if any(_GIT.search(one) for one in strings):
+    if any(_GIT.search(string) for string in strings):
         yield TestFaultReason.READS_GIT, "reads the git repository"
     if _STARTS.search(line) and (program := next(filter(None, map(find_searcher, strings)), None)):
         yield TestFaultReason.READS_GIT if program == "git" else TestFaultReason.SEARCHES_SOURCE, f"starts {program}"
@@ -117,4 +117,4 @@ def _iterate_line_faults(line: str, sources: Collection[str]) -> Iterator[tuple[
 def _list_strings(text: str) -> list[str]:
     """Return the strings of a text but those of imports, which name files of the program without reading them."""
     kept = [line for line in text.splitlines() if not re.search(r"\b(import|require|from|use|mod|#include)\b", line)]
-    return [next(filter(None, found.groups()), "") for found in _STRING.finditer("\n".join(kept))]
+    return [next(filter(None, match.groups()), "") for match in _STRING.finditer("\n".join(kept))]

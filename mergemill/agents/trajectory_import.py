@@ -62,24 +62,24 @@ def import_rollouts(
     grader = TaskGrader(store, settings) if grades else None
     artifacts = require_writable_store(settings.storage)
     for path in paths:
-        for line, name, found in read_foreign_file(path, format_name):
-            if isinstance(found, ForeignFormatError):
-                yield ImportedRollout(file=str(path), line=line, format=name, problem=str(found))
+        for line, name, foreign in read_foreign_file(path, format_name):
+            if isinstance(foreign, ForeignFormatError):
+                yield ImportedRollout(file=str(path), line=line, format=name, problem=str(foreign))
                 continue
-            record = _find_task(store, found, task)
+            record = _find_task(store, foreign, task)
             if record is None:
-                known = ", ".join(dict.fromkeys([task] if task else found.instances[:1]))
+                known = ", ".join(dict.fromkeys([task] if task else foreign.instances[:1]))
                 yield ImportedRollout(file=str(path), line=line, format=name, problem=f"there is no task {known}")
                 continue
-            rollout, n_trajectories, is_new = _store(store, artifacts, record, found, format_name=name, grader=grader)
+            rollout, n_trajectories, is_new = _store(store, artifacts, record, foreign, format_name=name, grader=grader)
             yield ImportedRollout(
                 file=str(path), line=line, format=name, rollout=rollout, trajectories=n_trajectories, is_new=is_new
             )
 
 
-def _find_task(store: Store, found: ForeignRollout, word: str | None) -> Task | None:
+def _find_task(store: Store, rollout: ForeignRollout, word: str | None) -> Task | None:
     """Return the task of a rollout by the first name that is known."""
-    for name in [word] if word else found.instances:
+    for name in [word] if word else rollout.instances:
         for form in ("patch", "tests", "review"):
             try:
                 return score_queries.resolve_instance(store, name, form)
@@ -92,7 +92,7 @@ def _store(
     store: Store,
     artifacts: Artifacts,
     task: Task,
-    found: ForeignRollout,
+    foreign_rollout: ForeignRollout,
     *,
     format_name: str,
     grader: TaskGrader | None,
@@ -101,8 +101,8 @@ def _store(
 
     A rollout that is stored with a value stays as it is. Without a value, a graded rollout is stored beside it.
     """
-    requests = list_requests(found)
-    rollout = _make_rollout(task, found, found.compute_origin(format_name), len(requests))
+    requests = list_requests(foreign_rollout)
+    rollout = _make_rollout(task, foreign_rollout, foreign_rollout.compute_origin(format_name), len(requests))
     if known := store.get_many(Rollout, [rollout.id]):
         if grader is None or known[rollout.id].value is not None:
             return known[rollout.id], 0, False
@@ -110,10 +110,12 @@ def _store(
         rollout.__dict__.pop("id", None)
         if graded := store.get_many(Rollout, [rollout.id]):
             return graded[rollout.id], 0, False
-    if found.submission is not None:
-        fields: dict[str, object] = {"submission": artifacts.put(found.submission)}
+    if foreign_rollout.submission is not None:
+        fields: dict[str, object] = {"submission": artifacts.put(foreign_rollout.submission)}
         if grader is not None:
-            fields |= _describe_score(grader.grade_persistently(Submission(task=task, content=found.submission)))
+            fields |= _describe_score(
+                grader.grade_persistently(Submission(task=task, content=foreign_rollout.submission))
+            )
         rollout = rollout.model_copy(update=fields)
     trajectories = build_from_requests(rollout, requests, artifacts, statement=task.problem_statement)
     store.add(rollout, *trajectories)
@@ -124,14 +126,14 @@ def _describe_score(score: Score) -> dict[str, object]:
     return {"score": score, "value": score.value, "resolved": score.resolved}
 
 
-def _make_rollout(task: Task, found: ForeignRollout, origin: str, n_requests: int) -> Rollout:
+def _make_rollout(task: Task, rollout: ForeignRollout, origin: str, n_requests: int) -> Rollout:
     return Rollout(
         parent=task.id,
         name=task.name,
         plan=hashlib.sha256(f"import {task.id} {origin}".encode()).hexdigest(),  # of no rollout that we plan
-        scaffold=found.scaffold,
-        scaffold_version=found.scaffold_version,
-        model=found.model,
+        scaffold=rollout.scaffold,
+        scaffold_version=rollout.scaffold_version,
+        model=rollout.model,
         attempt=1,
         origin=origin,
         environment=task.environment,

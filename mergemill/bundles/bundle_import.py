@@ -60,7 +60,7 @@ def import_bundle(folder: Path, settings: Settings) -> Iterator[ImportResult]:
             f"{folder} has no records of its tasks", advice="export it again, with this version of mergemill"
         )
     services = make_services(settings, engine=False)
-    bundled = {one.task.id: one for one in read_bundle(folder)}
+    bundled = {bundled_task.task.id: bundled_task for bundled_task in read_bundle(folder)}
     unpack_content(folder, services.artifacts, services.clones)
     with Store.open(settings.storage.db, create=True, writes=True) as store:
         finder = _ImageFinder(folder, services)

@@ -94,15 +94,15 @@ def export_splits(
 
 def count_left_out(filters: TaskFilters, storage: StorageSettings) -> dict[str, int]:
     """Return how many tasks resolved filters leave out by each of LIMITS; a task counts for the first that applies."""
-    found = {}
+    left_out = {}
     with Store.open(storage.db, create=False) as store:
         kept = replace(filters, **LIMITS)
         left = queries.count_tasks(store, kept)
         for name in LIMITS:
             kept = replace(kept, **{name: getattr(filters, name)})
             before, left = left, queries.count_tasks(store, kept)
-            found[name] = before - left
-    return found
+            left_out[name] = before - left
+    return left_out
 
 
 LIMITS: Mapping[str, Any] = MappingProxyType({"controlled": False, "max_underspecified": None, "max_unfair": None})
@@ -166,8 +166,8 @@ class ItemReader:
 
     def iterate(self, progress: CountProgress) -> Generator[ExportItem]:
         """Yield the tasks as items, by name, and count each when it is written."""
-        found = queries.iter_tasks(self._store, self._filters, BATCH, self._is_wanted)
-        while batch := list(islice(found, BATCH)):
+        tasks = queries.iter_tasks(self._store, self._filters, BATCH, self._is_wanted)
+        while batch := list(islice(tasks, BATCH)):
             self._lineages = load_lineages(self._store, [task for task, _, _ in batch])
             for task, certificate, row in batch:
                 copy = copies.find_certified_copy(task, certificate, self._known_copies)
@@ -239,8 +239,8 @@ def _parse_shares(splits: Sequence[str]) -> dict[str, float]:
 
 def _check_unique_names(store: Store, filters: TaskFilters) -> None:
     """Raise InputError when two tasks have the same name: no format could distinguish them."""
-    if found := queries.find_shared_name(store, filters):
-        name, sources = found
+    if shared_name := queries.find_shared_name(store, filters):
+        name, sources = shared_name
         raise InputError(
             f"{len(sources)} tasks are named {name}: of {', '.join(sources)}", advice="choose one with --source"
         )

@@ -43,6 +43,6 @@ class FamilyIndex:
                 return side
         return len(shares) - 1
 
-    def _unite(self, one: str, other: str) -> None:
-        first, second = sorted((self.get_name(one), self.get_name(other)))
+    def _unite(self, name: str, other: str) -> None:
+        first, second = sorted((self.get_name(name), self.get_name(other)))
         self._parents[second] = first

@@ -75,14 +75,14 @@ def _resolve_sources(sources: Sequence[str] | str, storage: StorageSettings, sto
 
 
 def _require_ids(store: Store, words: Sequence[str]) -> tuple[str, ...]:
-    found, problems = resolve_names(store, words)
+    resolved, problems = resolve_names(store, words)
     if problems:
         more = f" and {len(problems) - SHOWN_NAMES} more" if len(problems) > SHOWN_NAMES else ""
         raise InputError(
             f"{len(problems)} of {len(words)} tasks are not found: {', '.join(problems[:SHOWN_NAMES])}{more}",
             advice="mergemill tasks list lists the tasks",
         )
-    return found
+    return resolved
 
 
 def _find_contaminated(store: Store, filters: TaskFilters) -> list[str]:

@@ -192,8 +192,8 @@ def make_bug_commit(row: InstanceRow, services: Services) -> InstanceRow:
         index.run_git("update-index", "-z", "--index-info", data=removed.encode(errors="surrogateescape"))
         start = index.write_tree()
 
-        def diff(one: str, other: str) -> bytes:
-            return index.run_git("diff-tree", "-r", "-p", *DIFF_OPTIONS, one, other)
+        def diff(commit: str, other: str) -> bytes:
+            return index.run_git("diff-tree", "-r", "-p", *DIFF_OPTIONS, commit, other)
 
         gold, tests, removal = diff(buggy, f"{original}^{{tree}}"), diff(start, buggy), diff(buggy, start)
     with open_patched_commit(history, original, bug, removal) as (overlay, commit):

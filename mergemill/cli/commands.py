@@ -117,9 +117,9 @@ WORLD_COMMANDS: Mapping[str, CommandEntry] = {
 
 def find_entry(arguments: Sequence[str]) -> CommandEntry | None:
     """Return the entry of the command that arguments invoke; None where there is none."""
-    found, entries = None, COMMANDS
+    entry, entries = None, COMMANDS
     for word in arguments:
         if word in entries:
-            found = entries[word]
-            entries = found.members
-    return found
+            entry = entries[word]
+            entries = entry.members
+    return entry

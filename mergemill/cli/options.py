@@ -53,7 +53,7 @@ SettingChoices = Sequence[SettingChoice]
 
 def list_names(chosen: Iterable[SettingChoice]) -> list[str]:
     """Return the flat names of settings, secrets left out."""
-    names = [name for one in chosen for name in ([one] if isinstance(one, str) else list_settings(one))]
+    names = [name for choice in chosen for name in ([choice] if isinstance(choice, str) else list_settings(choice))]
     return [name for name in dict.fromkeys(names) if name not in SECRETS]
 
 

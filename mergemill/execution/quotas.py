@@ -84,10 +84,10 @@ def list_waiting(store: Store, quota: QuotaSettings) -> list[dict[str, Any]]:
     if quota.changes is None and quota.tasks is None:
         return []
     quotas, numbers = load_quotas(store, quota), count_by_repository(store)
-    found = []
+    waiting = []
     for repo, n_open in numbers.open.items():
         if option := quotas.find_reached(repo, is_begun=True):
-            found.append({"repo": repo, "quota": option, "waiting": n_open})
+            waiting.append({"repo": repo, "quota": option, "waiting": n_open})
         elif (option := quotas.find_reached(repo, is_begun=False)) and numbers.unbegun[repo]:
-            found.append({"repo": repo, "quota": option, "waiting": numbers.unbegun[repo]})
-    return sorted(found, key=lambda row: (-row["waiting"], row["repo"]))
+            waiting.append({"repo": repo, "quota": option, "waiting": numbers.unbegun[repo]})
+    return sorted(waiting, key=lambda row: (-row["waiting"], row["repo"]))

@@ -111,11 +111,13 @@ class GradingQueue:
             QueueFullError: there is no place for all of them.
             Transient: the queue is closed.
         """
-        known = {one.key: one for one in submissions}
+        known = {submission.key: submission for submission in submissions}
         with self._changed:  # held during the look-up: a score is stored before its grading leaves `_jobs`
             if self._is_closed:
                 raise Transient("the server is being stopped")
-            scores = {key: self.grader.find_score(one) for key, one in known.items() if key not in self._jobs}
+            scores = {
+                key: self.grader.find_score(submission) for key, submission in known.items() if key not in self._jobs
+            }
             new = [key for key, score in scores.items() if score is None]
             if len(self._waiting) + len(new) > self.limit:
                 self._counts["rejected"] += len(submissions)

@@ -22,9 +22,9 @@ def check_agent_python(machine: Machine) -> MachineCheck:
     if there:
         return build_check(name, f"portable Python {PYTHON_VERSION} is installed", True)
     can_install = PYTHON_VERSION in bases.list_available_versions("python", machine.services)
-    found = f"portable Python {PYTHON_VERSION} is not installed"
-    found += f"; the first rollout installs it, or {INSTALL_COMMAND} react" if can_install else ", and cannot be"
-    return build_check(name, found, can_install, f"scripts/setup docker base, then {INSTALL_COMMAND} react")
+    text = f"portable Python {PYTHON_VERSION} is not installed"
+    text += f"; the first rollout installs it, or {INSTALL_COMMAND} react" if can_install else ", and cannot be"
+    return build_check(name, text, can_install, f"scripts/setup docker base, then {INSTALL_COMMAND} react")
 
 
 def check_agent_programs(machine: Machine) -> MachineCheck:
@@ -33,18 +33,18 @@ def check_agent_programs(machine: Machine) -> MachineCheck:
     if isinstance(machine.engine, MachineError):
         return build_check(name, "no engine", False, machine.engine.advice)
     there, missing = find_missing_programs(machine.services)
-    installed = [one.name for one in there if one.program]
-    lacking = [one for one in missing if one.program]
-    found = f"installed: {', '.join(installed) or 'none'}"
+    installed = [scaffold.name for scaffold in there if scaffold.program]
+    lacking = [scaffold for scaffold in missing if scaffold.program]
+    text = f"installed: {', '.join(installed) or 'none'}"
     if not lacking:
-        return build_check(name, found, True)
-    command = f"{INSTALL_COMMAND} {' '.join(one.name for one in lacking)}"
-    needs_npm = any(one.program and one.program.kind is PackageKind.NPM for one in lacking)
+        return build_check(name, text, True)
+    command = f"{INSTALL_COMMAND} {' '.join(scaffold.name for scaffold in lacking)}"
+    needs_npm = any(scaffold.program and scaffold.program.kind is PackageKind.NPM for scaffold in lacking)
     problem = _find_npm_problem(machine) if needs_npm else ""
     if problem:
         fix = f"set {NPM_VARIABLE} or HTTPS_PROXY as your network needs, then {command}"
-        return build_check(name, f"{found}; npm's registry does not answer: {problem}", False, fix)
-    return build_check(name, f"{found}; the first rollout installs others, or {command}", True)
+        return build_check(name, f"{text}; npm's registry does not answer: {problem}", False, fix)
+    return build_check(name, f"{text}; the first rollout installs others, or {command}", True)
 
 
 def _find_npm_problem(machine: Machine) -> str:

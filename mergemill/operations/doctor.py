@@ -57,8 +57,8 @@ def check_environment(_: Machine) -> MachineCheck:
         other = metadata.version("verifiers")
     except metadata.PackageNotFoundError:
         return build_check("environment", "no other package named verifiers", True)
-    found = f"verifiers {other} of PyPI is installed and has the name of one of mergemill's packages"
-    return build_check("environment", found, False, "install mergemill in an environment of its own: scripts/setup env")
+    text = f"verifiers {other} of PyPI is installed and has the name of one of mergemill's packages"
+    return build_check("environment", text, False, "install mergemill in an environment of its own: scripts/setup env")
 
 
 def check_docker_engine(machine: Machine) -> MachineCheck:
@@ -75,12 +75,12 @@ def check_leftovers(machine: Machine) -> MachineCheck:
     if isinstance(machine.engine, MachineError):
         return build_check("leftovers", "no engine", False, machine.engine.advice)
     count = len(machine.engine.find_orphans())
-    found = (
+    text = (
         f"{format_count(count, 'container')} of runs that were killed"
         if count
         else "no containers of runs that were killed"
     )
-    return build_check("leftovers", found, not count, "mergemill gc")
+    return build_check("leftovers", text, not count, "mergemill gc")
 
 
 def check_docker_disk(machine: Machine) -> MachineCheck:
@@ -98,10 +98,10 @@ def check_base_images(machine: Machine) -> MachineCheck:
     if isinstance(machine.engine, MachineError):
         return build_check("base images", "no engine", False, machine.engine.advice)
     here = [
-        f"{name} {one.version}"
+        f"{name} {release.version}"
         for name, known in LANGUAGES.items()
-        for one in known.releases
-        if bases.find_existing_base(name, one, machine.services)
+        for release in known.releases
+        if bases.find_existing_base(name, release, machine.services)
     ]
     if here:
         return build_check("base images", ", ".join(here), True)
@@ -116,20 +116,20 @@ def check_base_source(machine: Machine) -> MachineCheck:
         else ()
     )
     lacking = debootstrap.find_missing_requirement()
-    found = f"python {', '.join(versions)} available" if versions else "no base image can be made"
+    text = f"python {', '.join(versions)} available" if versions else "no base image can be made"
     if lacking and machine.settings.host.base_source != "registry":
-        found += f"; debootstrap is unavailable: {lacking}"
-    return build_check("base source", found, bool(versions), "scripts/setup docker base")
+        text += f"; debootstrap is unavailable: {lacking}"
+    return build_check("base source", text, bool(versions), "scripts/setup docker base")
 
 
 def check_network_settings(machine: Machine) -> MachineCheck:
     """Check the CA bundle and proxy settings that builds are given."""
-    named, found = machine.settings.host.ca_bundle, machine.settings.host.find_ca_bundle()
-    if named and not found:
+    named, ca_bundle = machine.settings.host.ca_bundle, machine.settings.host.find_ca_bundle()
+    if named and not ca_bundle:
         return build_check("network settings", f"there is no CA bundle {named}", False, "correct --ca-bundle")
     given = sorted(machine.settings.host.inherit_environment())
     return build_check(
-        "network settings", f"CA bundle {found or 'of the images'}; {', '.join(given) or 'no proxy'}", True
+        "network settings", f"CA bundle {ca_bundle or 'of the images'}; {', '.join(given) or 'no proxy'}", True
     )
 
 
@@ -160,9 +160,12 @@ def check_github(machine: Machine) -> MachineCheck:
         return f"{left.token}: {left.points} points and {left.requests} requests left"
 
     with GitHubApi(settings.github, settings.host, timeout=ANSWER_SECONDS) as api:
-        found = api.fetch_remaining_quotas()
+        remaining_quotas = api.fetch_remaining_quotas()
     return build_check(
-        "github", "; ".join(map(format_quota, found)), not any(left.is_rejected for left in found), TOKEN_ADVICE
+        "github",
+        "; ".join(map(format_quota, remaining_quotas)),
+        not any(left.is_rejected for left in remaining_quotas),
+        TOKEN_ADVICE,
     )
 
 
@@ -221,9 +224,9 @@ def check_cluster(machine: Machine) -> MachineCheck:
     settings, problems = machine.settings, list[str]()
     has_database = check_database(machine).detail != NO_DATABASE
     with open_cluster(settings, engine=True, notify=problems.append, database=has_database) as cluster:
-        found = "; ".join([cluster.describe(), *problems])
+        text = "; ".join([cluster.describe(), *problems])
     advice = "repair the nodes that are left out: docs/guide/operate/clusters.md"
-    return build_check("cluster", found, not problems, advice)
+    return build_check("cluster", text, not problems, advice)
 
 
 CHECKS: tuple[Callable[[Machine], MachineCheck], ...] = (

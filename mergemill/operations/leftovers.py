@@ -57,7 +57,7 @@ def find_leftovers(
         yield _make_leftover("folder", folder)
     oldest = now() - GRACE_SECONDS
     if storage.store_dir.is_dir():
-        yield from (_make_leftover(*one) for one in _search_store(storage.store_dir) if _is_older(one[1], oldest))
+        yield from (_make_leftover(*entry) for entry in _search_store(storage.store_dir) if _is_older(entry[1], oldest))
     if sandbox.kind == "docker":
         yield from _find_containers()
 
@@ -87,7 +87,7 @@ def _search_store(folder: Path) -> Iterator[tuple[str, Path]]:
 def _is_older(path: Path, oldest: float) -> bool:
     """Return whether nothing at or below a path was written since `oldest` (seconds since 1970)."""
     try:
-        return all(one.lstat().st_mtime < oldest for one in (path, *path.rglob("*")))
+        return all(entry.lstat().st_mtime < oldest for entry in (path, *path.rglob("*")))
     except OSError:
         return False  # somebody works there
 
@@ -99,9 +99,9 @@ def _make_leftover(kind: str, path: Path) -> Leftover:
 def _measure(path: Path) -> int:
     """Return the bytes that a file or folder takes on its disk."""
     total = 0
-    for one in (path, *path.rglob("*")):
+    for entry in (path, *path.rglob("*")):
         try:
-            total += one.lstat().st_blocks * 512
+            total += entry.lstat().st_blocks * 512
         except OSError:
             continue
     return total

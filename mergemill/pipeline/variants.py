@@ -37,11 +37,16 @@ def check_variant(lineage: Lineage, task: Task, services: Services) -> KindRejec
     findings = apply_rules(variant)
     known = {(finding.rule, finding.quote) for finding in apply_rules(original)}
     rule = find_decisive_rule(findings)
-    found = next((one for one in findings if one.rule == rule), None) or next(
-        (one for one in findings if _LEFT_OPEN.match(one.rule) and (one.rule, one.quote) not in known), None
+    finding = next((finding for finding in findings if finding.rule == rule), None) or next(
+        (
+            finding
+            for finding in findings
+            if _LEFT_OPEN.match(finding.rule) and (finding.rule, finding.quote) not in known
+        ),
+        None,
     )
-    if found is not None:
-        return KindRejection(found.rule, f"{found.detail}: {found.quote!r}")
+    if finding is not None:
+        return KindRejection(finding.rule, f"{finding.detail}: {finding.quote!r}")
     if lost := next(_find_lost_details(original, variant), None):
         return KindRejection(Reason.LOSES_DETAIL, f"the tests use {lost!r}, which only the original contains")
     return None

@@ -88,7 +88,9 @@ def load_kept_pack(artifacts: Artifacts, record: SimulatedConversation) -> Domai
 
 def describe_filters(filters: ConversationFilters) -> str:
     """Return the filters that select something, as text for a card."""
-    given = {one.name: value for one in fields(filters) if (value := getattr(filters, one.name)) not in (None, ())}
+    given = {
+        field.name: value for field in fields(filters) if (value := getattr(filters, field.name)) not in (None, ())
+    }
     parts = [
         f"{name}: {', '.join(map(str, value)) if isinstance(value, tuple) else value}" for name, value in given.items()
     ]
@@ -109,8 +111,8 @@ def _make_facts(store: Store, filters: ConversationFilters, records: Sequence[Si
         domain=first.domain,
         pack_version=first.pack_version,
         profile=first.profile,
-        prompt=", ".join(sorted({one.prompt for one in records})),
-        simulator=", ".join(sorted({one.simulator for one in records})),
+        prompt=", ".join(sorted({record.prompt for record in records})),
+        simulator=", ".join(sorted({record.simulator for record in records})),
         selection=describe_filters(filters),
         n_seeds_read=seeds["in"],
         steps=[_describe_step(row) for row in counted if row["step"] != PREFILTER],

@@ -93,23 +93,28 @@ class SimulatorMeasuring:
         """Return the summary and the exit code."""
         tasks = self._select_tasks()
         known = {
-            (one.parent, one.submission)
-            for one in load_measurements(self._store, self._model.name)
-            if (one.prompt, one.samples) == (PROMPT, self._request.samples)
+            (measurement.parent, measurement.submission)
+            for measurement in load_measurements(self._store, self._model.name)
+            if (measurement.prompt, measurement.samples) == (PROMPT, self._request.samples)
         }
-        listed = [one for task in tasks for one in self._collect(task)]
-        left = [one for one in listed if one.submission.key not in known]
+        listed = [submission for task in tasks for submission in self._collect(task)]
+        left = [submission for submission in listed if submission.submission.key not in known]
         problems: Counter[str] = Counter()
         codes: list[int] = []
         with self._reporter.open_progress("submission", len(left)) as progress:
 
-            def report(one: MeasuredSubmission, outcome: SimulatorMeasurement | MergemillError) -> None:
+            def report(submission: MeasuredSubmission, outcome: SimulatorMeasurement | MergemillError) -> None:
                 progress.advance()
                 if isinstance(outcome, MergemillError):
                     problems[outcome.format_line()] += 1
                     codes.append(outcome.exit_code)
                     self._reporter.event(
-                        {"event": "problem", "task": one.submission.task.name, "kind": one.kind, "detail": str(outcome)}
+                        {
+                            "event": "problem",
+                            "task": submission.submission.task.name,
+                            "kind": submission.kind,
+                            "detail": str(outcome),
+                        }
                     )
                     return
                 self._store.add(outcome)
@@ -142,32 +147,32 @@ class SimulatorMeasuring:
             InputError: there is none.
         """
         rows = queries.iter_tasks(self._store, self._request.filters)
-        found = [task for task, _, _ in rows if task.image and verifiers.select_reward(task) is REWARDS[TESTS]]
-        if not found:
+        tasks = [task for task, _, _ in rows if task.image and verifiers.select_reward(task) is REWARDS[TESTS]]
+        if not tasks:
             raise InputError(
                 "no certified task with lists of tests is selected", advice="`mergemill tasks list` shows the tasks"
             )
-        return found
+        return tasks
 
     def _collect(self, task: Task) -> list[MeasuredSubmission]:
         """Return the submissions to a task, each content once."""
-        found: dict[str, MeasuredSubmission] = {}
+        submissions: dict[str, MeasuredSubmission] = {}
         for kind in self._request.kinds:
-            for one in COLLECTORS[kind](task, self._services, self._store, self._request.per_kind):
-                found.setdefault(one.submission.sha256, one)
-        return list(found.values())
+            for submission in COLLECTORS[kind](task, self._services, self._store, self._request.per_kind):
+                submissions.setdefault(submission.submission.sha256, submission)
+        return list(submissions.values())
 
-    def _measure(self, one: MeasuredSubmission) -> SimulatorMeasurement:
+    def _measure(self, submission: MeasuredSubmission) -> SimulatorMeasurement:
         """Return the measurement of a submission.
 
         Raises:
             MergemillError: it could not be graded, or the endpoint failed.
         """
-        task, content = one.submission.task, one.submission.content
-        score = one.score or self._grader.find_score(one.submission)
+        task, content = submission.submission.task, submission.submission.content
+        score = submission.score or self._grader.find_score(submission.submission)
         is_fresh = score is None
         if score is None:
-            score = self._grader.grade_persistently(one.submission)
+            score = self._grader.grade_persistently(submission.submission)
         if score.value is None:
             raise Transient(f"{task.name}: {score.infrastructure_error or 'there is no score'}")
         predictions = [self._predict(task, content, sample) for sample in range(1, self._request.samples + 1)]
@@ -180,11 +185,11 @@ class SimulatorMeasuring:
             name=task.name,
             simulator=self._model.name,
             prompt=PROMPT,
-            kind=one.kind,
-            submission=one.submission.sha256,
+            kind=submission.kind,
+            submission=submission.submission.sha256,
             samples=self._request.samples,
             grader=score.grader,
-            detail=one.detail,
+            detail=submission.detail,
             resolved=score.resolved,
             predicted=tuple(None if outcome is None else all(outcome.values()) for outcome in predictions),
             tests=PredictionCounts() if first is None else count_tests(list_tests(task), observed, first),
@@ -234,7 +239,7 @@ def collect_none(task: Task, services: Services, store: Store, limit: int) -> It
 def collect_hunks(task: Task, services: Services, store: Store, limit: int) -> Iterator[MeasuredSubmission]:
     """Yield the gold patch without any of its hunks, the longest first; nothing where it has only one."""
     del store
-    drafts = sorted(draft_omissions(_read_files(task, services)), key=lambda one: one.line - one.last_line)
+    drafts = sorted(draft_omissions(_read_files(task, services)), key=lambda draft: draft.line - draft.last_line)
     yield from _edit_gold(task, services, SubmissionKind.HUNK, drafts[:limit])
 
 
@@ -299,12 +304,12 @@ def list_tests(task: Task) -> list[TestId]:
 
 def find_outcomes(task: Task, score: Score) -> dict[TestId, bool]:
     """Return which tests really passed, as far as a score has it: of a list of which all or none did."""
-    found: dict[TestId, bool] = {}
+    outcomes: dict[TestId, bool] = {}
     lists = (([test for test, _ in task.FAIL_TO_PASS], score.f2p_rate), (list(task.PASS_TO_PASS), score.p2p_rate))
     for tests, rate in lists:
         if rate in (0.0, 1.0):
-            found |= dict.fromkeys(tests, rate == 1.0)
-    return found
+            outcomes |= dict.fromkeys(tests, rate == 1.0)
+    return outcomes
 
 
 def count_tests(
@@ -324,17 +329,17 @@ def count_tests(
 # ------------------------------------------------------------------------------------------------------ reporting
 
 
-def describe_measurement(one: SimulatorMeasurement) -> dict[str, Any]:
+def describe_measurement(measurement: SimulatorMeasurement) -> dict[str, Any]:
     """Return the event of a measured submission."""
     return {
         "event": "measurement",
-        "task": one.name,
-        "kind": one.kind,
-        "detail": one.detail,
-        "resolved": one.resolved,
-        "predicted": one.first,
-        "probability": one.probability,
-        "tests": one.tests.model_dump(),
+        "task": measurement.name,
+        "kind": measurement.kind,
+        "detail": measurement.detail,
+        "resolved": measurement.resolved,
+        "predicted": measurement.first,
+        "probability": measurement.probability,
+        "tests": measurement.tests.model_dump(),
     }
 
 
@@ -342,14 +347,16 @@ def describe_agreement(measured: Sequence[SimulatorMeasurement], limit: float) -
     """Return the shares of a simulator's measurements, by kind too, and whether its rewards may be trained on."""
     agreement = compute_agreement(measured)
     by_kind = {
-        kind.value: compute_agreement([one for one in measured if one.kind is kind]).submissions.to_json()
+        kind.value: compute_agreement(
+            [measurement for measurement in measured if measurement.kind is kind]
+        ).submissions.to_json()
         for kind in SubmissionKind
-        if any(one.kind is kind for one in measured)
+        if any(measurement.kind is kind for measurement in measured)
     }
     shares = {
-        one.name: value.to_json()
-        for one in fields(SimulatorAgreement)
-        if isinstance(value := getattr(agreement, one.name), ErrorShare)
+        field.name: value.to_json()
+        for field in fields(SimulatorAgreement)
+        if isinstance(value := getattr(agreement, field.name), ErrorShare)
     }
     brier = None if agreement.brier is None else round(agreement.brier, 6)
     return {

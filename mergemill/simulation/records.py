@@ -43,7 +43,7 @@ class SimulationRecorder:
             Transient: the database is locked, or the disk is full. A record that was added before stays.
         """
         pack = self.artifacts.put(self.pack)
-        pairs = (self._build_conversation(one, pack) for one in trajectories)
+        pairs = (self._build_conversation(trajectory, pack) for trajectory in trajectories)
         n_new = 0
         while batch := list(islice(pairs, BATCH)):
             known = self.store.get_many(SimulatedConversation, [record.id for record, _ in batch])
@@ -68,26 +68,26 @@ class SimulationRecorder:
             n_new += len(self.store.add(*batch))
         return n_new
 
-    def _build_conversation(self, one: SimulatedTrajectory, pack: str) -> tuple[SimulatedConversation, bytes]:
-        content = json.dumps(one.to_json(), sort_keys=True).encode(errors="replace")
-        turns = json.dumps([turn.to_json() for turn in one.turns], sort_keys=True).encode(errors="replace")
+    def _build_conversation(self, trajectory: SimulatedTrajectory, pack: str) -> tuple[SimulatedConversation, bytes]:
+        content = json.dumps(trajectory.to_json(), sort_keys=True).encode(errors="replace")
+        turns = json.dumps([turn.to_json() for turn in trajectory.turns], sort_keys=True).encode(errors="replace")
         record = SimulatedConversation(
-            parent=one.parent,
-            name=f"{one.parent}-{one.sample}",
-            domain=one.domain,
-            pack_version=one.pack_version,
-            profile=one.profile,
-            simulator=one.simulator,
-            prompt=one.prompt,
-            sample=one.sample,
-            scenario=one.scenario,
-            failure=one.failure or None,
-            license=one.license,
-            answer=one.answer,
+            parent=trajectory.parent,
+            name=f"{trajectory.parent}-{trajectory.sample}",
+            domain=trajectory.domain,
+            pack_version=trajectory.pack_version,
+            profile=trajectory.profile,
+            simulator=trajectory.simulator,
+            prompt=trajectory.prompt,
+            sample=trajectory.sample,
+            scenario=trajectory.scenario,
+            failure=trajectory.failure or None,
+            license=trajectory.license,
+            answer=trajectory.answer,
             turns_sha256=hashlib.sha256(turns).hexdigest(),
-            n_turns=len(one.turns),
-            n_calls=sum(len(turn.calls) for turn in one.turns),
-            trajectory=one.id,
+            n_turns=len(trajectory.turns),
+            n_calls=sum(len(turn.calls) for turn in trajectory.turns),
+            trajectory=trajectory.id,
             content=hashlib.sha256(content).hexdigest(),
             pack=pack,
         )

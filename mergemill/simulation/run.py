@@ -59,7 +59,7 @@ SEEDS_NAME = "seeds.jsonl"
 TRAJECTORIES_NAME = "trajectories.jsonl"
 DROPPED_NAME = "dropped.jsonl"
 PACK_NAME = "pack.json"
-ALL_FORMATS = tuple(one.name for one in FORMATS)
+ALL_FORMATS = tuple(row_format.name for row_format in FORMATS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +126,7 @@ def choose_formats(names: Sequence[str]) -> tuple[ConversationFormat, ...]:
     Raises:
         UsageError: there is none of a name.
     """
-    by_name = {one.name: one for one in FORMATS}
+    by_name = {row_format.name: row_format for row_format in FORMATS}
     unknown = [name for name in names if name not in by_name]
     if unknown or not names:
         raise UsageError(f"--format: {', '.join(unknown) or 'none'} is unknown", advice=f"of {', '.join(by_name)}")
@@ -415,17 +415,17 @@ def describe_answer(answer: JobAnswer) -> dict[str, Any]:
     }
 
 
-def describe_dropped(one: DroppedConversation) -> dict[str, Any]:
+def describe_dropped(dropped: DroppedConversation) -> dict[str, Any]:
     """Return the line of `dropped.jsonl`."""
     return {
         "environment": ENVIRONMENT,
-        "name": one.job.name,
-        "seed": one.job.seed.id,
-        "sample": one.job.sample,
-        "step": one.step,
-        "reason": one.reason.value,
-        "detail": one.detail,
-        "answer": one.key or None,
+        "name": dropped.job.name,
+        "seed": dropped.job.seed.id,
+        "sample": dropped.job.sample,
+        "step": dropped.step,
+        "reason": dropped.reason.value,
+        "detail": dropped.detail,
+        "answer": dropped.key or None,
     }
 
 

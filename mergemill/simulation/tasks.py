@@ -93,7 +93,7 @@ class SimulatedTasks:
                 image=self._get_image(),
                 tree=prepared.open_tree,
                 attach=attach,
-                count_calls=lambda: sum(one.workspace.n_simulated for one in sessions),
+                count_calls=lambda: sum(session.workspace.n_simulated for session in sessions),
                 env=GIT_ENV,
                 mounts=programs.mounts,
             )

@@ -140,7 +140,7 @@ async def _submit(
     """
     from mergemill.grading.queue import QueueFullError  # noqa: PLC0415 - the pages need no verifiers
 
-    given = [(one.task, one.form, one.encode_submission()) for one in submissions]
+    given = [(submission.task, submission.form, submission.encode_submission()) for submission in submissions]
     try:
         return await run_in_threadpool(context.grading.submit, given)
     except QueueFullError as full:

@@ -36,9 +36,9 @@ class GradingService:
             QueueFullError: there is no place for all of them.
         """
         grader, queue = self._open()
-        found = [self._resolve(grader, *one) for one in given]
-        tickets = iter(queue.submit([one for one in found if not isinstance(one, InputError | UsageError)]))
-        return [one if isinstance(one, InputError | UsageError) else next(tickets) for one in found]
+        resolved = [self._resolve(grader, *entry) for entry in given]
+        tickets = iter(queue.submit([entry for entry in resolved if not isinstance(entry, InputError | UsageError)]))
+        return [entry if isinstance(entry, InputError | UsageError) else next(tickets) for entry in resolved]
 
     def count(self) -> QueueStatus:
         """Return the numbers of submissions."""

@@ -311,12 +311,12 @@ def _add_shares(stages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _list_reasons(stages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the reasons of all stages, most frequent first."""
-    found = [
+    reasons = [
         {"stage": row["stage"], "reason": reason, "n": n} for row in stages for reason, n in row["rejected"].items()
     ]
-    most = max((reason["n"] for reason in found), default=1)
+    most = max((reason["n"] for reason in reasons), default=1)
     return [
-        {**reason, "width": round(100 * reason["n"] / most, 1)} for reason in sorted(found, key=lambda one: -one["n"])
+        {**reason, "width": round(100 * reason["n"] / most, 1)} for reason in sorted(reasons, key=lambda row: -row["n"])
     ]
 
 

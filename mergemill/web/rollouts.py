@@ -60,8 +60,8 @@ def find_stored_rollout(store: Store, artifacts: Artifacts, word: str) -> Stored
     details = describe_trajectory(trajectory, rollout, artifacts, environment)
     facts = _list_facts(rollout, environment) | {"role": trajectory.role, "branches": str(trajectory.n_branches)}
     longest = max(details["conversations"], key=len)
-    found = store.get_many(Trajectory, list_trajectories_of(store, rollout.id))
-    others = tuple(sorted(found.values(), key=lambda one: one.root))
+    trajectories = store.get_many(Trajectory, list_trajectories_of(store, rollout.id))
+    others = tuple(sorted(trajectories.values(), key=lambda other: other.root))
     return StoredRollout(rollout, make_conversation(rollout.id, longest, facts), others, trajectory.id)
 
 

@@ -41,17 +41,17 @@ def highlight_lines(code: str, lexer: Lexer | None) -> list[Markup]:
     lines = code.split("\n")
     if lexer is None or len(code) > MAX_HIGHLIGHTED_CHARACTERS or max(map(len, lines)) > MAX_HIGHLIGHTED_LINE:
         return [escape(line) for line in lines]
-    found, current = [], Markup()
+    markups, current = [], Markup()
     for kind, value in lexer.get_tokens(code):
         name = _get_class(kind)
         for number, part in enumerate(value.split("\n")):
             if number:
-                found.append(current)
+                markups.append(current)
                 current = Markup()
             if part:
                 current += Markup('<span class="{}">{}</span>').format(name, part) if name else escape(part)
-    found.append(current)
-    return found[: len(lines)]
+    markups.append(current)
+    return markups[: len(lines)]
 
 
 def _get_class(kind: object) -> str:
@@ -75,13 +75,13 @@ def _find_lexer_for_path(name: str) -> Lexer | None:
 
     Installed packages offer those; loading them takes longer than a page, and they would read foreign code.
     """
-    found: list[tuple[bool, float, str, type[Lexer]]] = []
+    lexers: list[tuple[bool, float, str, type[Lexer]]] = []
     for title, _, patterns, _ in get_all_lexers(plugins=False):
         matching = [pattern for pattern in patterns if _matches(name, pattern)]
         lexer = find_lexer_class(title) if matching else None
         if lexer is not None:
-            found.append((name in matching, lexer.priority, lexer.__name__, lexer))
-    return max(found)[-1](stripnl=False, ensurenl=False) if found else None
+            lexers.append((name in matching, lexer.priority, lexer.__name__, lexer))
+    return max(lexers)[-1](stripnl=False, ensurenl=False) if lexers else None
 
 
 def _matches(name: str, pattern: str) -> bool:

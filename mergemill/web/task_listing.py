@@ -133,7 +133,7 @@ def build_link(parameters: Mapping[str, str], **changes: str | None) -> str:
 
 
 def _toggle(parameters: Mapping[str, str], column: str, chosen: Sequence[str], value: str) -> str:
-    remaining = [one for one in chosen if one != value] if value in chosen else [*chosen, value]
+    remaining = [other for other in chosen if other != value] if value in chosen else [*chosen, value]
     others = {name: given for name, given in parameters.items() if name.replace("-", "_") not in (column, "after")}
     return build_link(others, **{column.replace("_", "-"): ",".join(remaining)})
 

@@ -101,7 +101,9 @@ def make_scenario_record(
     definition = {
         "state": scenario.state,
         "task": scenario.task,
-        "checks": [{"item": one.item, "function": one.function, "source": one.source} for one in scenario.checks],
+        "checks": [
+            {"item": check.item, "function": check.function, "source": check.source} for check in scenario.checks
+        ],
     }
     return Scenario(
         parent=world.id,
@@ -176,7 +178,7 @@ def make_scenario_certificate(
     """
     calls = solved.solution or ()
     queries = analyse_program(world.program).list_tools(ToolKind.QUERY)
-    mutations = next(one for one in report.results if one.gate == "mutations")
+    mutations = next(result for result in report.results if result.gate == "mutations")
     return ScenarioCertificate(
         parent=scenario.id,
         name=scenario.name,

@@ -29,10 +29,10 @@ def read_tasks(path: Path) -> Iterator[tuple[str, Row | InputError]]:
     if not path.is_dir():
         raise InputError(f"{path} is not a folder", advice="harbor takes a folder of task folders")
     folders = [path] if (path / "task.toml").exists() else sorted(child for child in path.iterdir() if child.is_dir())
-    found = [folder for folder in folders if (folder / "task.toml").exists()]
-    if not found:
+    task_folders = [folder for folder in folders if (folder / "task.toml").exists()]
+    if not task_folders:
         raise InputError(f"{path} has no folder with a task.toml")
-    for folder in found:
+    for folder in task_folders:
         try:
             yield str(folder), _read_task(folder)
         except (KeyError, TypeError, ValueError, RecursionError, OSError) as error:

@@ -80,7 +80,7 @@ def _diff_file(path: str, change: Row) -> Iterator[str]:
         raise InputError(f"{path} is binary, and the set does not have its content")
     old, new = ("" if text == "/dev/null" else text or "" for text in map(change.get, _CONTENTS))
     note = change["header"].get("misc_line") or ""
-    mode = found[1] if (found := _MODE.search(note)) else "100644"
+    mode = match[1] if (match := _MODE.search(note)) else "100644"
     is_new, is_deleted = note.startswith("new file"), note.startswith("deleted file")
     if old == new and not is_new and not is_deleted:
         return
@@ -130,12 +130,12 @@ def _list_tests(expected: Mapping[str, Any], execution: Row) -> tuple[list[str],
 
 def _parse_log(log: str) -> dict[str, str]:
     """Return name -> status from the short summary of pytest's log."""
-    found = {}
+    statuses = {}
     for line in log.partition("short test summary info")[2].splitlines():
         status, _, test = strip_decoration(line).partition(" ")
         if status in ("PASSED", "FAILED", "ERROR") and "::" in test:
-            found[_clean_name(".".join(test.split("::")[1:]))] = status
-    return found
+            statuses[_clean_name(".".join(test.split("::")[1:]))] = status
+    return statuses
 
 
 def _clean_name(name: str) -> str:

@@ -23,13 +23,13 @@ def convert_row(row: Row) -> Row:
     Raises:
         InputError: `repo` does not name a mirror.
     """
-    found = _MIRROR.fullmatch(row["repo"][:MAX_NAME])
-    if found is None:
+    match = _MIRROR.fullmatch(row["repo"][:MAX_NAME])
+    if match is None:
         raise InputError(f"{row['repo'][:MAX_NAME]!a} is not the name of a mirror, OWNER__NAME.COMMIT")
     return {
         "instance_id": row["instance_id"],
-        "repo": f"{found['owner']}/{found['name']}",
-        "base_commit": row.get("base_commit") or found["commit"],
+        "repo": f"{match['owner']}/{match['name']}",
+        "base_commit": row.get("base_commit") or match["commit"],
         "patch": row["patch"],
         "test_patch": "",
         "problem_statement": row.get("problem_statement") or "",

@@ -35,19 +35,19 @@ def read_raw_diffs(repository: GitRepository, pairs: Iterable[tuple[str, str]]) 
     if not listed:
         return iter(())
     rows = (f"{commit} {base}\n" if base != EMPTY_TREE else f"{commit}\n" for commit, base in listed)
-    found = _group_by_commit(repository.stream("diff-tree", "--stdin", *_RAW_OPTIONS, data=map(str.encode, rows)))
-    return _order_files([commit for commit, _ in listed], found)
+    changes = _group_by_commit(repository.stream("diff-tree", "--stdin", *_RAW_OPTIONS, data=map(str.encode, rows)))
+    return _order_files([commit for commit, _ in listed], changes)
 
 
-def _order_files(commits: Iterable[str], found: Iterator[tuple[str, FileChanges]]) -> Iterator[FileChanges]:
+def _order_files(commits: Iterable[str], changes: Iterator[tuple[str, FileChanges]]) -> Iterator[FileChanges]:
     """Yield the files of each commit; none for a commit that is not found."""
-    at = next(found, None)
+    at = next(changes, None)
     for commit in commits:
         if at is None or at[0] != commit:  # git prints nothing for a commit without a difference
             yield ()
         else:
             yield at[1]
-            at = next(found, None)
+            at = next(changes, None)
 
 
 def _group_by_commit(blocks: Iterable[bytes]) -> Iterator[tuple[str, FileChanges]]:

@@ -114,8 +114,8 @@ def read_pull_requests(
     """
     head = repository.resolve("HEAD")  # resolved once: it may move in the meantime
     along = read_first_parent_diffs(repository, head)
-    found = _select_by_date(find_changes(repository, head), repo, wanted)
-    for batch, beside in _prefetch_next(_split_batches(repository, found)):
+    changes = _select_by_date(find_changes(repository, head), repo, wanted)
+    for batch, beside in _prefetch_next(_split_batches(repository, changes)):
         for unit, name, when in batch:
             files = (
                 next(beside) if unit.is_off_mainline else next(rows for sha, rows in along if sha == unit.commit.sha)
@@ -124,11 +124,11 @@ def read_pull_requests(
 
 
 def _split_batches(
-    repository: GitRepository, found: Iterator[_NamedChange]
+    repository: GitRepository, changes: Iterator[_NamedChange]
 ) -> Iterator[tuple[list[_NamedChange], Iterator[FileChanges]]]:
     """Yield batches of changes, each with the files of those beside the line, which git reads meanwhile."""
     size, later = _BATCH_SIZES
-    while batch := list(islice(found, size)):
+    while batch := list(islice(changes, size)):
         yield (
             batch,
             read_raw_diffs(repository, [(unit.commit.sha, unit.base) for unit, _, _ in batch if unit.is_off_mainline]),
@@ -145,10 +145,12 @@ def _prefetch_next(items: Iterable[_T]) -> Iterator[_T]:
     yield from held
 
 
-def _select_by_date(found: Iterable[HistoryChange], repo: str, wanted: Callable[[str], bool]) -> Iterator[_NamedChange]:
+def _select_by_date(
+    changes: Iterable[HistoryChange], repo: str, wanted: Callable[[str], bool]
+) -> Iterator[_NamedChange]:
     """Yield the changes of a wanted date, with name and date."""
     naming = ChangeNamer(repo)
-    for unit in found:
+    for unit in changes:
         name, when = (
             naming.assign_name(unit),
             unit.commit.committed_at,

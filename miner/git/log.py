@@ -96,12 +96,12 @@ def _sort_children_first(head: Commit, commits: Mapping[str, Commit]) -> list[Co
     That is: a merge, the commits that only the merge reaches, its first parent.
     """
     children = {head.sha: 0}  # number of each commit's children that are still to be yielded
-    found = [head]
-    while found:
-        for parent in found.pop().parents:
+    shas = [head]
+    while shas:
+        for parent in shas.pop().parents:
             if parent not in children:
                 children[parent] = 0
-                found.append(commits[parent])
+                shas.append(commits[parent])
             children[parent] += 1
     ordered, ready = [], [head]
     while ready:

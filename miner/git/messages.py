@@ -36,7 +36,7 @@ def parse_pull_request_number(message: str) -> int | None:
     """Return the number of the pull or merge request that this commit merged, or None."""
     if "#" not in message and "!" not in message:
         return None
-    return next((int(found[1]) for pattern in _NUMBER if (found := pattern.search(message))), None)
+    return next((int(match[1]) for pattern in _NUMBER if (match := pattern.search(message))), None)
 
 
 def is_branch_merge_title(title: str) -> bool:

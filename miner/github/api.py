@@ -190,7 +190,7 @@ class GitHubApi:
     def find_git_token(self) -> str | None:
         """Return a token that git may clone with; None when no token is in use."""
         accepted = (slot.credential for slot in self.pool.slots if not slot.retired_reason)
-        return next((found for credential in accepted if (found := self._connections.find_secret(credential))), None)
+        return next((token for credential in accepted if (token := self._connections.find_secret(credential))), None)
 
     def fetch_remaining_quotas(self) -> list[RemainingQuota]:
         """Fetch the remaining quota of each token's hour. The request is free, does not wait and never raises."""

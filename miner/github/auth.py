@@ -53,10 +53,10 @@ def load_credentials(github: GitHubSettings) -> tuple[Credential, ...]:
         InputError: a token is malformed, or the App's settings are incomplete or its key unreadable.
     """
     tokens = github.find_tokens()
-    found = [_build_token_credential(token, place, len(tokens)) for place, token in enumerate(tokens, 1)]
+    credentials = [_build_token_credential(token, place, len(tokens)) for place, token in enumerate(tokens, 1)]
     if app := _build_app(github):
-        found.append(Credential(f"installation {app.installation} of App {app.id}", app=app))
-    return tuple(found) or (Credential("nobody (no token)"),)
+        credentials.append(Credential(f"installation {app.installation} of App {app.id}", app=app))
+    return tuple(credentials) or (Credential("nobody (no token)"),)
 
 
 def explain_missing_token(what: str) -> MachineError:

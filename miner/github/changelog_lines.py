@@ -28,8 +28,8 @@ def read_added_lines(repository: GitRepository, changes: Iterable[tuple[str, str
     requests = [(commit, base, set(select_changelog_files(files))) for commit, base, files in changes]
     wanted = [(commit, base) for commit, base, paths in requests if paths]
     paths = sorted({path for _, _, some in requests for path in some})
-    found = _read_added(repository, wanted, paths) if wanted else iter(())
-    return [next(found, "") if some else "" for _, _, some in requests]
+    lines = _read_added(repository, wanted, paths) if wanted else iter(())
+    return [next(lines, "") if some else "" for _, _, some in requests]
 
 
 def _is_entry_path(path: str) -> bool:

@@ -41,12 +41,12 @@ class PullRequestPage:
         Raises:
             PageTooLargeError: GitHub left something out.
         """
-        found = repository["pullRequests"]
-        nodes = [node for node in found["nodes"] if node]
-        if len(nodes) < len(found["nodes"]) and size > 1:
+        pull_requests = repository["pullRequests"]
+        nodes = [node for node in pull_requests["nodes"] if node]
+        if len(nodes) < len(pull_requests["nodes"]) and size > 1:
             raise PageTooLargeError("GitHub left out some pull requests", advice=RETRY_ADVICE)
         about = {key: value for key, value in repository.items() if key != "pullRequests"}
-        more = found["pageInfo"]
+        more = pull_requests["pageInfo"]
         return cls(
             about,
             [MergedPull(node["number"], node["mergedAt"], node) for node in nodes if node["mergedAt"]],

@@ -66,9 +66,11 @@ class DiscussionFetcher:
             GitHubNotFoundError: the repository was deleted.
             InputError, MachineError, Transient: as in `GitHubApi.query_graphql`.
         """
-        wanted = {build_issue_key(issue): issue for issue in issues} | {build_thread_key(one): one for one in threads}
+        wanted = {build_issue_key(issue): issue for issue in issues} | {
+            build_thread_key(thread): thread for thread in threads
+        }
         known = self.journal.find_known_keys(wanted)
-        left = [one for key, one in wanted.items() if key not in known]
+        left = [item for key, item in wanted.items() if key not in known]
         while left:
             answers, n_fetched = self.pace.request(
                 partial(self._fetch_some, left), sleep=self.api.pool.pause, pause=self.api.first_pause
@@ -80,13 +82,13 @@ class DiscussionFetcher:
     def _fetch_some(self, left: Sequence[str], size: int) -> tuple[dict[str, Any], int]:
         """Fetch as many of the first keys as fit into a single request; return the answers and their number."""
         n_fetched, spent = 0, 0
-        for one in left:
-            spent += _OF_ISSUE if "#" in one else _OF_THREAD
+        for item in left:
+            spent += _OF_ISSUE if "#" in item else _OF_THREAD
             if n_fetched and spent > size:
                 break
             n_fetched += 1
         part = left[:n_fetched]
-        issues, threads = [one for one in part if "#" in one], [one for one in part if "#" not in one]
+        issues, threads = [key for key in part if "#" in key], [key for key in part if "#" not in key]
         return self._query_issues_and_threads(issues, threads), n_fetched
 
     def _query_issues_and_threads(self, issues: Sequence[str], threads: Sequence[str]) -> dict[str, Any]:
@@ -111,15 +113,15 @@ class DiscussionFetcher:
             )
         if any(missing.type not in _PERMANENT_TYPES for missing in answer.missing):
             raise PageTooLargeError(f"github:{self.name}: {answer.missing[0].message}", advice=RETRY_ADVICE)
-        found: dict[str, Any] = {}
+        answers: dict[str, Any] = {}
         for place, issue in enumerate(issues):
             node = ((answer.data.get(f"i{place}") or {}).get("issueOrPullRequest")) or MISSING_NODE
-            found[build_issue_key(issue)] = self._complete_comments(node, "more_comments")
+            answers[build_issue_key(issue)] = self._complete_comments(node, "more_comments")
         for at, part in enumerate(parts):
             nodes = answer.data.get(f"t{at}") or [None] * len(part)
             for node_id, node in zip(part, nodes, strict=True):
-                found[build_thread_key(node_id)] = self._complete_comments(node or MISSING_NODE, "more_replies")
-        return found
+                answers[build_thread_key(node_id)] = self._complete_comments(node or MISSING_NODE, "more_replies")
+        return answers
 
     def _complete_comments(self, node: dict[str, Any], query: str) -> dict[str, Any]:
         """Return the node with all its comments."""
@@ -139,22 +141,22 @@ class DiscussionFetcher:
 
     def _fetch_rest(self, node_id: str, page: dict[str, Any], query: str) -> list[Any]:
         """Fetch the items after a page."""
-        text, found = load_query(query).replace("{RATE}", RATE_LIMIT_FIELDS), list[Any]()
+        text, rows = load_query(query).replace("{RATE}", RATE_LIMIT_FIELDS), list[Any]()
         while page["hasNextPage"]:
             variables = {"id": node_id, "after": page["endCursor"]}
             more = self.api.query_graphql(text, variables, what=f"github:{self.name}").data["node"]["more"]
-            found += more["nodes"]
+            rows += more["nodes"]
             page = more["pageInfo"]
-        return found
+        return rows
 
 
 def _build_issue_field(place: int, issue: str) -> str:
-    found = _ISSUE_REFERENCE.match(issue)
-    if not found:
+    match = _ISSUE_REFERENCE.match(issue)
+    if not match:
         raise ValueError(f"{issue!r} is no issue")
     return (
-        f"i{place}: repository(owner: {json.dumps(found['owner'])}, name: {json.dumps(found['name'])}) "
-        f"{{ issueOrPullRequest(number: {found['number']}) {{ __typename ...Issue ...Pull }} }}"
+        f"i{place}: repository(owner: {json.dumps(match['owner'])}, name: {json.dumps(match['name'])}) "
+        f"{{ issueOrPullRequest(number: {match['number']}) {{ __typename ...Issue ...Pull }} }}"
     )
 
 

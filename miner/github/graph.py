@@ -66,13 +66,13 @@ class CommitGraph:
         if start == stop:
             return []
         marks = {start: _OURS, stop: _THEIRS}
-        heap, n_tip_only, found = sorted(marks), 1, list[int]()
+        heap, n_tip_only, positions = sorted(marks), 1, list[int]()
         while n_tip_only:  # number of commits in the heap that only the tip is known to reach
             place = heappop(heap)
             mark = marks.pop(place)
             if mark == _OURS:
                 n_tip_only -= 1
-                found.append(place)
+                positions.append(place)
             for parent in self._parents[place]:
                 before = marks.get(parent, 0)
                 now = before | mark
@@ -80,17 +80,17 @@ class CommitGraph:
                     heappush(heap, parent)
                 n_tip_only += (now == _OURS) - (before == _OURS)
                 marks[parent] = now
-        return [self._shas[place].hex() for place in found]
+        return [self._shas[place].hex() for place in positions]
 
     def walk_first_parents(self, sha: str, length: int) -> list[str]:
         """List a commit, its first parent, and so on, at most `length` of them."""
-        place, found = self._find_position(sha), list[str]()
-        while len(found) < length:
-            found.append(self._shas[place].hex())
+        place, shas = self._find_position(sha), list[str]()
+        while len(shas) < length:
+            shas.append(self._shas[place].hex())
             if not self._parents[place]:
                 break
             place = self._parents[place][0]
-        return found
+        return shas
 
     def list_default_branch(self) -> Iterator[str]:
         """Yield all commits that the default branch reaches, children first."""

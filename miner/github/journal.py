@@ -196,23 +196,23 @@ class CrawlJournal(Closable):
 
     def get_answers(self, keys: Iterable[str]) -> dict[str, Any]:
         """Return the stored answers of these keys."""
-        wanted, found = list(dict.fromkeys(keys)), dict[str, Any]()
+        wanted, answers = list(dict.fromkeys(keys)), dict[str, Any]()
         for start in range(0, len(wanted), _BATCH_SIZE):
             part = wanted[start : start + _BATCH_SIZE]
             marks = ",".join("?" * len(part))
             rows = self._read(f"SELECT key, body FROM answers WHERE key IN ({marks})", part)  # noqa: S608 - marks only
-            found.update((key, json.loads(body)) for key, body in rows)
-        return found
+            answers.update((key, json.loads(body)) for key, body in rows)
+        return answers
 
     def find_known_keys(self, keys: Iterable[str]) -> set[str]:
         """Return those keys that have an answer."""
-        wanted, found = list(dict.fromkeys(keys)), set[str]()
+        wanted, known = list(dict.fromkeys(keys)), set[str]()
         for start in range(0, len(wanted), _BATCH_SIZE):
             part = wanted[start : start + _BATCH_SIZE]
             marks = ",".join("?" * len(part))
             rows = self._read(f"SELECT key FROM answers WHERE key IN ({marks})", part)  # noqa: S608 - marks only
-            found.update(key for (key,) in rows)
-        return found
+            known.update(key for (key,) in rows)
+        return known
 
     def _read(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
         with _translate_errors(self.folder / JOURNAL_FILE):

@@ -64,22 +64,22 @@ def find_links(texts: Iterable[ChangeText], repo: str, own: int, *, server: str 
         own: the change's own number, which is not a link.
         server: a URL on the forge's host: addresses on other hosts are ignored, except GitHub's own.
     """
-    found: dict[tuple[str, LinkOrigin], IssueLink] = {}
+    links: dict[tuple[str, LinkOrigin], IssueLink] = {}
     hosts = {urlsplit(url).netloc.lower() for url in (GITHUB, server)}
     for text in texts:
         for link in _find_in_text(text, repo, hosts):
             if link.issue.lower() == f"{repo}#{own}".lower():
                 continue
-            before = found.get((link.issue.lower(), link.origin))
+            before = links.get((link.issue.lower(), link.origin))
             if before is None or (link.closes and not before.closes):
-                found[link.issue.lower(), link.origin] = link
-    return tuple(found.values())
+                links[link.issue.lower(), link.origin] = link
+    return tuple(links.values())
 
 
 def parse_fragment_number(path: str) -> int | None:
     """Return the issue that a news fragment is named after: 12 for `changes/12.bugfix.rst`."""
-    found = _FRAGMENT.search(path)
-    return int(found["number"]) if found else None
+    match = _FRAGMENT.search(path)
+    return int(match["number"]) if match else None
 
 
 def blank_out_code_and_quotes(text: str) -> str:
@@ -120,11 +120,11 @@ def _find_in_text(source: ChangeText, repo: str, hosts: set[str]) -> Iterator[Is
 def _find_reference(
     text: str, origin: LinkOrigin, repo: str, hosts: set[str], *, quote: str, closes: bool
 ) -> Iterator[IssueLink]:
-    for one in _SINGLE_REFERENCE.finditer(text):
-        if one["host"] and one["host"].lower() not in hosts:
+    for match in _SINGLE_REFERENCE.finditer(text):
+        if match["host"] and match["host"].lower() not in hosts:
             continue
-        owner = one["url"] or one["repo"] or repo
-        number = int(one["urlno"] or one["repono"] or one["number"])
+        owner = match["url"] or match["repo"] or repo
+        number = int(match["urlno"] or match["repono"] or match["number"])
         if number:
             yield _build_link(f"{owner}#{number}", origin, quote, closes=closes)
 
@@ -139,5 +139,5 @@ def _build_link(issue: str, origin: LinkOrigin, quote: str, *, closes: bool) -> 
     )
 
 
-def _replace_with_blanks(found: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", found[0])
+def _replace_with_blanks(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])

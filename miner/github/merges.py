@@ -139,15 +139,15 @@ class MergeFinder:
 
 def _find_rebased(run: Sequence[Commit], branch: Iterable[Commit], ids: Mapping[str, str]) -> list[Commit]:
     """Return the commits at the end of a line that are copies of the branch's, newest first; merges are left out."""
-    found: list[Commit] = []
+    rebased: list[Commit] = []
     own = [commit for commit in branch if len(commit.parents) == 1]
     for merged, original in zip(run, own, strict=False):
         if _build_commit_key(merged) != _build_commit_key(original) and not (
             merged.sha in ids and ids[merged.sha] == ids.get(original.sha)
         ):
             break
-        found.append(merged)
-    return found
+        rebased.append(merged)
+    return rebased
 
 
 def _build_commit_key(commit: Commit) -> tuple[str, str, str]:

@@ -159,11 +159,11 @@ class TokenPool:
             self._changed.wait(POLL_SECONDS)
 
     def _require_accepted_token(self) -> list[TokenSlot]:
-        found = [slot for slot in self.slots if not slot.retired_reason]
-        if not found:
+        slots = [slot for slot in self.slots if not slot.retired_reason]
+        if not slots:
             why = "; ".join(f"{slot.credential.label}: {slot.retired_reason}" for slot in self.slots)
             raise InputError(f"GitHub does not accept {why}", advice=TOKEN_ADVICE)
-        return found
+        return slots
 
     def _release(self, lease: Lease) -> None:
         with self._changed:

@@ -194,8 +194,8 @@ class GitHubReader:
     @property
     def _open_local_clone(self) -> Path | None:
         """Return the user's own clone, if any."""
-        found = (self.services.clones.find_local_clone(name) for name in self.crawl.names)
-        return next((path for path in found if path), None)
+        clones = (self.services.clones.find_local_clone(name) for name in self.crawl.names)
+        return next((path for path in clones if path), None)
 
     # -------------------------------------------------------------------------------------------------- joined
 
@@ -204,15 +204,15 @@ class GitHubReader:
         repository = clone.repository
         discussions = DiscussionFetcher(self.api, self.crawl.journal, self.crawl.name)
         merged = list(MergeFinder(repository, graph).find_merges(chunk))
-        in_clone = [one for one in merged if _is_in_clone(one)]
-        found = dict(
+        in_clone = [merge for merge in merged if _is_in_clone(merge)]
+        files_of = dict(
             zip(map(id, in_clone), read_raw_diffs(repository, ((m.merge, m.base) for m in in_clone)), strict=True)
         )
-        files = [found.get(id(one), ()) for one in merged]
+        files = [files_of.get(id(merge), ()) for merge in merged]
         entries = changelog_lines.read_added_lines(
             repository, ((m.merge, m.base, f) for m, f in zip(merged, files, strict=True))
         )
-        facts = [self._collect_facts(*one, discussions) for one in zip(merged, files, entries, strict=True)]
+        facts = [self._collect_facts(*parts, discussions) for parts in zip(merged, files, entries, strict=True)]
         discussions.fetch((i for fact in facts for i in fact.issues), (t for fact in facts for t in fact.threads))
         for fact, touched in zip(facts, files, strict=True):
             answers = self.crawl.journal.get_answers(fact.journal_keys)

@@ -75,8 +75,8 @@ def build_pull_request(
         merged_at=format_utc(merged.pull.merged_at),
         base_commit=merged.base,
         merge_commit=merged.merge,
-        problem_statement="\n\n".join(f"{one.title}\n\n{one.body}".strip() for one in closed),
-        hints="\n\n".join(remark.text for one in closed for remark in one.before),
+        problem_statement="\n\n".join(f"{issue.title}\n\n{issue.body}".strip() for issue in closed),
+        hints="\n\n".join(remark.text for issue in closed for remark in issue.before),
         labels=_list_labels(body),
         links=facts.links,
         discussion=_store_discussion(issues, threads, keep),
@@ -96,7 +96,7 @@ def _build_discussion(
         if (answer := _find_answer(answers, build_issue_key(issue)))
     )
     threads = tuple(
-        found for key in facts.threads if (found := build_review_thread(_find_answer(answers, build_thread_key(key))))
+        thread for key in facts.threads if (thread := build_review_thread(_find_answer(answers, build_thread_key(key))))
     )
     return issues, threads
 

@@ -117,14 +117,14 @@ class GitHubResponse:
     @cached_property
     def graphql_errors(self) -> list[dict[str, Any]]:
         """Errors of a GraphQL response."""
-        found = self.parse_json.get("errors") if isinstance(self.parse_json, dict) and self.graphql else None
-        return [error for error in found if isinstance(error, dict)] if isinstance(found, list) else []
+        errors = self.parse_json.get("errors") if isinstance(self.parse_json, dict) and self.graphql else None
+        return [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
 
     @cached_property
     def graphql_data(self) -> dict[str, Any]:
         """Data of a GraphQL response; {} when there is none."""
-        found = self.parse_json.get("data") if isinstance(self.parse_json, dict) and self.graphql else None
-        return found if isinstance(found, dict) else {}
+        data = self.parse_json.get("data") if isinstance(self.parse_json, dict) and self.graphql else None
+        return data if isinstance(data, dict) else {}
 
     @property
     def message(self) -> str:

@@ -86,9 +86,9 @@ class PackageIndex:
             raise InputError(f"{self.client.endpoint} is not a package index") from error
         best: dict[Version, Sdist] = {}
         for package in page.packages:
-            found = _parse_final_release(package)
-            if found and (found.version not in best or _rank_sdist(found) < _rank_sdist(best[found.version])):
-                best[found.version] = found
+            release = _parse_final_release(package)
+            if release and (release.version not in best or _rank_sdist(release) < _rank_sdist(best[release.version])):
+                best[release.version] = release
         if not best:
             raise InputError(f"{name} has no source distributions of final releases")
         return [best[version] for version in sorted(best)]

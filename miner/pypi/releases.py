@@ -54,8 +54,8 @@ class ReleaseRepository:
             Transient: the download failed.
         """
         tag = f"refs/tags/{sdist.version}"
-        if found := self._find_existing_commit(tag, sdist):
-            return found
+        if commit := self._find_existing_commit(tag, sdist):
+            return commit
         if sdist.size is not None and sdist.size > sdists.MAX_BYTES:
             raise InputError(f"{sdist.package.filename} has {sdist.size // 1024**2} MB")
         with tempfile.TemporaryDirectory(prefix=make_folder_prefix("sdist")) as folder:

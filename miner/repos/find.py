@@ -28,11 +28,11 @@ def parse_source_words(words: Iterable[str]) -> list[str]:
         InputError: a list cannot be read.
     """
     spelled = (f"github:{word}" if _NAME.match(word) else word for word in words)
-    found = sources.expand_sources(spelled)
-    other = next((word for word in found if word.partition(":")[0] not in ("github", "git")), None)
+    expanded = sources.expand_sources(spelled)
+    other = next((word for word in expanded if word.partition(":")[0] not in ("github", "git")), None)
     if other:
         raise UsageError(f"{other} is no repository", advice="use OWNER/NAME, github:OWNER/NAME, git:PATH or @FILE")
-    return found
+    return expanded
 
 
 def find_repositories(
@@ -53,11 +53,11 @@ def find_repositories(
     """
     known: dict[str, RepositoryFacts] = {}
     named = {word.lower() for word in words}
-    for found in read_dump_facts(dumps):
-        if isinstance(found, InputError):
-            yield found
-        elif found.source.lower() in named or len(known) < most:
-            known[found.source.lower()] = found
+    for facts in read_dump_facts(dumps):
+        if isinstance(facts, InputError):
+            yield facts
+        elif facts.source.lower() in named or len(known) < most:
+            known[facts.source.lower()] = facts
     for word in words:
         scheme, _, place = word.partition(":")
         if scheme == "github":
@@ -74,10 +74,10 @@ def find_repositories(
     yield from _merge_duplicates(known.values())
 
 
-def _merge_duplicates(found: Iterable[RepositoryFacts]) -> Iterator[RepositoryFacts]:
+def _merge_duplicates(repository_facts: Iterable[RepositoryFacts]) -> Iterator[RepositoryFacts]:
     """Merge facts about two names of a (renamed) repository, once GitHub has returned its current name."""
     seen: set[str] = set()
-    for facts in found:
+    for facts in repository_facts:
         if facts.source.lower() not in seen:
             seen.add(facts.source.lower())
             yield facts

@@ -46,8 +46,8 @@ def read_dump_facts(paths: Iterable[Path]) -> Iterator[RepositoryFacts | InputEr
     for path in paths:
         if error := _read_dump(path, seen):
             yield error
-    for found in sorted(seen.values(), key=lambda it: (-len(it.merged), -len(it.people), it.name)):
-        yield _build_facts(found)
+    for counts in sorted(seen.values(), key=lambda it: (-len(it.merged), -len(it.people), it.name)):
+        yield _build_facts(counts)
 
 
 def _read_dump(path: Path, seen: dict[int, _EventCounts]) -> InputError | None:
@@ -75,31 +75,31 @@ def _count_event(event: dict[str, Any], seen: dict[int, _EventCounts]) -> None:
     if not event["type"].startswith("PullRequest"):
         return
     repo, at, actor = event["repo"], event["created_at"], event["actor"]["login"]
-    found = seen.setdefault(int(repo["id"]), _EventCounts())
-    if at >= found.last_event_at:
-        found.name, found.last_event_at = repo["name"], at
+    counts = seen.setdefault(int(repo["id"]), _EventCounts())
+    if at >= counts.last_event_at:
+        counts.name, counts.last_event_at = repo["name"], at
     if not _BOT.search(actor):
-        found.people.add(actor)
+        counts.people.add(actor)
     if event["type"] != "PullRequestEvent":
         return
     payload = event["payload"]
     request = payload["pull_request"]
     # Since October 2025 the action itself is `merged`; before, a closed pull request may be merged.
     if payload["action"] == "merged" or (payload["action"] == "closed" and request.get("merged")):
-        found.merged.add(int(request["number"]))
+        counts.merged.add(int(request["number"]))
     if base := (request.get("base") or {}).get("repo"):
-        found.base = base
+        counts.base = base
 
 
-def _build_facts(found: _EventCounts) -> RepositoryFacts:
-    base = found.base
+def _build_facts(counts: _EventCounts) -> RepositoryFacts:
+    base = counts.base
     spdx = (base.get("license") or {}).get("spdx_id") if base else None
     return RepositoryFacts(
-        repo=found.name,
-        source=f"github:{found.name}",
-        merged=len(found.merged),
-        contributors=len(found.people),
-        pushed_at=found.last_event_at or None,
+        repo=counts.name,
+        source=f"github:{counts.name}",
+        merged=len(counts.merged),
+        contributors=len(counts.people),
+        pushed_at=counts.last_event_at or None,
         language=base["language"].lower() if base.get("language") else None,
         kilobytes=base.get("size"),
         stars=base.get("stargazers_count"),

@@ -57,23 +57,23 @@ def _build_query(names: Sequence[str]) -> tuple[str, dict[str, str]]:
     )
 
 
-def _build_github_facts(name: str, found: dict[str, Any] | None) -> RepositoryFacts:
-    if found is None:
+def _build_github_facts(name: str, answer: dict[str, Any] | None) -> RepositoryFacts:
+    if answer is None:
         return RepositoryFacts(repo=name, source=f"github:{name}", is_missing=True)
-    spdx = (found["licenseInfo"] or {}).get("spdxId") or NO_ASSERTION
-    language = found["primaryLanguage"]
+    spdx = (answer["licenseInfo"] or {}).get("spdxId") or NO_ASSERTION
+    language = answer["primaryLanguage"]
     return RepositoryFacts(
-        repo=found["nameWithOwner"],
-        source=f"github:{found['nameWithOwner']}",
-        merged=found["pullRequests"]["totalCount"],
-        pushed_at=found["pushedAt"],
+        repo=answer["nameWithOwner"],
+        source=f"github:{answer['nameWithOwner']}",
+        merged=answer["pullRequests"]["totalCount"],
+        pushed_at=answer["pushedAt"],
         license=spdx,
         # Tests may be in other folders: their absence at the root proves nothing.
-        has_tests=True if found["tests"] or found["test"] else None,
-        has_ci=True if found["workflows"] else None,
+        has_tests=True if answer["tests"] or answer["test"] else None,
+        has_ci=True if answer["workflows"] else None,
         language=language["name"].lower() if language else None,
-        kilobytes=found["diskUsage"],
-        stars=found["stargazerCount"],
-        archived=found["isArchived"],
-        fork_of=(found["parent"] or {}).get("nameWithOwner", "another") if found["isFork"] else None,
+        kilobytes=answer["diskUsage"],
+        stars=answer["stargazerCount"],
+        archived=answer["isArchived"],
+        fork_of=(answer["parent"] or {}).get("nameWithOwner", "another") if answer["isFork"] else None,
     )

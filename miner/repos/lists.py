@@ -33,7 +33,7 @@ def describe_repository(ranked: RankedRepository) -> str:
     return f"{ranked.score:.2f} {', '.join(word for word in parts if word)}"
 
 
-def update_list(path: Path, found: Sequence[RankedRepository]) -> int:
+def update_list(path: Path, repositories: Sequence[RankedRepository]) -> int:
     """Add new repositories to the list, best first, rejected as comments; return how many were added.
 
     Raises:
@@ -45,7 +45,7 @@ def update_list(path: Path, found: Sequence[RankedRepository]) -> int:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the list {path}: {error}") from error
     known = set(find_listed_sources(old.splitlines()))
-    new = [ranked for ranked in found if ranked.facts.source.lower() not in known]
+    new = [ranked for ranked in repositories if ranked.facts.source.lower() not in known]
     if not new:
         return 0
     width = max(len(ranked.facts.source) for ranked in new) + 2
@@ -63,4 +63,4 @@ def update_list(path: Path, found: Sequence[RankedRepository]) -> int:
 
 def find_listed_sources(lines: Iterable[str]) -> Iterable[str]:
     """Yield the sources named in a list's lines, commented lines included, in lower case."""
-    return (found[1].lower() for line in lines if (found := _NAME.match(line)))
+    return (match[1].lower() for line in lines if (match := _NAME.match(line)))

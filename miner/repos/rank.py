@@ -158,15 +158,17 @@ def find_rejection(facts: RepositoryFacts, settings: Settings) -> str | None:
     )
 
 
-def rank_repositories(found: Iterable[RepositoryFacts], settings: Settings, today: str) -> list[RankedRepository]:
+def rank_repositories(
+    repositories: Iterable[RepositoryFacts], settings: Settings, today: str
+) -> list[RankedRepository]:
     """Rank repositories, best first, rejected last. Equal scores are ordered by activity, then by name.
 
     Args:
-        found: an entry for each repository.
+        repositories: an entry for each repository.
         settings: `licenses` and `language` are requirements.
         today: the current day (ISO 8601).
     """
-    ranked = [_rank_repository(facts, settings, today) for facts in found]
+    ranked = [_rank_repository(facts, settings, today) for facts in repositories]
     return sorted(ranked, key=lambda r: (bool(r.rejection), -r.score, -(r.facts.merged or 0), r.facts.repo))
 
 

@@ -75,8 +75,8 @@ def _build_source_rule(reason: Reason) -> Rule:
     """Build the rule that rejects the changes that the reader of a source found unusable for this reason."""
 
     def has_no_source_rejection(change: Change, _: MiningSettings) -> str | None:
-        found = change.source_rejection
-        return found[1] if found and found[0] is reason else None
+        rejection = change.source_rejection
+        return rejection[1] if rejection and rejection[0] is reason else None
 
     return Rule(reason, has_no_source_rejection, RuleInput.SOURCE, applies_to_published=True)
 

@@ -11,8 +11,8 @@ from miner.licenses import is_allowed
 def is_in_no_benchmark(change: Change, mining: MiningSettings) -> str | None:
     """Pass when no list of `benchmarks` names the change, its base commit or its repository."""
     request = change.pull_request
-    found = load_benchmarks(mining.benchmarks).find_by_name(request.repo, request.number, request.base_commit)
-    return f"a benchmark's list names {found}" if found else None
+    instance = load_benchmarks(mining.benchmarks).find_by_name(request.repo, request.number, request.base_commit)
+    return f"a benchmark's list names {instance}" if instance else None
 
 
 def is_no_benchmark_copy(change: Change, mining: MiningSettings) -> str | None:
@@ -20,8 +20,8 @@ def is_no_benchmark_copy(change: Change, mining: MiningSettings) -> str | None:
     benchmarks = load_benchmarks(mining.benchmarks)
     if not benchmarks.sketches:
         return None
-    found = benchmarks.find_near_duplicate(change.sketch, mining)
-    return f"{found[1]} of {found[0]}" if found else None
+    near_duplicate = benchmarks.find_near_duplicate(change.sketch, mining)
+    return f"{near_duplicate[1]} of {near_duplicate[0]}" if near_duplicate else None
 
 
 def is_not_stored(change: Change, mining: MiningSettings) -> str | None:
@@ -31,8 +31,8 @@ def is_not_stored(change: Change, mining: MiningSettings) -> str | None:
     another order gives the same results.
     """
     for other, sketch in change.find_similar(change.sketch) if change.find_similar else ():
-        if found := change.sketch.describe_similarity(sketch, mining):
-            return f"{found} of {other.name} ({other.source})"
+        if similarity := change.sketch.describe_similarity(sketch, mining):
+            return f"{similarity} of {other.name} ({other.source})"
     return None
 
 

@@ -63,6 +63,6 @@ def is_original_change(change: Change, _: MiningSettings) -> str | None:
     if request.shape is Shape.RELEASE:
         return None
     title, plain, body = request.title, _CONVENTIONAL.sub("", request.title), request.body.lstrip()
-    found = [(what, title) for what, pattern in _TITLES if pattern.search(title) or pattern.search(plain)]
-    found += [(what, body.partition("\n")[0]) for what, pattern in _OPENINGS if pattern.search(body)]
-    return next((f"{what}: {text[:80]}" for what, text in found), None)
+    signs = [(what, title) for what, pattern in _TITLES if pattern.search(title) or pattern.search(plain)]
+    signs += [(what, body.partition("\n")[0]) for what, pattern in _OPENINGS if pattern.search(body)]
+    return next((f"{what}: {text[:80]}" for what, text in signs), None)

@@ -58,7 +58,7 @@ Line = tuple[str, str, str]
 
 def list_source_lines(patch: str) -> list[Line]:
     """Return the changed lines of source files in a git diff."""
-    found: list[Line] = []
+    source_lines: list[Line] = []
     path, inside = "", False
     for line in patch.splitlines():
         if line.startswith("diff --git "):
@@ -66,8 +66,8 @@ def list_source_lines(patch: str) -> list[Line]:
         elif line.startswith("@@ "):
             inside = is_source(path)
         elif inside and line[:1] in ("+", "-"):
-            found.append((path, line[0], line[1:]))
-    return found
+            source_lines.append((path, line[0], line[1:]))
+    return source_lines
 
 
 def differ_only_in_annotations(lines: Iterable[Line]) -> bool:

@@ -67,10 +67,10 @@ class KindEvidence:
         self.odds[kind] = self.odds.get(kind, BIAS[kind]) + weight
         self.signs.setdefault(kind, []).append(TagEvidence(rule=rule, quote=quote[:80], weight=weight))
 
-    def add_words(self, found: Mapping[str, str]) -> None:
-        """Add the words of the change's own title and text; `found`: their features."""
-        first = next((quote for name, quote in found.items() if name.startswith("0:")), None)
-        for name, quote in found.items():
+    def add_words(self, features: Mapping[str, str]) -> None:
+        """Add the words of the change's own title and text; `features`: their features."""
+        first = next((quote for name, quote in features.items() if name.startswith("0:")), None)
+        for name, quote in features.items():
             place, _, group = name.partition(":")
             for kind, title, body in WORD_WEIGHTS.get(group, ()) if place in ("T", "B") else ():
                 weight = body if place == "B" else title + FIRST_WORD_WEIGHT * (quote == first and title > 0)
@@ -78,8 +78,8 @@ class KindEvidence:
                     self.add(kind, "title" if place == "T" else "text", quote, round(weight, 2))
         for kind, output in CHANGE_MODELS.items():
             model = load_model(output)
-            self.odds[kind] = self.odds.get(kind, 0.0) + model.compute_log_odds(found)
-            self.signs.setdefault(kind, []).extend(model.list_signs(found, "words"))
+            self.odds[kind] = self.odds.get(kind, 0.0) + model.compute_log_odds(features)
+            self.signs.setdefault(kind, []).extend(model.list_signs(features, "words"))
 
     def add_title(self, title: str) -> None:
         """Add the kinds of a conventional title, and phrases."""
@@ -99,9 +99,11 @@ class KindEvidence:
         """Add labels and words of linked issues."""
         for issue in issues:
             self.add_labels(issue.labels, f"label of {issue.issue}", ISSUE_LABEL_WEIGHT)
-            found = extract_issue_features(issue.title, issue.body)
+            features = extract_issue_features(issue.title, issue.body)
             for kind, output in ISSUE_MODELS.items():
-                weight = max(-ISSUE_WORDS_WEIGHT, min(ISSUE_WORDS_WEIGHT, load_model(output).compute_log_odds(found)))
+                weight = max(
+                    -ISSUE_WORDS_WEIGHT, min(ISSUE_WORDS_WEIGHT, load_model(output).compute_log_odds(features))
+                )
                 self.add(kind, f"words of {issue.issue}", issue.title, round(weight, 2))
 
     def add_signs(self, signs: Sequence[Sign]) -> None:

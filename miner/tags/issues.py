@@ -24,18 +24,18 @@ def extract_issue_features(title: str, body: str) -> dict[str, str]:
     Besides those of `extract_features`: `h:` a heading of the form, `p:` a pair of words of the text, `head:` the part
     before the title's colon or in its brackets, and marks such as `has-trace`, `title?`, `long-2`.
     """
-    found = extract_features(title, body)
+    previous = extract_features(title, body)
     for heading in _HEADING.findall(body[:4000])[:15]:
-        found.setdefault("h:" + " ".join(stem(word) for word in split_words(heading)[:4]), heading[:60])
+        previous.setdefault("h:" + " ".join(stem(word) for word in split_words(heading)[:4]), heading[:60])
     words = split_words(body[:2500])[:MAX_PAIRS]
-    for one, two in pairwise(words):
-        found.setdefault(f"p:{stem(one)} {stem(two)}", f"{one} {two}")
-    found |= {name: "" for name, pattern in _MARKUP_PATTERNS if pattern.search(body)}
+    for word, two in pairwise(words):
+        previous.setdefault(f"p:{stem(word)} {stem(two)}", f"{word} {two}")
+    previous |= {name: "" for name, pattern in _MARKUP_PATTERNS if pattern.search(body)}
     if "?" in title:
-        found["title?"] = "?"
+        previous["title?"] = "?"
     if head := re.match(r"\[([^\]]+)\]|(\w+):", title):
-        found[f"head:{(head[1] or head[2]).lower()[:30]}"] = head[0]
+        previous[f"head:{(head[1] or head[2]).lower()[:30]}"] = head[0]
     length = len(body.split())
-    found[f"long-{(length > 20) + (length > 60) + (length > 200)}"] = f"{length} words"
-    found[f"asks-{min(3, body.count('?'))}"] = ""
-    return found
+    previous[f"long-{(length > 20) + (length > 60) + (length > 200)}"] = f"{length} words"
+    previous[f"asks-{min(3, body.count('?'))}"] = ""
+    return previous

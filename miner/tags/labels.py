@@ -74,8 +74,8 @@ def parse_label(label: str) -> K | None:
     """Return the kind that a label names (`bug`, `type: bug`, `kind/bug`, `C-bug`, `Bug fix`), or None."""
     plain = _FRAME.sub("", _DECORATION.sub(" ", label.lower()).strip()).strip(" :-/")
     dashed = re.sub(r"[\s_]+", "-", plain)
-    if found := _KIND_OF.get(dashed) or _KIND_OF.get(dashed.replace("-", "")):
-        return found
+    if kind := _KIND_OF.get(dashed) or _KIND_OF.get(dashed.replace("-", "")):
+        return kind
     words = re.split(r"[\s/&,+:\-_]+", plain)
     if any(word in ("not", "no", "needs", "wontfix", "good", "invalid") for word in words) or len(words) > 3:
         return None
@@ -84,15 +84,15 @@ def parse_label(label: str) -> K | None:
 
 def parse_conventional_title(title: str) -> list[tuple[K, str]]:
     """Return the kinds that a conventional title (`feat(x)!: y`, `BUG: y`, `[DOC] y`) names, with the words."""
-    found: list[tuple[K, str]] = []
+    kinds: list[tuple[K, str]] = []
     for pattern in (_CONVENTION, _TAGGED, _SHOUTED):
         match = pattern.match(title)
         if not match:
             continue
         word = match[1].lower().replace(" ", "-")
         if word not in _VAGUE and (kind := _KIND_OF.get(word)):
-            found.append((kind, match[0].strip()))
+            kinds.append((kind, match[0].strip()))
         if pattern is _CONVENTION and match[2]:
-            found.append((K.BREAKING, match[0].strip()))
+            kinds.append((K.BREAKING, match[0].strip()))
         break
-    return found
+    return kinds

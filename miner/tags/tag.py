@@ -41,8 +41,8 @@ def tag_change(
         bot: whether the rules found the author to be a bot.
     """
     request, gold = change.pull_request, _find_gold_patch(change)
-    found = extract_features(request.title, request.body or request.problem_statement)
-    evidence = _collect_evidence(change, found, rejection, issues, bot=bot)
+    features = extract_features(request.title, request.body or request.problem_statement)
+    evidence = _collect_evidence(change, features, rejection, issues, bot=bot)
     lines = [] if gold is None else list_source_lines(gold)
     evidence.add_signs([] if gold is None else find_line_signs(lines))
     if same := gold is not None and differ_only_in_annotations(lines):
@@ -54,7 +54,7 @@ def tag_change(
         parent=request.id,
         name=request.name,
         change_kinds=kinds,
-        activities=classify_activities(found, kinds),
+        activities=classify_activities(features, kinds),
         languages=measure_language_shares(change, by_lines=gold is not None),
         size=classify_size(lines_changed, len(change.files)),
         changed_files=len(change.files),
@@ -67,7 +67,7 @@ def tag_change(
 
 def _collect_evidence(
     change: Change,
-    found: Mapping[str, str],
+    features: Mapping[str, str],
     rejection: tuple[str, str] | None,
     issues: Sequence[LinkedIssue],
     *,
@@ -75,7 +75,7 @@ def _collect_evidence(
 ) -> KindEvidence:
     """Collect the evidence outside the diff."""
     request, evidence = change.pull_request, KindEvidence()
-    evidence.add_words(found)
+    evidence.add_words(features)
     evidence.add_title(request.title)
     evidence.add_labels(request.labels)
     evidence.add_issues(issues)
@@ -99,12 +99,12 @@ def _find_change_route(change: Change, kinds: Sequence[Tag], *, same_program: bo
 
 def tag_text(title: str, body: str, labels: Sequence[str] = ()) -> tuple[tuple[Tag, ...], tuple[Activity, ...]]:
     """Return kinds and activities by title, text and labels: of a commit message, or a pull request without diff."""
-    evidence, found = KindEvidence(), extract_features(title, body)
-    evidence.add_words(found)
+    evidence, features = KindEvidence(), extract_features(title, body)
+    evidence.add_words(features)
     evidence.add_title(title)
     evidence.add_labels(labels)
     kinds = decide_kinds(evidence)
-    return kinds, classify_activities(found, kinds)
+    return kinds, classify_activities(features, kinds)
 
 
 def is_primarily_performance(kinds: Sequence[Tag]) -> bool:
@@ -126,13 +126,13 @@ def decide_kinds(evidence: KindEvidence) -> tuple[Tag, ...]:
     )
 
 
-def classify_activities(found: Mapping[str, str], kinds: Sequence[Tag]) -> tuple[Activity, ...]:
+def classify_activities(features: Mapping[str, str], kinds: Sequence[Tag]) -> tuple[Activity, ...]:
     """Return corrective for a bug fix; adaptive and perfective by words, the likelier kind if none is likely."""
-    corrective = any(one.change_kind is ChangeKind.BUGFIX and one.confidence > 0.5 for one in kinds)
+    corrective = any(kind.change_kind is ChangeKind.BUGFIX and kind.confidence > 0.5 for kind in kinds)
     odds = {
-        which: load_model(which.value).compute_log_odds(found) for which in (Activity.ADAPTIVE, Activity.PERFECTIVE)
+        which: load_model(which.value).compute_log_odds(features) for which in (Activity.ADAPTIVE, Activity.PERFECTIVE)
     }
-    chosen = [which for which, one in odds.items() if one > 0]
+    chosen = [which for which, value in odds.items() if value > 0]
     if not corrective and not chosen:
         chosen = [max(odds, key=lambda which: odds[which])]
     return (*((Activity.CORRECTIVE,) if corrective else ()), *chosen)
@@ -158,7 +158,7 @@ def measure_language_shares(change: Change, *, by_lines: bool) -> tuple[Language
         for language, n in files.items()
         if language
     ]
-    return tuple(sorted(shares, key=lambda one: (-one.share, one.language)))
+    return tuple(sorted(shares, key=lambda share: (-share.share, share.language)))
 
 
 def find_areas(paths: Sequence[str]) -> tuple[str, ...]:

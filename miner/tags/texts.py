@@ -50,8 +50,8 @@ def tag_file(path: Path) -> Iterator[dict[str, Any] | InputError]:
 
 def classify_issue(title: str, body: str) -> tuple[str, dict[str, float]]:
     """Return bug, feature or question by an issue's words, and the log odds of each."""
-    found = extract_issue_features(title, body)
-    odds = {name: round(load_model(f"issue-{name}").compute_log_odds(found), 3) for name in ISSUE_KINDS}
+    features = extract_issue_features(title, body)
+    odds = {name: round(load_model(f"issue-{name}").compute_log_odds(features), 3) for name in ISSUE_KINDS}
     return max(odds, key=lambda name: odds[name]), odds
 
 
@@ -63,8 +63,8 @@ def _tag_row(row: Mapping[str, Any]) -> dict[str, Any]:
     labels = row.get("labels") or ()
     kinds, activities = tag_text(title, body, labels.split(",") if isinstance(labels, str) else [*map(str, labels)])
     tags: dict[str, Any] = {
-        "change_kinds": [one.model_dump(mode="json") for one in kinds],
-        "activities": [one.value for one in activities],
+        "change_kinds": [kind.model_dump(mode="json") for kind in kinds],
+        "activities": [activity.value for activity in activities],
     }
     if not row.get("message"):
         kind, odds = classify_issue(title, body)

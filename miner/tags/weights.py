@@ -25,17 +25,17 @@ class LogisticModel(NamedTuple):
     bias: float
     weights: Mapping[str, float]
 
-    def compute_log_odds(self, found: Mapping[str, str]) -> float:
+    def compute_log_odds(self, features: Mapping[str, str]) -> float:
         """Return the log odds for a text with these features; above 0: it is of the kind."""
         weights = self.weights
-        return self.bias + sum(weights[name] for name in found if name in weights)
+        return self.bias + sum(weights[name] for name in features if name in weights)
 
-    def list_signs(self, found: Mapping[str, str], rule: str, most: int = MAX_SIGNS) -> list[TagEvidence]:
+    def list_signs(self, features: Mapping[str, str], rule: str, most: int = MAX_SIGNS) -> list[TagEvidence]:
         """Return the features with the largest weights for or against, the strongest first."""
-        weighted = [(self.weights[name], name) for name in found if name in self.weights]
+        weighted = [(self.weights[name], name) for name in features if name in self.weights]
         weighted.sort(key=lambda sign: (-abs(sign[0]), sign[1]))
         return [
-            TagEvidence(rule=f"{rule}:{name}", quote=found[name], weight=round(w, 2)) for w, name in weighted[:most]
+            TagEvidence(rule=f"{rule}:{name}", quote=features[name], weight=round(w, 2)) for w, name in weighted[:most]
         ]
 
 
@@ -48,4 +48,4 @@ def load_model(name: str) -> LogisticModel:
 @cache
 def _load_models() -> dict[str, LogisticModel]:
     held = json.loads(WEIGHTS_FILE.read_text(encoding="ascii"))
-    return {name: LogisticModel(one["bias"], one["weights"]) for name, one in held["outputs"].items()}
+    return {name: LogisticModel(output["bias"], output["weights"]) for name, output in held["outputs"].items()}

@@ -49,39 +49,39 @@ def split_message(message: str) -> tuple[str, str]:
 
 def extract_features(title: str, body: str) -> dict[str, str]:
     """Return the features of a title and a text (either may be empty), each with the words that have it."""
-    found: dict[str, str] = {}
-    _add_title_features(split_words(title), found)
+    features: dict[str, str] = {}
+    _add_title_features(split_words(title), features)
     seen = 0
     for word in split_words(body[:4000]):
         short = stem(word)
-        found.setdefault(f"b:{short}", word)
+        features.setdefault(f"b:{short}", word)
         for group in _GROUPS_OF.get(short, ()):
-            found.setdefault(f"B:{group}", word)
+            features.setdefault(f"B:{group}", word)
         seen += 1
         if seen == MAX_WORDS:
             break
     if not seen:
-        found["no-text"] = ""
-    return found
+        features["no-text"] = ""
+    return features
 
 
-def _add_title_features(words: list[str], found: dict[str, str]) -> None:
+def _add_title_features(words: list[str], features: dict[str, str]) -> None:
     short = [stem(word) for word in words]
     if short:
-        found[f"0:{short[0]}"] = words[0]
+        features[f"0:{short[0]}"] = words[0]
     for word, whole in zip(short, words, strict=True):
-        found.setdefault(f"t:{word}", whole)
+        features.setdefault(f"t:{word}", whole)
         for group in _GROUPS_OF.get(word, ()):
-            found.setdefault(f"T:{group}", whole)
-    for (one, first), (two, second) in pairwise(zip(short, words, strict=True)):
-        found.setdefault(f"t:{one} {two}", f"{first} {second}")
+            features.setdefault(f"T:{group}", whole)
+    for (previous, first), (two, second) in pairwise(zip(short, words, strict=True)):
+        features.setdefault(f"t:{previous} {two}", f"{first} {second}")
     for group in QUALIFIED_GROUPS:
-        if "T:repair" in found and f"T:{group}" in found:
-            found[f"T:repair+{group}"] = f"{found['T:repair']} ... {found[f'T:{group}']}"
-    if short and not any(key.startswith("T:") for key in found):
-        found["no-group"] = ""
+        if "T:repair" in features and f"T:{group}" in features:
+            features[f"T:repair+{group}"] = f"{features['T:repair']} ... {features[f'T:{group}']}"
+    if short and not any(key.startswith("T:") for key in features):
+        features["no-group"] = ""
     if len(short) < 4:
-        found["short-title"] = " ".join(words)
+        features["short-title"] = " ".join(words)
 
 
 def split_words(text: str) -> list[str]:

@@ -23,7 +23,9 @@ def swap_function(file: SourceFile, node: Node) -> Iterator[MutationSite]:
     if callee is None or not (other := file.grammar.calls.get(file.get_text(callee))):
         return
     lists = [child for child in node.named_children if child.type in ARGUMENT_LISTS]
-    if file.get_text(callee) in ("split", "rsplit") and not any(len(_list_arguments(one)) > 1 for one in lists):
+    if file.get_text(callee) in ("split", "rsplit") and not any(
+        len(_list_arguments(argument_list)) > 1 for argument_list in lists
+    ):
         return
     yield file.replace_node(callee, other.encode(), node)
 

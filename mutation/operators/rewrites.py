@@ -110,8 +110,8 @@ def _find_statement_spans(
         prefixes = {file.get_line_prefix(statements[0].start_byte) for statements in blocks}
         if len(prefixes) > 1 or any(prefix.strip() for prefix in prefixes):
             return None
-    one, other = ((statements[0].start_byte, statements[-1].end_byte) for statements in blocks)
-    return one, other
+    span, other = ((statements[0].start_byte, statements[-1].end_byte) for statements in blocks)
+    return span, other
 
 
 def _find_brace_span(block: Node) -> tuple[int, int] | None:

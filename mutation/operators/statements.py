@@ -30,10 +30,10 @@ def clear_return_value(file: SourceFile, node: Node) -> Iterator[MutationSite]:
 
 
 def _read_return_type(file: SourceFile, function: Node) -> str:
-    found = function.child_by_field_name("result") or function.child_by_field_name("return_type")
-    if found is None and function.type != "method_definition":
-        found = function.child_by_field_name("type")
-    return file.get_text(found)
+    return_type = function.child_by_field_name("result") or function.child_by_field_name("return_type")
+    if return_type is None and function.type != "method_definition":
+        return_type = function.child_by_field_name("type")
+    return file.get_text(return_type)
 
 
 def remove_statement(file: SourceFile, node: Node) -> Iterator[MutationSite]:

@@ -22,18 +22,18 @@ def describe_rate(rate: TaskPassRate, solution: SolutionFacts | None = None) -> 
         solution: solution of a certified scenario: its length, number of tools and share of queries are null for
             others.
     """
-    found = rate.difficulty
+    difficulty = rate.difficulty
     facts: dict[str, Any] = dict.fromkeys(("n_calls", "n_tools", "query_share"))
     if solution is not None:
         share = solution.n_queries / solution.n_calls if solution.n_calls else 0.0
         facts = {"n_calls": solution.n_calls, "n_tools": solution.n_tools, "query_share": round(share, 6)}
     return {
         **{name: getattr(rate, name) for name in ("task", "name", "environment", "model", "checkpoint", "scaffold")},
-        **{name: getattr(found, name) for name in ("n", "c", "low", "high")},
+        **{name: getattr(difficulty, name) for name in ("n", "c", "low", "high")},
         "mean_value": round(rate.mean_value, 6),
-        "band": found.band.value,
-        "pass_at": {str(k): value for k in KS if (value := found.estimate_pass_at(k)) is not None},
-        "pass_all": {str(k): value for k in KS if (value := found.estimate_pass_all(k)) is not None},
+        "band": difficulty.band.value,
+        "pass_at": {str(k): value for k in KS if (value := difficulty.estimate_pass_at(k)) is not None},
+        "pass_all": {str(k): value for k in KS if (value := difficulty.estimate_pass_all(k)) is not None},
         **facts,
     }
 
@@ -48,26 +48,34 @@ def summarise_rates(rates: Iterable[TaskPassRate]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str, str], list[TaskPassRate]] = {}
     for rate in rates:
         groups.setdefault((rate.model, rate.checkpoint, rate.scaffold), []).append(rate)
-    return [_summarise(*key, found) for key, found in sorted(groups.items())]
+    return [_summarise(*key, group) for key, group in sorted(groups.items())]
 
 
 def _summarise(model: str, checkpoint: str, scaffold: str, rates: Sequence[TaskPassRate]) -> dict[str, Any]:
-    found = [rate.difficulty for rate in rates]
-    whole = compute_difficulty(sum(one.n for one in found), sum(one.c for one in found))
-    bands = Counter(one.band for one in found)
-    enough = {k: [one for one in found if one.n >= k] for k in KS}
+    difficulties = [rate.difficulty for rate in rates]
+    whole = compute_difficulty(
+        sum(difficulty.n for difficulty in difficulties), sum(difficulty.c for difficulty in difficulties)
+    )
+    bands = Counter(difficulty.band for difficulty in difficulties)
+    enough = {k: [difficulty for difficulty in difficulties if difficulty.n >= k] for k in KS}
     return {
         "model": model,
         "checkpoint": checkpoint,
         "scaffold": scaffold,
-        "tasks": len(found),
+        "tasks": len(difficulties),
         **{name: getattr(whole, name) for name in ("n", "c", "low", "high")},
         "mean_value": round(sum(rate.mean_value * rate.difficulty.n for rate in rates) / whole.n, 6),
         "environments": dict(sorted(Counter(rate.environment for rate in rates).items())),
         "bands": {band.value: bands[band] for band in DifficultyBand},
-        "pass_at": {str(k): _average([one.estimate_pass_at(k) for one in some]) for k, some in enough.items() if some},
+        "pass_at": {
+            str(k): _average([difficulty.estimate_pass_at(k) for difficulty in some])
+            for k, some in enough.items()
+            if some
+        },
         "pass_all": {
-            str(k): _average([one.estimate_pass_all(k) for one in some]) for k, some in enough.items() if some
+            str(k): _average([difficulty.estimate_pass_all(k) for difficulty in some])
+            for k, some in enough.items()
+            if some
         },
         "tasks_at": {str(k): len(some) for k, some in enough.items() if some},
     }

@@ -20,7 +20,7 @@ RAW_ARGUMENTS = "raw_arguments"
 
 def build_document(item: ExportedTrajectory, conversation: TrainedConversation) -> dict[str, Any]:
     """Return the document of a conversation. Answers that are not trained in it are `is_copied_context`."""
-    exchanges = [one for one in conversation.exchanges if one is not None]
+    exchanges = [exchange for exchange in conversation.exchanges if exchange is not None]
     return {
         "schema_version": SCHEMA_VERSION,
         "session_id": item.rollout.id,
@@ -62,12 +62,12 @@ def _make_steps(item: ExportedTrajectory, conversation: TrainedConversation) -> 
 
 
 def _describe_answer(message: Message) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
     if reasoning := get_text(message, "reasoning_content"):
-        found["reasoning_content"] = reasoning
+        answer["reasoning_content"] = reasoning
     if calls := message.get("tool_calls"):
-        found["tool_calls"] = [_make_call(call) for call in calls]
-    return found
+        answer["tool_calls"] = [_make_call(call) for call in calls]
+    return answer
 
 
 def _make_call(call: Mapping[str, Any]) -> dict[str, Any]:

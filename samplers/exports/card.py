@@ -111,4 +111,4 @@ def _render_counts(title: str, counts: Mapping[str, int]) -> str:
 
 def _render_bins(name: str, bins: list[LengthBin]) -> str:
     what = "rows" if name == "tokens" else "trajectories"
-    return render_table((name, what), [(f"{one.low} to {one.high}", one.count) for one in bins])
+    return render_table((name, what), [(f"{bucket.low} to {bucket.high}", bucket.count) for bucket in bins])

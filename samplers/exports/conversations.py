@@ -24,7 +24,7 @@ class TrainedConversation:
     @property
     def n_trained(self) -> int:
         """Number of messages that are trained."""
-        return sum(one is not None for one in self.exchanges)
+        return sum(exchange is not None for exchange in self.exchanges)
 
     @property
     def is_whole(self) -> bool:
@@ -49,8 +49,8 @@ def make_conversations(content: TrajectoryContent, *, per_request: bool) -> list
             continue
         conversation = _make_conversation(content, place, open_answers)
         made.append(conversation)
-        kept = {one for one in conversation.exchanges if one is not None}
-        open_answers -= {one for one in open_answers if content.requests[one].exchange in kept}
+        kept = {exchange for exchange in conversation.exchanges if exchange is not None}
+        open_answers -= {open_answer for open_answer in open_answers if content.requests[open_answer].exchange in kept}
     return made
 
 
@@ -60,7 +60,9 @@ def replace_system(conversation: TrainedConversation, text: str | None) -> Train
     kept = [(message, exchange) for message, exchange in pairs if message["role"] != "system"]
     if text is not None:
         kept.insert(0, ({"role": "system", "content": text}, None))
-    return replace(conversation, messages=[one for one, _ in kept], exchanges=[one for _, one in kept])
+    return replace(
+        conversation, messages=[message for message, _ in kept], exchanges=[exchange for _, exchange in kept]
+    )
 
 
 def _make_conversation(content: TrajectoryContent, place: int, trained: set[int]) -> TrainedConversation:
@@ -82,13 +84,13 @@ def _make_conversation(content: TrajectoryContent, place: int, trained: set[int]
 
 def _is_same_beginning(content: TrajectoryContent, first: Sequence[int], second: Sequence[int]) -> bool:
     return len(first) == len(second) and all(
-        one == other or make_key(content.messages[one]) == make_key(content.messages[other])
-        for one, other in zip(first, second, strict=True)
+        number == other or make_key(content.messages[number]) == make_key(content.messages[other])
+        for number, other in zip(first, second, strict=True)
     )
 
 
-def _is_same(content: TrajectoryContent, found: Sequence[int], answer: int | None) -> bool:
+def _is_same(content: TrajectoryContent, numbers: Sequence[int], answer: int | None) -> bool:
     """Return whether the message at a place is an answer; blanks inside the arguments of calls may differ."""
-    if not found or answer is None:
+    if not numbers or answer is None:
         return False
-    return make_key(content.messages[found[0]]) == make_key(content.messages[answer])
+    return make_key(content.messages[numbers[0]]) == make_key(content.messages[answer])

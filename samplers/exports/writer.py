@@ -91,7 +91,7 @@ def _write_trajectory(item: ExportedTrajectory, options: TrainingOptions, write:
 
 def _measure_tokens(item: ExportedTrajectory, conversation: TrainedConversation) -> int:
     """Return the tokens of a conversation: those of its last request and the answer to it."""
-    last = next(one for one in item.content.requests if one.exchange == conversation.exchanges[-1])
+    last = next(request for request in item.content.requests if request.exchange == conversation.exchanges[-1])
     return last.prompt_tokens + last.completion_tokens
 
 

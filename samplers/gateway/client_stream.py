@@ -33,7 +33,9 @@ class ClientStream:
     def feed(self, event: Json, raw: bytes) -> bytes:
         """Return the bytes that the client gets for an event now."""
         if self._stages:
-            return b"".join(self._render(one) for one in _pass_through(self._stages, [event]) if self._is_wanted(one))
+            return b"".join(
+                self._render(passed) for passed in _pass_through(self._stages, [event]) if self._is_wanted(passed)
+            )
         if not self._is_wanted(event):
             return b""
         piece = self._render(hide_keys(event, self._hidden)) if self._hidden else raw + b"\n\n"
@@ -47,7 +49,7 @@ class ClientStream:
         rest = b"".join(self._ending)
         for at, stage in enumerate(self._stages):
             events = _pass_through(self._stages[at + 1 :], stage.finish())
-            rest += b"".join(self._render(one) for one in events if self._is_wanted(one))
+            rest += b"".join(self._render(event) for event in events if self._is_wanted(event))
         return rest + (DONE if self._client is Dialect.CHAT else b"")
 
     def _is_wanted(self, event: Json) -> bool:

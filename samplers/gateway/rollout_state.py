@@ -133,12 +133,12 @@ class RolloutState:
         """
         for answers in (self._unsent, self._replayable):
             # Answers that no client has received come first: they belong to this run and are counted already.
-            found = answers.get(fingerprint)
-            if not found:
+            recorded = answers.get(fingerprint)
+            if not recorded:
                 continue
             # Written before the answer is used: after a crash it counts as used, and is never given twice.
-            self.append({"event": "replay", "exchange": found[0].number, "run": self.run, "at": format_now()})
-            answer = found.popleft()
+            self.append({"event": "replay", "exchange": recorded[0].number, "run": self.run, "at": format_now()})
+            answer = recorded.popleft()
             if answers is self._replayable:
                 self._meter.count_request(offers_tools=offers_tools)
                 self._meter.count_answer(answer.usage, answer.cost)

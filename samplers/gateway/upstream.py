@@ -170,9 +170,9 @@ class UpstreamClient:
         read = ErrorResponse(
             status=response.status, code=str(error.get("code") or error.get("type") or ""), message=message
         )
-        found = classify_error(read)
-        kind = _FAILURE_KINDS.get(found)
-        if kind is None and found is ErrorKind.RETRYABLE:
+        error_kind = classify_error(read)
+        kind = _FAILURE_KINDS.get(error_kind)
+        if kind is None and error_kind is ErrorKind.RETRYABLE:
             kind = ExchangeFailure.RATE_LIMIT if response.status == 429 else ExchangeFailure.SERVER
         elif kind is None:
             kind = ExchangeFailure.SERVER if response.status >= 500 else ExchangeFailure.REJECTED

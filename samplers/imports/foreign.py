@@ -61,7 +61,12 @@ class ForeignRollout:
 
     def compute_origin(self, format_name: str) -> str:
         """Return the fields that distinguish it from every other rollout: the format and a hash of the content."""
-        parts = [self.scaffold, self.model, [list(one.messages) for one in self.conversations], list(self.instances)]
+        parts = [
+            self.scaffold,
+            self.model,
+            [list(conversation.messages) for conversation in self.conversations],
+            list(self.instances),
+        ]
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
         digest.update(self.submission or b"")
         return f"{format_name}:{digest.hexdigest()[:16]}"
@@ -98,20 +103,20 @@ def read_messages(messages: object) -> list[Message]:
     Raises:
         ForeignFormatError: they are not a list of messages.
     """
-    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise ForeignFormatError("the messages are no list of objects")
-    for number, one in enumerate(messages):
-        if not _has_form(one):
+    for number, message in enumerate(messages):
+        if not _has_form(message):
             raise ForeignFormatError(f"content or calls of message {number} have another form than OpenAI's")
     kept = ("role", "content", "tool_calls", "tool_call_id", "reasoning_content", "name")
-    found = [
-        normalise_message({name: one[name] for name in kept if name in one})
-        for one in messages
-        if one.get("role") in ROLES
+    normalised = [
+        normalise_message({name: message[name] for name in kept if name in message})
+        for message in messages
+        if message.get("role") in ROLES
     ]
-    if not any(one["role"] == "assistant" for one in found):
+    if not any(message["role"] == "assistant" for message in normalised):
         raise ForeignFormatError("there is no message of the assistant")
-    return found
+    return normalised
 
 
 def _has_form(message: Message) -> bool:

@@ -45,14 +45,14 @@ def read_atif(document: Document, path: Path) -> ForeignRollout:
 def read_swe_agent(document: Document, path: Path) -> ForeignRollout:
     """Return a `.traj` file of SWE-agent: the history of its main agent, and the submission."""
     info = document.get("info") or {}
-    history = [one for one in document["history"] if one.get("agent", "main") in ("main", "primary")]
+    history = [entry for entry in document["history"] if entry.get("agent", "main") in ("main", "primary")]
     return ForeignRollout(
         instances=list_path_names(path),
         scaffold="swe-agent",
         scaffold_version=str(info.get("swe_agent_version") or ""),
         model=_find_swe_agent_model(document),
         submission=read_patch(info.get("submission")),
-        conversations=[ForeignConversation(messages=read_messages([_name_call(one) for one in history]))],
+        conversations=[ForeignConversation(messages=read_messages([_name_call(entry) for entry in history]))],
     )
 
 
@@ -78,7 +78,7 @@ def read_messages_row(row: Document, path: Path) -> ForeignRollout:
     if isinstance(tools, str):
         tools = json.loads(tools)
     messages = read_messages(row["messages"])
-    weights = [one.get("weight") for one in row["messages"] if one.get("role") in ROLES]
+    weights = [message.get("weight") for message in row["messages"] if message.get("role") in ROLES]
     copied = frozenset(place for place, weight in enumerate(weights) if weight == 0)
     return ForeignRollout(
         instances=_list_row_names(row, path),
@@ -137,8 +137,8 @@ def list_path_names(path: Path) -> list[str]:
     Hexadecimal names are left out: they might be taken for beginnings of ids.
     """
     stem = path.name.split(".traj")[0].removesuffix(".json").removesuffix(".jsonl")
-    found = [stem, *(part.name for part in path.absolute().parents)]
-    return [name for word in found for name in dict.fromkeys((word, word.rpartition("__")[0])) if set(name) - HEX]
+    names = [stem, *(part.name for part in path.absolute().parents)]
+    return [name for word in names for name in dict.fromkeys((word, word.rpartition("__")[0])) if set(name) - HEX]
 
 
 def _list_row_names(row: Document, path: Path) -> list[str]:

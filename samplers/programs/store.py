@@ -73,7 +73,7 @@ class ProgramStore:
 
     def has_volumes(self, program: Program | None, base: ProgramBase) -> bool:
         """Return whether there are volumes of the portable Python and of a program, as made in a base."""
-        names = {one.name for one in self.list_installed()}
+        names = {volume.name for volume in self.list_installed()}
         toolbox = name_toolbox(base)
         return toolbox in names and (program is None or name_program(program, toolbox) in names)
 
@@ -84,8 +84,8 @@ class ProgramStore:
     def remove(self, names: Sequence[str]) -> list[StoredVolume]:
         """Remove the volumes of some programs, all for no names, and return them; those in use stay."""
         volumes = self._services.sandbox.volumes
-        wanted = [one for one in self.list_installed() if not names or get_program_name(one) in names]
-        return [one for one in wanted if volumes.remove(one.name)]
+        wanted = [volume for volume in self.list_installed() if not names or get_program_name(volume) in names]
+        return [volume for volume in wanted if volumes.remove(volume.name)]
 
     def get_image(self) -> str:
         """Return the image that programs are installed in: a small system for tasks that have none."""

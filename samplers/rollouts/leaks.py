@@ -91,30 +91,30 @@ def find_leaks(
         secrets: canary strings, none of which an agent can know.
         project: name of the repository, whose packages nobody installs from a registry to work on it.
     """
-    found: dict[tuple[str, str], Leak] = {}
+    leaks: dict[tuple[str, str], Leak] = {}
     for number, (messages, answer) in enumerate(exchanges):
         for call in (answer or {}).get("tool_calls") or ():
             for name, quote in _name_attempts(list(list_commands(call)), project):
-                found.setdefault((name, quote), Leak(name=name, exchange=number, quote=quote))
+                leaks.setdefault((name, quote), Leak(name=name, exchange=number, quote=quote))
         if quote := _find_canary(messages, hidden_lines, secrets):
-            found.setdefault(("canary-string", ""), Leak(name="canary-string", exchange=number, quote=quote))
-    return tuple(found.values())
+            leaks.setdefault(("canary-string", ""), Leak(name="canary-string", exchange=number, quote=quote))
+    return tuple(leaks.values())
 
 
 def _name_attempts(commands: Sequence[str], project: str) -> Iterator[tuple[str, str]]:
     """Yield name and words of the attempts of a call, each name once."""
     for name, pattern in PATTERNS.items():
-        match = next((found for command in commands if (found := pattern.search(command))), None)
+        match = next((hit for command in commands if (hit := pattern.search(command))), None)
         if match is not None:
             yield name, _quote(match.string, match.start())
         elif name == "package-download":
-            yield from ((name, _quote(one, 0)) for one in commands if project and _is_install(one, project))
+            yield from ((name, _quote(command, 0)) for command in commands if project and _is_install(command, project))
 
 
 def _is_install(command: str, project: str) -> bool:
     """Whether a command installs a package with the name of the project."""
-    found = _INSTALL.search(command)
-    words = re.split(r"[\s'\"]+", found[4]) if found else []
+    match = _INSTALL.search(command)
+    words = re.split(r"[\s'\"]+", match[4]) if match else []
     names = {re.sub(r"[-_.]+", "-", re.split(r"[\[=<>~!@;]", word)[0]).lower() for word in words}
     own = re.sub(r"[-_.]+", "-", project.rpartition("/")[2]).lower()
     return not names.isdisjoint({own, f"python-{own}", own.removeprefix("python-")})
@@ -160,7 +160,7 @@ def _find_canary(messages: Sequence[Mapping[str, Any]], hidden: frozenset[str], 
             written += "\n".join(_list_calls(message)) + str(message.get("content") or "")
         elif message.get("role") == "tool":
             content = _flatten(message.get("content") or "")
-            if secret := next((one for one in secrets if one in content), ""):
+            if secret := next((canary for canary in secrets if canary in content), ""):
                 return secret
             lines = [line for line in dict.fromkeys(map(str.strip, content.splitlines())) if line in hidden]
             if len(unknown := [line for line in lines if line not in written]) >= MIN_CANARIES:

@@ -54,10 +54,10 @@ class RecordedTraffic:
         """Return the exchanges in the form of chat completions."""
         return [
             (
-                to_chat_messages(json.loads(one.request), one.upstream_dialect)[0],
-                to_chat_answer(one.response, one.upstream_dialect) if one.response is not None else None,
+                to_chat_messages(json.loads(exchange.request), exchange.upstream_dialect)[0],
+                to_chat_answer(exchange.response, exchange.upstream_dialect) if exchange.response is not None else None,
             )
-            for one in self.exchanges
+            for exchange in self.exchanges
         ]
 
     def find_leaks(self, task: Task, artifacts: Artifacts) -> tuple[Leak, ...]:

@@ -37,9 +37,9 @@ def load_scaffold(word: str) -> Scaffold:
         return own()
     if ":" not in word:
         raise UsageError(f"--scaffold: {word} is unknown", advice=f"one of {', '.join(SCAFFOLDS)}, or MODULE:CLASS")
-    found = load_plugin("--scaffold", word, advice="MODULE:CLASS names a class that can be imported")
-    if not (isinstance(found, type) and issubclass(found, Scaffold)):
+    plugin = load_plugin("--scaffold", word, advice="MODULE:CLASS names a class that can be imported")
+    if not (isinstance(plugin, type) and issubclass(plugin, Scaffold)):
         raise UsageError(f"--scaffold {word} is no subclass of samplers.scaffolds.base.Scaffold")
-    if missing := sorted({*found.__abstractmethods__, *(name for name in FACTS if not hasattr(found, name))}):
+    if missing := sorted({*plugin.__abstractmethods__, *(name for name in FACTS if not hasattr(plugin, name))}):
         raise UsageError(f"--scaffold {word} has no {' and no '.join(missing)}")
-    return found()
+    return plugin()

@@ -18,7 +18,7 @@ def normalise_submission(submission: bytes) -> str:
     files = re.split(r"(?m)^(?=diff --git )", text)
     if len(files) == 1:
         return " ".join(text.split())
-    return "".join(sorted(_normalise_file(one) for one in files[1:]))
+    return "".join(sorted(_normalise_file(file) for file in files[1:]))
 
 
 def hash_submission(submission: bytes) -> str:

@@ -79,12 +79,12 @@ class RubricJudge:
             [Message(role="user", text=prompt)],
             RubricAnswer,
             meter=UsageMeter(TokenBudget.from_settings(self.settings.budget)),
-            check=lambda found: _find_problem(found, len(self.items), f"{conversation}\n{submission}"),
+            check=lambda answer: _find_problem(answer, len(self.items), f"{conversation}\n{submission}"),
             answers=AnswerCache(self.settings.storage.store_dir / "answers"),
         )
         if answer.value is None:
             return 1.0
-        return sum(not one.met for one in answer.value.items) / len(self.items)
+        return sum(not item.met for item in answer.value.items) / len(self.items)
 
     def _render(self, candidate: SelectionCandidate) -> tuple[str, str]:
         """Return the conversation and the submission as far as they fit, the beginning and the end of each."""
@@ -109,13 +109,13 @@ def read_rubric(text: str) -> list[str]:
 
 def _find_problem(answer: RubricAnswer, number: int, shown: str) -> str:
     """Return the problem with an answer; empty for nothing."""
-    if [one.item for one in answer.items] != list(range(1, number + 1)):
+    if [item.item for item in answer.items] != list(range(1, number + 1)):
         return f"it needs the items 1 to {number}, each once and in order"
     words = _squeeze(shown)
-    for one in answer.items:
-        quote = _squeeze(one.quote)
-        if one.met and (len(quote) < MIN_QUOTE or quote not in words):
-            return f"the quote of item {one.item} does not occur, so it is not met"
+    for item in answer.items:
+        quote = _squeeze(item.quote)
+        if item.met and (len(quote) < MIN_QUOTE or quote not in words):
+            return f"the quote of item {item.item} does not occur, so it is not met"
     return ""
 
 

@@ -92,25 +92,25 @@ def select_trajectories(
     Main trajectories pass all rules. The others pass the rules that look at the actions that they did, and are refused
     with their rollout.
     """
-    main = [one for one in candidates if one.trajectory.role is TrajectoryRole.MAIN]
-    broken = {one.trajectory.id: _list_refusals(one, selection) for one in main}
-    kept = [one for one in main if not broken[one.trajectory.id]]
+    main = [candidate for candidate in candidates if candidate.trajectory.role is TrajectoryRole.MAIN]
+    broken = {candidate.trajectory.id: _list_refusals(candidate, selection) for candidate in main}
+    kept = [candidate for candidate in main if not broken[candidate.trajectory.id]]
     if check_rubric is not None:
-        for one in kept:
-            if (share := check_rubric(one)) > selection.rubric:
-                broken[one.trajectory.id].append(Refusal(rule=RUBRIC, value=share))
-        kept = [one for one in kept if not broken[one.trajectory.id]]
+        for candidate in kept:
+            if (share := check_rubric(candidate)) > selection.rubric:
+                broken[candidate.trajectory.id].append(Refusal(rule=RUBRIC, value=share))
+        kept = [candidate for candidate in kept if not broken[candidate.trajectory.id]]
     for name, keep in _list_set_rules(limits):
-        passed = {one.trajectory.parent for one in keep(kept)}
-        for one in kept:
-            if one.trajectory.parent not in passed:
-                broken[one.trajectory.id].append(Refusal(rule=name))
-        kept = [one for one in kept if one.trajectory.parent in passed]
-    refusals: dict[str, Refusal | None] = {key: found[0] if found else None for key, found in broken.items()}
-    selected = {one.trajectory.parent for one in kept}
-    for one in candidates:
-        if one.trajectory.role is not TrajectoryRole.MAIN:
-            refusals[one.trajectory.id] = _refuse_other(one, selection, selected)
+        passed = {candidate.trajectory.parent for candidate in keep(kept)}
+        for candidate in kept:
+            if candidate.trajectory.parent not in passed:
+                broken[candidate.trajectory.id].append(Refusal(rule=name))
+        kept = [candidate for candidate in kept if candidate.trajectory.parent in passed]
+    refusals: dict[str, Refusal | None] = {key: refused[0] if refused else None for key, refused in broken.items()}
+    selected = {candidate.trajectory.parent for candidate in kept}
+    for candidate in candidates:
+        if candidate.trajectory.role is not TrajectoryRole.MAIN:
+            refusals[candidate.trajectory.id] = _refuse_other(candidate, selection, selected)
     return SelectionOutcome(refusals=refusals, counts=_count_effects(list(broken.values())))
 
 
@@ -122,20 +122,20 @@ def hash_rules(selection: SelectionSettings, limits: SelectionLimits) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def _list_refusals(one: SelectionCandidate, selection: SelectionSettings) -> list[Refusal]:
-    value = one.trajectory.value
-    found = [Refusal(rule=UNSCORED)] if value is None else []
+def _list_refusals(candidate: SelectionCandidate, selection: SelectionSettings) -> list[Refusal]:
+    value = candidate.trajectory.value
+    refusals = [Refusal(rule=UNSCORED)] if value is None else []
     if value is not None and value < selection.min_value:
-        found.append(Refusal(rule=REWARD, value=value))
-    metrics = one.trajectory.metrics
-    rules = list_broken_rules(metrics, one.kind, selection)
-    return found + [Refusal(rule=rule.name, value=metrics[rule.metric]) for rule in rules]
+        refusals.append(Refusal(rule=REWARD, value=value))
+    metrics = candidate.trajectory.metrics
+    rules = list_broken_rules(metrics, candidate.kind, selection)
+    return refusals + [Refusal(rule=rule.name, value=metrics[rule.metric]) for rule in rules]
 
 
-def _refuse_other(one: SelectionCandidate, selection: SelectionSettings, selected: set[str]) -> Refusal | None:
-    if one.trajectory.parent not in selected:
+def _refuse_other(candidate: SelectionCandidate, selection: SelectionSettings, selected: set[str]) -> Refusal | None:
+    if candidate.trajectory.parent not in selected:
         return Refusal(rule=ROLLOUT)
-    return next(iter(_list_refusals(one, selection)), None)
+    return next(iter(_list_refusals(candidate, selection)), None)
 
 
 def _list_set_rules(
@@ -159,48 +159,50 @@ def keep_distinct(candidates: Sequence[SelectionCandidate]) -> list[SelectionCan
     sampled for.
     """
     first: dict[tuple[str, str, str], str] = {}
-    for one in sorted(candidates, key=_order_by_attempt):
-        key = (one.task, one.trajectory.scaffold, hash_submission(one.submission))
-        first.setdefault(key, one.trajectory.parent)
+    for candidate in sorted(candidates, key=_order_by_attempt):
+        key = (candidate.task, candidate.trajectory.scaffold, hash_submission(candidate.submission))
+        first.setdefault(key, candidate.trajectory.parent)
     kept = set(first.values())
-    return [one for one in candidates if one.trajectory.parent in kept]
+    return [candidate for candidate in candidates if candidate.trajectory.parent in kept]
 
 
 def cap_per_task(candidates: Sequence[SelectionCandidate], most: int) -> list[SelectionCandidate]:
     """Return the trajectories of at most `most` rollouts of each task, the scaffolds in turn, then by attempt."""
     by_task: dict[str, dict[str, dict[str, None]]] = {}
-    for one in sorted(candidates, key=_order_by_attempt):
-        by_scaffold = by_task.setdefault(one.task, {})
-        by_scaffold.setdefault(one.trajectory.scaffold, {})[one.trajectory.parent] = None
+    for candidate in sorted(candidates, key=_order_by_attempt):
+        by_scaffold = by_task.setdefault(candidate.task, {})
+        by_scaffold.setdefault(candidate.trajectory.scaffold, {})[candidate.trajectory.parent] = None
     kept: set[str] = set()
     for scaffolds in by_task.values():
         turns = [key for turn in zip_longest(*scaffolds.values()) for key in turn if key is not None]
         kept.update(turns[:most])
-    return [one for one in candidates if one.trajectory.parent in kept]
+    return [candidate for candidate in candidates if candidate.trajectory.parent in kept]
 
 
 def keep_mix(candidates: Sequence[SelectionCandidate], mix: Mapping[str, float]) -> list[SelectionCandidate]:
     """Return the largest set of rollouts with these shares of scaffolds; a hash of their ids decides which."""
     rollouts: dict[str, dict[str, None]] = {scaffold: {} for scaffold in mix}
-    for one in sorted(candidates, key=lambda one: hashlib.sha256(one.trajectory.parent.encode()).digest()):
-        if one.trajectory.scaffold in rollouts:
-            rollouts[one.trajectory.scaffold][one.trajectory.parent] = None
+    for candidate in sorted(
+        candidates, key=lambda candidate: hashlib.sha256(candidate.trajectory.parent.encode()).digest()
+    ):
+        if candidate.trajectory.scaffold in rollouts:
+            rollouts[candidate.trajectory.scaffold][candidate.trajectory.parent] = None
     whole = sum(mix.values())
     total = min(len(rollouts[scaffold]) * whole / share for scaffold, share in mix.items())
     kept = {
         key for scaffold, share in mix.items() for key in list(rollouts[scaffold])[: int(total * share / whole + 1e-9)]
     }
-    return [one for one in candidates if one.trajectory.parent in kept]
+    return [candidate for candidate in candidates if candidate.trajectory.parent in kept]
 
 
-def _order_by_attempt(one: SelectionCandidate) -> tuple[int, str, str]:
-    return one.trajectory.attempt, one.trajectory.scaffold, one.trajectory.parent
+def _order_by_attempt(candidate: SelectionCandidate) -> tuple[int, str, str]:
+    return candidate.trajectory.attempt, candidate.trajectory.scaffold, candidate.trajectory.parent
 
 
 def _count_effects(broken: Sequence[Sequence[Refusal]]) -> list[RuleCount]:
     """Return the effect of each rule; `broken`: the rules that refuses each main trajectory, in order."""
-    first = Counter(found[0].rule for found in broken if found)
-    alone = Counter(found[0].rule for found in broken if len({one.rule for one in found}) == 1)
+    first = Counter(refusals[0].rule for refusals in broken if refusals)
+    alone = Counter(refusals[0].rule for refusals in broken if len({refusal.rule for refusal in refusals}) == 1)
     counts, left = [], len(broken)
     for name in RULE_NAMES:
         counts.append(RuleCount(rule=name, before=left, after=left - first[name], alone=alone[name]))

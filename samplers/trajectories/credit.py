@@ -24,10 +24,10 @@ def load_credit(word: str) -> Credit:
     Raises:
         UsageError: there is no such function.
     """
-    found = load_plugin("--credit", word, advice="MODULE:FUNCTION")
-    if not callable(found):
+    plugin = load_plugin("--credit", word, advice="MODULE:FUNCTION")
+    if not callable(plugin):
         raise UsageError(f"--credit: {word} is not a function")
-    credit: Credit = found
+    credit: Credit = plugin
     return credit
 
 

@@ -93,9 +93,9 @@ class TrajectoryEvidence:
                 result=self._find_result(request, answer, str(call.get("id", ""))),
                 is_known=name in offered and _is_object(arguments),
             )
-        if not request.tools and (found := ACTION.findall(get_text(answer))):
+        if not request.tools and (matches := ACTION.findall(get_text(answer))):
             result = self._find_result(request, answer, None)
-            yield ObservedCall(name=TEXT_CALL, arguments="\n".join(found).strip(), result=result)
+            yield ObservedCall(name=TEXT_CALL, arguments="\n".join(matches).strip(), result=result)
 
     def _find_result(self, request: ModelRequest, answer: Json, call: str | None) -> str | None:
         """Return the result of a call from the first later request that has it.
@@ -103,9 +103,9 @@ class TrajectoryEvidence:
         Without an id, the result that follows.
         """
         start = self._places[request.exchange] + 1
-        for one in self.later[start:]:
-            if (found := _search_result(one.messages, answer, call)) is not None:
-                return found
+        for later_request in self.later[start:]:
+            if (result := _search_result(later_request.messages, answer, call)) is not None:
+                return result
         return None
 
     @cached_property
@@ -132,7 +132,7 @@ def _join_answer(answer: Json) -> str:
 
 def _is_object(arguments: str) -> bool:
     try:
-        found: Any = json.loads(arguments)
+        parsed: Any = json.loads(arguments)
     except ValueError:
         return False
-    return isinstance(found, dict)
+    return isinstance(parsed, dict)

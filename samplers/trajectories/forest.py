@@ -64,27 +64,27 @@ def link_sequences(sequences: Sequence[RequestSequence]) -> PrefixForest:
             parents.append(parents[first])
             roots.append(roots[first])
             continue
-        found = _find_parents(sequences[:place], sequence.prompt)
-        if len(found) > 1:
+        ancestors = _find_parents(sequences[:place], sequence.prompt)
+        if len(ancestors) > 1:
             ambiguous.add(place)
-        parents.append(found[0] if len(found) == 1 else None)
-        roots.append(roots[found[0]] if len(found) == 1 else place)
+        parents.append(ancestors[0] if len(ancestors) == 1 else None)
+        roots.append(roots[ancestors[0]] if len(ancestors) == 1 else place)
     return PrefixForest(parents=tuple(parents), roots=tuple(roots), ambiguous=frozenset(ambiguous))
 
 
 def _find_parents(earlier: Sequence[RequestSequence], prompt: bytes) -> list[int]:
     """Return the earlier requests that are the longest strict prefix of a prompt; several where they are equal."""
-    found: list[int] = []
+    parents: list[int] = []
     longest = 0
     for place in range(len(earlier) - 1, -1, -1):
-        one = earlier[place]
-        length = len(one.prompt) + len(one.completion)
-        if not one.completion or length < longest or length >= len(prompt):
+        candidate = earlier[place]
+        length = len(candidate.prompt) + len(candidate.completion)
+        if not candidate.completion or length < longest or length >= len(prompt):
             continue
-        if prompt.startswith(one.prompt) and prompt.startswith(one.completion, len(one.prompt)):
-            found = [place, *found] if length == longest else [place]
+        if prompt.startswith(candidate.prompt) and prompt.startswith(candidate.completion, len(candidate.prompt)):
+            parents = [place, *parents] if length == longest else [place]
             longest = length
-    return found
+    return parents
 
 
 def _number_tokens(requests: Sequence[ModelRequest]) -> list[RequestSequence]:

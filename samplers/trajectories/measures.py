@@ -116,7 +116,7 @@ def measure_all(evidence: TrajectoryEvidence) -> dict[str, float]:
 
 def list_changed_paths(patch: bytes) -> list[str]:
     """Return the new paths of the files that a patch of git changes."""
-    return [found["new"] for found in CHANGED_PATH.finditer(patch.decode(errors="replace"))]
+    return [match["new"] for match in CHANGED_PATH.finditer(patch.decode(errors="replace"))]
 
 
 def _find_longest_run(flags: Sequence[bool]) -> int:

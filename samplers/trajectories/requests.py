@@ -87,7 +87,7 @@ class MessageMap:
     def apply(self, messages: Sequence[Json]) -> list[int]:
         """Return the result of each message."""
         pairs = enumerate(zip(self._messages, messages, strict=False))
-        same = next((at for at, (one, other) in pairs if one != other), min(len(self._messages), len(messages)))
+        same = next((at for at, (pair, other) in pairs if pair != other), min(len(self._messages), len(messages)))
         self._results = [*self._results[:same], *map(self._function, messages[same:])]
         self._messages = messages
         return list(self._results)

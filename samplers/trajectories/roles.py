@@ -50,7 +50,7 @@ def assign_roles(
     if not shapes:
         return []
     needle = _squeeze(statement)[:STATEMENT_PART]
-    main = max(shapes, key=lambda one: (_contains(one, needle), bool(one.tools), one.n_requests, -one.first))
+    main = max(shapes, key=lambda shape: (_contains(shape, needle), bool(shape.tools), shape.n_requests, -shape.first))
     return [_choose_role(shape, main, needle) for shape in shapes]
 
 
@@ -77,13 +77,13 @@ def _describe_tree(requests: Sequence[ModelRequest], tree: Sequence[int]) -> Tre
 
 def _take_texts(messages: Sequence[Json], role: str) -> list[str]:
     """Return the texts of a role before the first answer."""
-    found = []
+    texts = []
     for message in messages:
         if message.get("role") == "assistant":
             break
         if message.get("role") == role:
-            found.append(get_text(message))
-    return found
+            texts.append(get_text(message))
+    return texts
 
 
 def _contains(shape: TreeShape, needle: str) -> bool:

@@ -194,11 +194,13 @@ def _read_table(path: Path, kind: type[T]) -> T:
         raise InputError(f"{path} is no TOML: {error}", advice=ADVICE) from error
 
 
-def _check_markers(path: Path, found: PackFormat) -> PackFormat:
-    markers = [*{**MARKERS, **found.markers}.values()]
-    if not all(markers) or any(one is not other and one.startswith(other) for one in markers for other in markers):
+def _check_markers(path: Path, pack_format: PackFormat) -> PackFormat:
+    markers = [*{**MARKERS, **pack_format.markers}.values()]
+    if not all(markers) or any(
+        marker is not other and marker.startswith(other) for marker in markers for other in markers
+    ):
         raise InputError(f"{path}: markers: each must be distinct, and none the beginning of another", advice=ADVICE)
-    return found
+    return pack_format
 
 
 def _check_queries(path: Path, names: tuple[str, ...], tools: Mapping[str, object]) -> frozenset[str]:

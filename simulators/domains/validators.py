@@ -48,7 +48,7 @@ class ArgumentRule:
 
     def _rewrite(self, value: str) -> str:
         rewrite = self.rewrite or {}
-        old = max((one for one in rewrite if value.startswith(one)), key=len, default="")
+        old = max((prefix for prefix in rewrite if value.startswith(prefix)), key=len, default="")
         return rewrite[old] + value[len(old) :] if old else value
 
 
@@ -66,7 +66,7 @@ def validate_call(call: FunctionCall, rules: tuple[ArgumentRule, ...], *, strict
 
 def _validate(value: Any, rules: Mapping[str, list[ArgumentRule]], *, strict: bool, deep: bool) -> Any:
     if isinstance(value, list):
-        return [_validate(one, rules, strict=strict, deep=deep) for one in value]
+        return [_validate(item, rules, strict=strict, deep=deep) for item in value]
     if not isinstance(value, dict):
         return value
     made = {}

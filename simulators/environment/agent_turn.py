@@ -70,8 +70,8 @@ def parse_agent_text(text: str) -> AgentTurn:
         except CallTextError as error:
             return AgentTurn(raw=text, reasoning=reasoning, problem=f"{error}: {FORM}")
         return AgentTurn(raw=text, text=own, reasoning=reasoning, calls=calls)
-    if found := _BARE_CALL.search(rest) or _FOREIGN_MARK.search(rest):
-        shown = " ".join(rest[found.start() :].split())[:MAX_SHOWN]
+    if match := _BARE_CALL.search(rest) or _FOREIGN_MARK.search(rest):
+        shown = " ".join(rest[match.start() :].split())[:MAX_SHOWN]
         return AgentTurn(raw=text, reasoning=reasoning, problem=f"a call outside of its tags ({shown}): {FORM}")
     return AgentTurn(raw=text, text=rest.strip(), reasoning=reasoning)
 
@@ -80,9 +80,9 @@ def read_agent_calls(text: str, calls: Sequence[Mapping[str, Any]]) -> AgentTurn
     """Return the turn of text and calls that an agent's server has parsed: `{name, arguments}` or OpenAI's form."""
     reasoning, rest = _split_reasoning(text)
     try:
-        read = tuple(read_call(one.get("function", one)) for one in calls)
+        read = tuple(read_call(call.get("function", call)) for call in calls)
     except CallTextError as error:
-        raw = "\n".join([text, *(f"{OPENING_TAG}\n{json.dumps(dict(one))}\n{CLOSING_TAG}" for one in calls)])
+        raw = "\n".join([text, *(f"{OPENING_TAG}\n{json.dumps(dict(call))}\n{CLOSING_TAG}" for call in calls)])
         return AgentTurn(raw=raw.strip(), reasoning=reasoning, problem=f"{error}: {FORM}")
     tagged = [f"{OPENING_TAG}\n{call.render()}\n{CLOSING_TAG}" for call in read]
     raw = "\n".join(part for part in (text.strip(), *tagged) if part)

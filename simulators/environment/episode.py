@@ -152,10 +152,10 @@ class SimulatedEpisode:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SimulatedEpisode:
         """Return the episode that `to_json` wrote."""
-        known = {one.name for one in fields(cls)}
+        known = {attribute.name for attribute in fields(cls)}
         content = {name: inner for name, inner in value.items() if name in known}
-        content["history"] = [_read_entry(one) for one in value["history"]]
-        content["calls"] = [CallNote(**one) for one in value["calls"]]
+        content["history"] = [_read_entry(entry) for entry in value["history"]]
+        content["calls"] = [CallNote(**call) for call in value["calls"]]
         if value["termination_reason"] is not None:
             content["termination_reason"] = TerminationReason(value["termination_reason"])
         return cls(**content)

@@ -49,7 +49,7 @@ def _iterate_objects(text: str) -> Iterator[dict[str, Any]]:
     """Yield the whole text, each fenced block, and the first object within it, where they are JSON objects."""
     decoder = json.JSONDecoder(strict=False)
     start = text.find("{")
-    for part in (text.strip(), *(found.strip() for found in _FENCE.findall(text)), text[start:] if start >= 0 else ""):
+    for part in (text.strip(), *(block.strip() for block in _FENCE.findall(text)), text[start:] if start >= 0 else ""):
         try:
             value, end = decoder.raw_decode(part)
         except (ValueError, RecursionError):

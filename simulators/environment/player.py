@@ -230,8 +230,8 @@ class ConversationPlayer:
             )
         except PlayerError as error:
             return JudgedEpisode(judgement=EpisodeJudgement(reward=None, problem=str(error)), calls=error.notes)
-        found = read_judgement(answered.text)
-        return JudgedEpisode(judgement=found or EpisodeJudgement(reward=None), calls=answered.notes)
+        judgement = read_judgement(answered.text)
+        return JudgedEpisode(judgement=judgement or EpisodeJudgement(reward=None), calls=answered.notes)
 
     def stop(self) -> None:
         """Cancel all current and future calls."""

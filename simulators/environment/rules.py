@@ -69,7 +69,7 @@ def find_format_error(call: FunctionCall, pack: DomainPack, episode: SimulatedEp
 
 def find_unseen_id(call: FunctionCall, pack: DomainPack, episode: SimulatedEpisode) -> str:
     """Return which id neither the person nor a tool gave: the agent made it up, and there is no such thing."""
-    given = [one.text for one in episode.history if one.role is not EntryRole.AGENT]
+    given = [entry.text for entry in episode.history if entry.role is not EntryRole.AGENT]
     for name, value in collect_ids(call, pack.id_arguments):
         problem = f"{name} {value} was not found"
         # an earlier error names the id as the agent did, which makes it no truer
@@ -92,8 +92,8 @@ def find_known_result(call: FunctionCall, pack: DomainPack, episode: SimulatedEp
     """Return the result of a query since the last change, None where it was not made or changes something."""
     if call.name not in pack.queries:
         return None
-    found: Mapping[str, str] = episode.state.get(KNOWN, {})
-    return found.get(_make_key(call))
+    results: Mapping[str, str] = episode.state.get(KNOWN, {})
+    return results.get(_make_key(call))
 
 
 def note_result(call: FunctionCall, result: str, pack: DomainPack, state: dict[str, Any]) -> None:

@@ -42,12 +42,12 @@ class DatasetFacts:
     licenses: Counter[str] = field(default_factory=Counter)
     sampled_seeds: set[str] = field(default_factory=set)
 
-    def add(self, one: SimulatedTrajectory) -> None:
+    def add(self, trajectory: SimulatedTrajectory) -> None:
         """Count a trajectory."""
         self.trajectories += 1
-        self.answers += one.n_answers
-        self.licenses[one.license] += 1
-        self.sampled_seeds.add(one.parent)
+        self.answers += trajectory.n_answers
+        self.licenses[trajectory.license] += 1
+        self.sampled_seeds.add(trajectory.parent)
 
 
 def build_card(facts: DatasetFacts, *, rows: int, data_files: str, left_out: Counter[str]) -> Card:

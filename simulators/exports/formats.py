@@ -137,7 +137,7 @@ def _list_messages(turns: tuple[DialogueTurn, ...]) -> list[Row]:
             ids = waiting[:1] or [f"call_{n_calls}"]
             messages.append({"role": "tool", "tool_call_id": ids[0], "content": turn.text})
             # One turn holds the results of all calls of a turn, and each call needs a message of its own.
-            messages += [{"role": "tool", "tool_call_id": one, "content": ""} for one in waiting[1:]]
+            messages += [{"role": "tool", "tool_call_id": call_id, "content": ""} for call_id in waiting[1:]]
             waiting = []
             continue
         message: Row = {"role": "assistant" if turn.is_agent else "user", "content": turn.text.strip()}

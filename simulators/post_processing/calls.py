@@ -26,11 +26,11 @@ def drop_several_calls(draft: Draft, context: StepContext) -> Draft:
     parallel = context.pack.format.parallel_calls and not context.options.released_rules
     for number, turn in enumerate(draft.turns, 1):
         is_list = parallel and turn.role is TurnRole.FUNCTION_CALL
-        found = next((mark for mark in SEVERAL_CALLS if mark in turn.text and not (is_list and mark == "\n[{")), None)
-        if found is None and turn.role is TurnRole.FUNCTION_CALL and not parallel and _is_list(turn.text, context):
-            found = "[{"
-        if found:
-            raise DroppedError(DropReason.SEVERAL_CALLS, f"turn {number} holds {found.strip()}")
+        mark = next((mark for mark in SEVERAL_CALLS if mark in turn.text and not (is_list and mark == "\n[{")), None)
+        if mark is None and turn.role is TurnRole.FUNCTION_CALL and not parallel and _is_list(turn.text, context):
+            mark = "[{"
+        if mark:
+            raise DroppedError(DropReason.SEVERAL_CALLS, f"turn {number} holds {mark.strip()}")
     return draft
 
 

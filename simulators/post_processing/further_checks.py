@@ -66,9 +66,9 @@ def check_language(draft: Draft, context: StepContext) -> Draft:
     """Drop a conversation in another script than its seed's; languages of a script are not distinguished."""
     del context
     wanted = find_script(draft.job.seed.conversation.body)
-    found = find_script(draft.turns)
-    if wanted and found and wanted != found:
-        raise DroppedError(DropReason.LANGUAGE, f"{found} letters, and {wanted} ones in the seed")
+    script = find_script(draft.turns)
+    if wanted and script and wanted != script:
+        raise DroppedError(DropReason.LANGUAGE, f"{script} letters, and {wanted} ones in the seed")
     return draft
 
 
@@ -119,8 +119,8 @@ def is_known_id(value: str, texts: Iterable[str]) -> bool:
 def check_benchmarks(draft: Draft, context: StepContext) -> Draft:
     """Drop a conversation that has eight words in a row of a benchmark's texts."""
     texts = [part for turn in draft.turns for part in (turn.text, turn.reasoning, *(c.render() for c in turn.calls))]
-    if found := context.benchmarks.find(texts):
-        gram, place = found
+    if entry := context.benchmarks.find(texts):
+        gram, place = entry
         raise DroppedError(DropReason.BENCHMARK, f"{gram!r} of {place}")
     return draft
 

@@ -75,7 +75,7 @@ def has_released_type(value: Any, schema: Mapping[str, Any]) -> bool:
         return False
     items = schema.get("items", {}) if isinstance(value, list) else {}
     if isinstance(value, list) and isinstance(items, Mapping) and items.get("type"):
-        return all(has_released_type(one, {"type": items["type"]}) for one in value)
+        return all(has_released_type(item, {"type": items["type"]}) for item in value)
     return True
 
 

@@ -128,15 +128,17 @@ def _is_hermes(document: Document) -> bool:
     entries = document.get("conversations") or document.get("messages")
     if not isinstance(entries, list):
         return False
-    return any(isinstance(one, Mapping) and HERMES_CALL in str(one.get("value", one.get("content"))) for one in entries)
+    return any(
+        isinstance(entry, Mapping) and HERMES_CALL in str(entry.get("value", entry.get("content"))) for entry in entries
+    )
 
 
 READERS: tuple[SeedReader, ...] = (
-    SeedReader("atif", lambda one: str(one.get("schema_version", "")).startswith("ATIF"), read_atif),
-    SeedReader("tau2", lambda one: isinstance(one.get("simulations"), list), read_tau2),
+    SeedReader("atif", lambda document: str(document.get("schema_version", "")).startswith("ATIF"), read_atif),
+    SeedReader("tau2", lambda document: isinstance(document.get("simulations"), list), read_tau2),
     SeedReader("hermes", _is_hermes, read_hermes),
-    SeedReader("sharegpt", lambda one: isinstance(one.get("conversations"), list), read_sharegpt),
-    SeedReader("messages", lambda one: isinstance(one.get("messages"), list), read_messages),
+    SeedReader("sharegpt", lambda document: isinstance(document.get("conversations"), list), read_sharegpt),
+    SeedReader("messages", lambda document: isinstance(document.get("messages"), list), read_messages),
 )
 
 
@@ -146,15 +148,15 @@ def find_reader(document: Document) -> SeedReader:
     Raises:
         SeedFormatError: its keys are of no format.
     """
-    reader = next((one for one in READERS if one.accepts(document)), None)
+    reader = next((reader for reader in READERS if reader.accepts(document)), None)
     if reader is None:
-        raise SeedFormatError(f"it is of none of {', '.join(one.name for one in READERS)}")
+        raise SeedFormatError(f"it is of none of {', '.join(seed_reader.name for seed_reader in READERS)}")
     return reader
 
 
 def _get_list(document: Document, key: str) -> list[Document]:
     value = document.get(key)
-    if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         raise SeedFormatError(f"{key} is no list of objects")
     if not value:
         raise SeedFormatError(f"{key} is empty")
@@ -232,11 +234,11 @@ def _read_message(message: Document) -> Iterator[DialogueTurn]:
     calls = message.get("tool_calls") or []
     if role is TurnRole.ASSISTANT and calls:
         try:
-            found = tuple(read_call(call.get("function") or call) for call in calls)
+            parsed = tuple(read_call(call.get("function") or call) for call in calls)
         except CallTextError:
             yield DialogueTurn(role=TurnRole.FUNCTION_CALL, text=json.dumps(calls))
             return
-        yield DialogueTurn(role=TurnRole.FUNCTION_CALL, text=text, calls=found, reasoning=reasoning)
+        yield DialogueTurn(role=TurnRole.FUNCTION_CALL, text=text, calls=parsed, reasoning=reasoning)
         return
     yield DialogueTurn(role=role, text=text, reasoning=reasoning)
 
@@ -259,11 +261,11 @@ def _read_step(step: Document) -> Iterator[DialogueTurn]:
     text, reasoning = _flatten(step.get("message")), str(step.get("reasoning_content") or "")
     calls = step.get("tool_calls") or ()
     if role is TurnRole.ASSISTANT and calls:
-        found = tuple(_read_atif_call(call) for call in calls)
-        yield DialogueTurn(role=TurnRole.FUNCTION_CALL, text=text, calls=found, reasoning=reasoning)
+        parsed = tuple(_read_atif_call(call) for call in calls)
+        yield DialogueTurn(role=TurnRole.FUNCTION_CALL, text=text, calls=parsed, reasoning=reasoning)
     elif text or reasoning:
         yield DialogueTurn(role=role, text=text, reasoning=reasoning)
-    results = [_flatten(one.get("content")) for one in (step.get("observation") or {}).get("results") or ()]
+    results = [_flatten(result.get("content")) for result in (step.get("observation") or {}).get("results") or ()]
     if results:
         yield DialogueTurn(role=TurnRole.OBSERVATION, text="\n".join(results))
 
@@ -295,16 +297,16 @@ def _read_tools(value: object) -> tuple[Mapping[str, Any], ...]:
             raise SeedFormatError("its tools are no JSON") from error
     if not value:
         return ()
-    if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
+    if not isinstance(value, list) or not all(isinstance(tool, Mapping) for tool in value):
         raise SeedFormatError("its tools are no list of objects")
-    inner = [one.get("function") if isinstance(one.get("function"), Mapping) else one for one in value]
-    if not all(one.get("name") for one in inner):
+    inner = [tool.get("function") if isinstance(tool.get("function"), Mapping) else tool for tool in value]
+    if not all(tool.get("name") for tool in inner):
         raise SeedFormatError("a tool has no name")
     return tuple(
         {
-            "name": str(one["name"]),
-            "description": str(one.get("description") or ""),
-            "parameters": one.get("parameters") or {"type": "object", "properties": {}},
+            "name": str(tool["name"]),
+            "description": str(tool.get("description") or ""),
+            "parameters": tool.get("parameters") or {"type": "object", "properties": {}},
         }
-        for one in inner
+        for tool in inner
     )

@@ -19,7 +19,7 @@ from simulators.seeds.seed import UNKNOWN_LICENSE, Seed
 SUFFIXES = (".json", ".jsonl", ".parquet")
 COMPANIONS = frozenset(("dataset_info.json", "manifest.json"))
 """Files next to the rows of an export, which hold no conversation."""
-ADVICE = f"formats are {', '.join(one.name for one in READERS)}: see docs/guide/simulate/simulate.md"
+ADVICE = f"formats are {', '.join(reader.name for reader in READERS)}: see docs/guide/simulate/simulate.md"
 FEW_PROBLEMS = 5
 """Problems of a file that are named individually."""
 
@@ -44,22 +44,22 @@ def read_seeds(path: Path, *, license_id: str = "") -> SeedCollection:
     Raises:
         InputError: there is not such a file, or no conversation in it.
     """
-    found, known = SeedCollection(), set[str]()
+    collection, known = SeedCollection(), set[str]()
     files = _list_files(path)
     for file in files:
         problems: list[InputError] = []
         for place, document in _read_documents(file, problems):
             for seed in _read_document(file, place, document, license_id, problems):
                 if seed.id in known:
-                    found.n_repeated += 1
+                    collection.n_repeated += 1
                     continue
                 known.add(seed.id)
-                found.seeds.append(seed)
-        found.problems += _shorten(file, problems)
-    if not found.seeds:
-        first = f": {found.problems[0]}" if found.problems else ""
+                collection.seeds.append(seed)
+        collection.problems += _shorten(file, problems)
+    if not collection.seeds:
+        first = f": {collection.problems[0]}" if collection.problems else ""
         raise InputError(f"{path} holds no conversations{first}", advice=ADVICE)
-    return found
+    return collection
 
 
 def _list_files(path: Path) -> list[Path]:
@@ -67,7 +67,7 @@ def _list_files(path: Path) -> list[Path]:
         raise InputError(f"there is no file or folder {path}", advice="name it with --seeds")
     if not path.is_dir():
         return [path]
-    files = sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES and one.name not in COMPANIONS)
+    files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.name not in COMPANIONS)
     if not files:
         raise InputError(f"{path} holds no conversations: no file ends in {', '.join(SUFFIXES)}", advice=ADVICE)
     return files
@@ -105,22 +105,22 @@ def _read_document(
 ) -> Iterator[Seed]:
     try:
         reader = find_reader(document)
-        for one in list(reader.read(document)):
-            yield _make_seed(one, file, place, reader.name, license_id)
+        for seed_document in list(reader.read(document)):
+            yield _make_seed(seed_document, file, place, reader.name, license_id)
     except (SeedFormatError, AttributeError, KeyError, TypeError, ValueError) as error:
         reason = str(error) if isinstance(error, SeedFormatError) else f"{type(error).__name__} {error}"
         problems.append(InputError(f"{file}:{place} holds no conversation: {reason}", advice=ADVICE))
 
 
-def _make_seed(one: SeedDocument, file: Path, place: int, format_name: str, license_id: str) -> Seed:
+def _make_seed(document: SeedDocument, file: Path, place: int, format_name: str, license_id: str) -> Seed:
     return Seed(
-        conversation=one.conversation,
+        conversation=document.conversation,
         file=file.name,
         line=place,
         format=format_name,
-        name=one.name,
-        license=one.license or license_id or UNKNOWN_LICENSE,
-        is_solved=one.is_solved,
+        name=document.name,
+        license=document.license or license_id or UNKNOWN_LICENSE,
+        is_solved=document.is_solved,
     )
 
 

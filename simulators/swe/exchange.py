@@ -108,8 +108,8 @@ class ProgramExchange:
             if len(pending) > MAX_REQUEST_BYTES:
                 pending = b""
             for line in lines:
-                if (found := parse_call(line)) is not None and not self._stop.is_set():
-                    key, call = found
+                if (parsed := parse_call(line)) is not None and not self._stop.is_set():
+                    key, call = parsed
                     self._send(format_answer(key, self._run(call)))
 
     def _run(self, call: ProgramCall) -> ProgramAnswer:

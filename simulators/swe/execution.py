@@ -192,17 +192,21 @@ class ExecutionSimulator:
         """
         if reply.finish_reason == FINISH_LENGTH:
             raise UnusableAnswerError("it was cut off at the limit of an answer: write less")
-        found = parse_answer(reply.text, SimulatedExecution)
-        texts = [found.stdout, found.stderr, *(f"{one.path}\n{one.content or ''}" for one in found.files)]
+        program_answer = parse_answer(reply.text, SimulatedExecution)
+        texts = [
+            program_answer.stdout,
+            program_answer.stderr,
+            *(f"{file.path}\n{file.content or ''}" for file in program_answer.files),
+        ]
         known = f"{case.state.patch}\n{shlex.join(case.call.argv)}\n{case.call.stdin}\n{case.call.context}"
         if any(case.task.solution_lines.find(text, known) for text in (*texts, "\n".join(texts))):
             self._count("refused")
             raise UnusableAnswerError(REFUSED)
         return ProgramAnswer(
-            stdout=shorten(found.stdout),
-            stderr=shorten(found.stderr),
-            exit_code=found.exit_code,
-            files=dict(_locate_files(found.files, case.call.folder)),
+            stdout=shorten(program_answer.stdout),
+            stderr=shorten(program_answer.stderr),
+            exit_code=program_answer.exit_code,
+            files=dict(_locate_files(program_answer.files, case.call.folder)),
         )
 
     def _render(self, case: _Execution) -> Sequence[Message]:
@@ -290,8 +294,8 @@ def _list_words(call: ProgramCall) -> list[str]:
 
 def _locate_files(files: Sequence[WrittenFile], folder: str) -> Iterator[tuple[str, bytes | None]]:
     """Yield absolute path and content of the files that a program may write: in the repository, or in /tmp."""
-    for one in files:
-        path = os.path.normpath(PurePosixPath(folder) / one.path)
+    for file in files:
+        path = os.path.normpath(PurePosixPath(folder) / file.path)
         in_repository = path.startswith(f"{WORKDIR}/") and not path.startswith(f"{WORKDIR}/.git/")
         if "\0" not in path and (in_repository or path.startswith("/tmp/")):  # noqa: S108 - of the container
-            yield path, None if one.content is None else one.content.encode(errors="replace")
+            yield path, None if file.content is None else file.content.encode(errors="replace")

@@ -67,10 +67,10 @@ def make_program_mounts(folder: Path, *, of_host: bool) -> list[Mount]:
 
 def _find_host_programs() -> list[str]:
     """Return the files of this machine's system folders that are such programs, links resolved."""
-    found = set()
+    programs = set()
     for folder in ("/usr/bin", "/usr/sbin"):
         for program in PROGRAMS:
             path = os.path.realpath(f"{folder}/{program}")
             if path.startswith("/usr/") and Path(path).is_file():
-                found.add(path)
-    return sorted(found - _SHARED)
+                programs.add(path)
+    return sorted(programs - _SHARED)

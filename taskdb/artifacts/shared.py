@@ -141,12 +141,12 @@ class SharedArtifacts(Artifacts):
         """Return an artifact as it is stored, or None where it is missing."""
         system, root = self._open()
         try:
-            found: bytes = system.cat_file(f"{root}/{make_name(digest)}")
+            content: bytes = system.cat_file(f"{root}/{make_name(digest)}")
         except FileNotFoundError as error:
             if _get_response(error).get("Error", {}).get("Code") == "NoSuchBucket":
                 raise
             return None
-        return found
+        return content
 
     def _open(self) -> tuple[Any, str]:
         """Return fsspec's file system, an object for each process, and the path in it.
@@ -247,5 +247,5 @@ def _is_users_fault(error: Exception) -> bool:
 
 def _get_response(error: BaseException) -> dict[str, Any]:
     """Return the server's response as botocore describes it, or nothing."""
-    found = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
-    return found if isinstance(found, dict) else {}
+    response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
+    return response if isinstance(response, dict) else {}

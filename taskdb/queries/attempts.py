@@ -21,14 +21,14 @@ def load_attempts(store: Store, change: PullRequest) -> tuple[Attempt, ...]:
 
 def read_attempts(connection: Connection, environment: str | None, rejection: str | None) -> tuple[Attempt, ...]:
     """Return the attempts at an environment (id), or else at a rejection, oldest first."""
-    found: list[Any] = []
+    rows: list[Any] = []
     if environment:
-        found = load_field(connection, Environment, environment, "attempts") or []
+        rows = load_field(connection, Environment, environment, "attempts") or []
     elif rejection:
-        found = load_field(connection, Rejection, rejection, "attempts") or []
-    return tuple(Attempt.model_validate(one) for one in found)
+        rows = load_field(connection, Rejection, rejection, "attempts") or []
+    return tuple(Attempt.model_validate(row) for row in rows)
 
 
 def find_transcript(store: Store, change: PullRequest) -> str | None:
     """Return the artifact hash of a model's conversation about the build, or None where there is none."""
-    return next((one.transcript for one in reversed(load_attempts(store, change)) if one.transcript), None)
+    return next((attempt.transcript for attempt in reversed(load_attempts(store, change)) if attempt.transcript), None)

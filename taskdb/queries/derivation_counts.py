@@ -48,7 +48,7 @@ def count_by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, A
     """Return a row for each kind that was derived or rejected: `kind`, `changes`, `tasks`, `certified`, `rejected`."""
     with store.read_transaction() as connection:
         rows = counts.read_funnel(connection, "kind", sources)
-    found = []
+    counted = []
     for kind in Kind:
         words, reasons = Counter[str](), Counter[str]()
         for row in rows:
@@ -56,7 +56,7 @@ def count_by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, A
                 words[row.outputs] += row.n
                 reasons.update({row.reason: row.n} if row.reason else {})
         if words:
-            found.append(
+            counted.append(
                 {
                     "kind": kind.value,
                     "changes": words["change"],
@@ -65,7 +65,7 @@ def count_by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, A
                     "rejected": dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
                 }
             )
-    return found
+    return counted
 
 
 def _select_rows(sources: Sequence[str]) -> Select[Any]:

@@ -40,15 +40,15 @@ def count_bins(store: Store, filters: TaskFilters) -> dict[str, list[HistogramBi
     """Return column -> bins from the first to the last that has tasks; tasks without the value are in none."""
     with store.read_transaction() as connection:
         row = connection.execute(_build_query(filters)).one()._mapping
-    found = {}
+    counts = {}
     for name, edges in EDGES.items():
         above = [int(row[f"{name}_{at}"]) for at in range(len(edges))] + [0]
         bins = [
             HistogramBin(edge, edges[at + 1] if at + 1 < len(edges) else None, above[at] - above[at + 1])
             for at, edge in enumerate(edges)
         ]
-        found[name] = _trim(bins)
-    return found
+        counts[name] = _trim(bins)
+    return counts
 
 
 @keep_queries
@@ -62,5 +62,5 @@ def _build_query(filters: TaskFilters) -> Select[Any]:
 
 
 def _trim(bins: Sequence[HistogramBin]) -> list[HistogramBin]:
-    filled = [at for at, one in enumerate(bins) if one.n]
+    filled = [at for at, bucket in enumerate(bins) if bucket.n]
     return list(bins[filled[0] : filled[-1] + 1]) if filled else []

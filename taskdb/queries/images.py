@@ -51,12 +51,12 @@ _COPIES_OF = text(_COPIES.format("WHERE image IN :images")).bindparams(bindparam
 
 def load_image_copies(store: Store, images: Collection[str] | None = None) -> dict[str, tuple[ImageCopy, ...]]:
     """Return image -> its copies in registries, newest first; `images`: of these alone."""
-    found: dict[str, tuple[ImageCopy, ...]] = {}
+    copies: dict[str, tuple[ImageCopy, ...]] = {}
     if images is not None and not images:
-        return found
+        return copies
     chosen = None if images is None else {"images": list(images)}
     with store.read_transaction() as connection:
-        for one in connection.execute(_ALL_COPIES if chosen is None else _COPIES_OF, chosen):
-            copy = ImageCopy(image=one.image, image_digest=one.image_digest, reference=one.reference, at=one.added_at)
-            found[one.image] = (*found.get(one.image, ()), copy)
-    return found
+        for row in connection.execute(_ALL_COPIES if chosen is None else _COPIES_OF, chosen):
+            copy = ImageCopy(image=row.image, image_digest=row.image_digest, reference=row.reference, at=row.added_at)
+            copies[row.image] = (*copies.get(row.image, ()), copy)
+    return copies

@@ -39,9 +39,9 @@ def load_lineages(store: Store, tasks: Sequence[Task]) -> dict[str, list[Record]
         InputError: a record is missing.
     """
     candidates = _get_all(store, Candidate, [task.candidate for task in tasks])
-    pulls = _get_all(store, PullRequest, [one.parent for one in candidates.values()])
+    pulls = _get_all(store, PullRequest, [candidate.parent for candidate in candidates.values()])
     verifications = _get_all(store, Verification, [task.parent for task in tasks if task.parent != task.candidate])
-    environments = _get_all(store, Environment, [one.parent for one in verifications.values()])
+    environments = _get_all(store, Environment, [verification.parent for verification in verifications.values()])
     with store.read_transaction() as connection:
         rows = execute_in_batches(connection, _TAGS, sorted({pull.name for pull in pulls.values()}))
         tagged = {(row.source, row.name, row.merge_commit): row.tagging for row in rows}
@@ -67,10 +67,10 @@ def load_lineages(store: Store, tasks: Sequence[Task]) -> dict[str, list[Record]
 def _get_all(store: Store, kind: type[R], keys: Sequence[str]) -> dict[str, R]:
     """Return records by id; raise InputError when a record is missing."""
     wanted = sorted(set(keys))
-    found = store.get_many(kind, wanted)
-    if missing := [key for key in wanted if key not in found]:
+    records = store.get_many(kind, wanted)
+    if missing := [key for key in wanted if key not in records]:
         raise InputError(f"there is no {kind.__name__} {missing[0][:12]}")
-    return found
+    return records
 
 
 def add_lineage(store: Store, records: Mapping[str, Record]) -> int:
@@ -85,9 +85,13 @@ def add_lineage(store: Store, records: Mapping[str, Record]) -> int:
     pulls = {key: record for key, record in records.items() if isinstance(record, PullRequest)}
     candidates = [record for record in records.values() if isinstance(record, Candidate)]
     tags = [record for record in records.values() if isinstance(record, Tags)]
-    new = [(pulls[one.parent], one, 0.0) for one in candidates if not _has_change(store, pulls[one.parent])]
+    new = [
+        (pulls[candidate.parent], candidate, 0.0)
+        for candidate in candidates
+        if not _has_change(store, pulls[candidate.parent])
+    ]
     known = {pull.id for pull, _, _ in new}
-    n_new = 2 * len(store.add_mined_changes(*new, tags=[one for one in tags if one.parent in known]))
+    n_new = 2 * len(store.add_mined_changes(*new, tags=[tag for tag in tags if tag.parent in known]))
     return n_new + len(store.add(*records.values()))
 
 

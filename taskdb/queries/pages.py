@@ -77,8 +77,8 @@ def load_change_records(store: Store, change: PullRequest) -> ChangeRecords:
     with store.read_transaction() as connection:
         found_row = connection.execute(_CHANGE, {"id": change.id}).mappings().first()
         row: dict[str, Any] = dict(found_row) if found_row else {}
-        found = connection.execute(_DERIVATIONS, {"id": change.id})
-        derivations = [dict(one) for one in found.mappings()]
+        rows = connection.execute(_DERIVATIONS, {"id": change.id})
+        derivations = [dict(derivation) for derivation in rows.mappings()]
     return ChangeRecords(
         row=row,
         environment=_get_or_none(store, Environment, row.get("environment")),
@@ -129,11 +129,11 @@ def count_facets(store: Store, filters: TaskFilters, columns: Sequence[str]) -> 
         if is_large or len(rows) > MAX_COUNTED:
             counters = counts.read_facet_counts(connection, columns)
             return {column: dict.fromkeys(values) for column, values in counters.items()}
-    found: dict[str, dict[str, int | None]] = {}
+    facets: dict[str, dict[str, int | None]] = {}
     for column, values in zip(columns, zip(*rows, strict=True), strict=False):
         counted: dict[str | None, int] = Counter(values)
-        found[column] = {value: n for value, n in counted.items() if value is not None}
-    return found
+        facets[column] = {value: n for value, n in counted.items() if value is not None}
+    return facets
 
 
 _COUNTED_FILTERS = ("repo", "language", "kind", "status", "license", "split")

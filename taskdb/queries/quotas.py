@@ -43,8 +43,8 @@ def count_by_repository(store: Store) -> RepositoryCounts:
     with store.read_transaction() as connection:
         rows = connection.execute(_CHANGES).all()
         certified = Counter({row.repo: row.n for row in connection.execute(_CERTIFIED)})
-    found = RepositoryCounts(Counter(), Counter(), Counter(), certified)
+    counts = RepositoryCounts(Counter(), Counter(), Counter(), certified)
     for row in rows:
-        (found.begun if row.is_begun else found.unbegun)[row.repo] += row.n
-        found.open[row.repo] += row.n if row.is_open else 0
-    return found
+        (counts.begun if row.is_begun else counts.unbegun)[row.repo] += row.n
+        counts.open[row.repo] += row.n if row.is_open else 0
+    return counts

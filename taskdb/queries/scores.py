@@ -36,12 +36,12 @@ def resolve_instance(store: Store, word: str, form: str) -> Task:
     with store.read_transaction() as connection:
         rows = connection.execute(_TASKS_OF_CHANGE, {"name": word}).all()
     for kind in KINDS_OF_FORM[form]:
-        found = [row for row in rows if row.kind == kind]
-        if len(found) == 1:
-            return store.get(Task, found[0].id)
-        if found:
-            names = ", ".join(sorted(f"{row.id[:16]} ({row.name})" for row in found)[:5])
-            raise InputError(f"{word} is ambiguous, {len(found)} tasks match: {names}")
+        matching = [row for row in rows if row.kind == kind]
+        if len(matching) == 1:
+            return store.get(Task, matching[0].id)
+        if matching:
+            names = ", ".join(sorted(f"{row.id[:16]} ({row.name})" for row in matching)[:5])
+            raise InputError(f"{word} is ambiguous, {len(matching)} tasks match: {names}")
     return queries.resolve_task(store, word)
 
 

@@ -71,8 +71,8 @@ def list_conversations(
 
 def load_conversations(store: Store, keys: Sequence[str]) -> list[SimulatedConversation]:
     """Return the conversations of some ids, in their order."""
-    found = store.get_many(SimulatedConversation, keys)
-    return [found[key] for key in keys]
+    conversations = store.get_many(SimulatedConversation, keys)
+    return [conversations[key] for key in keys]
 
 
 def resolve_conversation(store: Store, word: str) -> SimulatedConversation:
@@ -90,13 +90,13 @@ def resolve_conversation(store: Store, word: str) -> SimulatedConversation:
     ]
     query = select(keys.id, keys.name, keys.simulator).order_by(keys.id).limit(9)
     with store.read_transaction() as connection:
-        found = next((rows for one in named if (rows := connection.execute(query.where(one)).all())), [])
-    if not found:
+        hits = next((rows for condition in named if (rows := connection.execute(query.where(condition)).all())), [])
+    if not hits:
         raise InputError(f"there is no simulated conversation {word}", advice="`mergemill simulate list` lists them")
-    if len(found) > 1:
-        matches = ", ".join(f"{row.id[:16]} ({row.name} by {row.simulator})" for row in found[:5])
+    if len(hits) > 1:
+        matches = ", ".join(f"{row.id[:16]} ({row.name} by {row.simulator})" for row in hits[:5])
         raise InputError(f"{word} is ambiguous: {matches}", advice="name one by its id")
-    return store.get(SimulatedConversation, found[0].id)
+    return store.get(SimulatedConversation, hits[0].id)
 
 
 def _select(filters: ConversationFilters) -> Select[Any]:
@@ -200,8 +200,8 @@ def look_up_simulation(store: Store, word: str) -> dict[str, Any] | None:
     with store.read_transaction() as connection:
         rows = connection.execute(_NAMED, {"word": word}).mappings().all()
         if not rows and word:
-            found = connection.execute(_BY_ID, {"word": word, "beyond": f"{word}g"}).all()
-            names, seeds = {row.name for row in found}, {row.seed for row in found}
+            matches = connection.execute(_BY_ID, {"word": word, "beyond": f"{word}g"}).all()
+            names, seeds = {row.name for row in matches}, {row.seed for row in matches}
             if len(seeds) > 1:
                 raise InputError(f"{word} is ambiguous, {len(seeds)} seeds match", advice="give more digits")
             for key in names if len(names) == 1 else seeds:

@@ -62,22 +62,28 @@ class SimulatorAgreement:
 
 def compute_agreement(measured: Sequence[SimulatorMeasurement]) -> SimulatorAgreement:
     """Return the agreement of the measurements of a simulator."""
-    answered = [one for one in measured if one.first is not None]
-    right = [one.first == one.resolved for one in answered]
-    failing, passing = ([one for one in answered if one.resolved is resolved] for resolved in (False, True))
+    answered = [measurement for measurement in measured if measurement.first is not None]
+    right = [measurement.first == measurement.resolved for measurement in answered]
+    failing, passing = (
+        [measurement for measurement in answered if measurement.resolved is resolved] for resolved in (False, True)
+    )
     by_task: dict[str, bool] = {}
-    for one, is_right in zip(answered, right, strict=True):
-        by_task[one.parent] = by_task.get(one.parent, True) and is_right
-    tests = [one.tests for one in answered]
+    for measurement, is_right in zip(answered, right, strict=True):
+        by_task[measurement.parent] = by_task.get(measurement.parent, True) and is_right
+    tests = [measurement.tests for measurement in answered]
     both_pass, false_pass, false_fail, both_fail, unknown = (
         sum(getattr(counts, name) for counts in tests) for name in PredictionCounts.model_fields
     )
-    squares = [(one.probability - one.resolved) ** 2 for one in measured if one.probability is not None]
+    squares = [
+        (measurement.probability - measurement.resolved) ** 2
+        for measurement in measured
+        if measurement.probability is not None
+    ]
     return SimulatorAgreement(
         submissions=ErrorShare(number=sum(right), trials=len(right)),
         tasks=ErrorShare(number=sum(by_task.values()), trials=len(by_task)),
-        false_pass=ErrorShare(number=sum(bool(one.first) for one in failing), trials=len(failing)),
-        false_fail=ErrorShare(number=sum(not one.first for one in passing), trials=len(passing)),
+        false_pass=ErrorShare(number=sum(bool(measurement.first) for measurement in failing), trials=len(failing)),
+        false_fail=ErrorShare(number=sum(not measurement.first for measurement in passing), trials=len(passing)),
         tests=ErrorShare(number=both_pass + both_fail, trials=both_pass + false_pass + false_fail + both_fail),
         test_false_pass=ErrorShare(number=false_pass, trials=false_pass + both_fail),
         test_false_fail=ErrorShare(number=false_fail, trials=false_fail + both_pass),
@@ -94,8 +100,8 @@ def load_measurements(store: Store, simulator: str) -> list[SimulatorMeasurement
     """Return the measurements of a simulator; of equal ones with other versions or numbers of samples the newest."""
     with store.read_transaction() as connection:
         bodies = connection.execute(_OF_SIMULATOR, {"simulator": simulator}).scalars().all()
-        found = [SimulatorMeasurement.model_validate(body) for body in unpack_bodies(connection, bodies)]
-    return list({(one.parent, one.submission): one for one in found}.values())
+        measurements = [SimulatorMeasurement.model_validate(body) for body in unpack_bodies(connection, bodies)]
+    return list({(measurement.parent, measurement.submission): measurement for measurement in measurements}.values())
 
 
 def list_simulators(store: Store) -> list[str]:
@@ -110,6 +116,6 @@ def load_valued_rollouts(store: Store, task: str, limit: int) -> list[Rollout]:
     query = text("SELECT id FROM rollout WHERE parent = :task AND value IS NOT NULL ORDER BY seq DESC")
     with store.read_transaction() as connection:
         keys = list(connection.execute(query, {"task": task}).scalars())
-    found = store.get_many(Rollout, keys)
-    by_submission = {found[key].submission: found[key] for key in reversed(keys) if found[key].submission}
+    rollouts = store.get_many(Rollout, keys)
+    by_submission = {rollouts[key].submission: rollouts[key] for key in reversed(keys) if rollouts[key].submission}
     return list(by_submission.values())[-limit:] if limit else []

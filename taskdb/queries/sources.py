@@ -26,8 +26,8 @@ def find_newest_candidates(store: Store, most: int) -> list[Candidate]:
     """Return the newest candidates of each repository, at most so many of one, by repository and then newest first."""
     with store.read_transaction() as connection:
         keys = list(connection.execute(_NEWEST_CANDIDATES, {"most": most}).scalars())
-    found = store.get_many(Candidate, keys)
-    return [found[key] for key in keys]
+    candidates = store.get_many(Candidate, keys)
+    return [candidates[key] for key in keys]
 
 
 def has_source(store: Store, source: str) -> bool:

@@ -84,13 +84,13 @@ def _read_bodies(connection: Connection, keys: Sequence[int], listed: dict[str, 
     try:
         columns: list[Sequence[Any]] = list(zip(*map(_GET_PLAIN, data), strict=True))
     except KeyError:  # a body from before one of these fields
-        columns = [[one.get(name, _DEFAULTS[name]) for one in data] for name in _PLAIN_FIELDS]
+        columns = [[body.get(name, _DEFAULTS[name]) for body in data] for name in _PLAIN_FIELDS]
     values = dict(zip(_PLAIN_FIELDS, columns, strict=True))
-    lists = {name: [one.get(name, _DEFAULTS[name]) for one in data] for name in LIST_FIELDS}
+    lists = {name: [body.get(name, _DEFAULTS[name]) for body in data] for name in LIST_FIELDS}
     shared = {value[REFERENCE] for column in lists.values() for value in column if isinstance(value, dict)}
     contents = load_list_contents(connection, sorted(shared))
     return TaskColumnBatch(
-        values=listed | values | {name: [one[name] for one in texts] for name in JSON_FIELDS},
+        values=listed | values | {name: [body[name] for body in texts] for name in JSON_FIELDS},
         lists={name: _build_lists(column, contents, pairs=name == _PAIRS) for name, column in lists.items()},
     )
 

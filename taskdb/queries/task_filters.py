@@ -296,10 +296,10 @@ def _match_pass_rate(value: ColumnElement[Any], wanted: PassRate) -> ColumnEleme
     pairs = JsonPairs(value).table_valued(column("key", String()), column("value", String()))
     passed, tried = (JsonNumber(pairs.c.value, literal(key, String())) for key in ("c", "n"))
     rate = passed * 1.0 / func.nullif(tried, 0)
-    found = select(literal(1)).select_from(pairs).where(*_match_bounds(rate, wanted.rate))
+    query = select(literal(1)).select_from(pairs).where(*_match_bounds(rate, wanted.rate))
     if wanted.model is not None:
-        found = found.where(func.lower(pairs.c.key) == wanted.model.lower())
-    return found.exists()
+        query = query.where(func.lower(pairs.c.key) == wanted.model.lower())
+    return query.exists()
 
 
 # ------------------------------------------------------------------------------------------------ text of filters
@@ -519,22 +519,22 @@ FILTERS: Mapping[str, FilterField] = {option.name: option for option in _LIST}
 
 def format_filters(filters: TaskFilters) -> dict[str, str]:
     """Return the texts from which `parse_filters` makes the same filters."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for field in fields(filters):
         value = getattr(filters, field.name)
         if value == field.default:
             continue
         if isinstance(value, DateRange):
             last = (date.fromisoformat(value.end) - timedelta(days=1)).isoformat() if value.end else ""
-            found[field.name] = f"{value.first or ''}:{last}"
+            texts[field.name] = f"{value.first or ''}:{last}"
         elif isinstance(value, Range):
-            found[field.name] = value.format()
+            texts[field.name] = value.format()
         elif isinstance(value, PassRate):
-            found[field.name] = f"{value.model + ':' if value.model else ''}{value.rate.format()}"
+            texts[field.name] = f"{value.model + ':' if value.model else ''}{value.rate.format()}"
         else:
             name = "ids" if field.name in ("named", "ids") else field.name
-            found[name] = ",".join(value) if isinstance(value, tuple) else str(value)
-    return found
+            texts[name] = ",".join(value) if isinstance(value, tuple) else str(value)
+    return texts
 
 
 def check_columns(names: Sequence[str]) -> Words:

@@ -31,19 +31,19 @@ def resolve_names(store: Store, words: Sequence[str]) -> tuple[tuple[str, ...], 
 
     A word is an id, an unambiguous prefix of an id, or a name; it names all tasks that share it, of several sources.
     """
-    found: dict[str, list[str]] = {}
+    resolved: dict[str, list[str]] = {}
     problems = []
     with store.read_transaction() as connection:
         for start in range(0, len(words), _BATCH):
             wanted = select_words(words[start : start + _BATCH])
             query = select(TASKS.c.id, TASKS.c.name).where(or_(TASKS.c.id.in_(wanted), TASKS.c.name.in_(wanted)))
             for row in connection.execute(query):
-                found.setdefault(row.id, []).append(row.id)
-                found.setdefault(row.name, []).append(row.id)
+                resolved.setdefault(row.id, []).append(row.id)
+                resolved.setdefault(row.name, []).append(row.id)
         ids: dict[str, None] = {}
         for word in words:
-            matches = found.get(word) or _find_beginning(connection, word)
-            if not matches or (word not in found and len(matches) > 1):
+            matches = resolved.get(word) or _find_beginning(connection, word)
+            if not matches or (word not in resolved and len(matches) > 1):
                 problems.append(f"{word} ({'no task' if not matches else 'ambiguous'})")
             else:
                 ids |= dict.fromkeys(matches)

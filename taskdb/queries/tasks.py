@@ -135,7 +135,7 @@ def iter_tasks(
     with store.read_transaction() as connection:
         rows = connection.execution_options(yield_per=batch).execute(query)
         for part in rows.partitions(batch):
-            some = [one for row in part if is_wanted(one := dict(zip(TASK_COLUMNS, row, strict=True)))]
+            some = [task for row in part if is_wanted(task := dict(zip(TASK_COLUMNS, row, strict=True)))]
             tasks = store.get_many(Task, [row["id"] for row in some])
             certificates = store.get_many(Certificate, [row["certificate"] for row in some if row["certificate"]])
             for row in some:
@@ -178,10 +178,10 @@ def count_rollouts(store: Store, plans: Sequence[str]) -> dict[str, RolloutCount
 def find_gold_log(store: Store, repo: str) -> str | None:
     """Return the log (artifact hash) of a gold run of a repository's newest verification, None where there is none."""
     with store.read_transaction() as connection:
-        found = connection.execute(_NEWEST_VERIFICATION, {"repo": repo}).scalar()
-    if found is None:
+        log = connection.execute(_NEWEST_VERIFICATION, {"repo": repo}).scalar()
+    if log is None:
         return None
-    runs = store.get(Verification, found).runs
+    runs = store.get(Verification, log).runs
     return next((run.log for run in runs if run.variant is RunVariant.GOLD and run.killed_by is None), None)
 
 
@@ -221,20 +221,20 @@ def search_tasks(
         if match is None:
             return []
         query = _build_search_query(filters, search.get_hits(connection)).limit(limit)
-        found = connection.execute(query, {"words": match}).all()
-        statements = dict(search.read_statements(connection, [row.task for row in found]))
+        rows = connection.execute(query, {"words": match}).all()
+        statements = dict(search.read_statements(connection, [row.task for row in rows]))
     return [
         dict(zip(LIST_KEYS, row, strict=False)) | {"snippet": search.make_snippet(statements[row.task], words)}
-        for row in found
+        for row in rows
     ]
 
 
 @keep_queries
 def _build_search_query(filters: TaskFilters, hits: Subquery) -> Select[Any]:
     query = select(*(TASK_LISTING.c[name] for name in LIST_KEYS), TASK_LISTING.c.task)
-    found = query.join_from(TASK_LISTING, hits, hits.c.task == TASK_LISTING.c.task)
+    joined = query.join_from(TASK_LISTING, hits, hits.c.task == TASK_LISTING.c.task)
     order = (hits.c.badness, TASK_LISTING.c.created_at.desc(), TASK_LISTING.c.name)
-    return filters.apply(found, dict(TASK_LISTING.c)).order_by(*order)
+    return filters.apply(joined, dict(TASK_LISTING.c)).order_by(*order)
 
 
 def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, dict[str, Any]]:
@@ -298,12 +298,12 @@ def _build_superseded_row(task: Task) -> dict[str, Any]:
 
 def _count_values(connection: Connection, filters: TaskFilters, facet: str) -> dict[str, int]:
     if filters == TaskFilters():
-        found = counts.read_task_counts(connection, facet)
+        task_counts = counts.read_task_counts(connection, facet)
     else:
         whole = _TASKS.c[facet]
         query = filters.apply(select(whole.label("value"), func.count().label("n"))).group_by(whole)
-        found = {str(row.value): row.n for row in connection.execute(query) if row.value is not None}
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        task_counts = {str(row.value): row.n for row in connection.execute(query) if row.value is not None}
+    return dict(sorted(task_counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def compute_stats(store: Store, filters: TaskFilters) -> dict[str, Any]:
@@ -368,7 +368,7 @@ def compute_funnel(store: Store, sources: Sequence[str] = (), repo: str | None =
     """Return per stage the numbers of changes in, out and waiting, and of rejections by reason, most frequent first."""
     with store.read_transaction() as connection:
         rows = counts.read_funnel(connection, "" if repo is None else "repo", sources, repo)
-    found, came = [], sum(row.n for row in rows)
+    funnel, came = [], sum(row.n for row in rows)
     for place, stage in enumerate(counts.OUTPUTS):
         # a change of a later stage has passed: one derived before the judge existed has no verdict
         passed = sum(row.n for row in rows if row.outputs[place:].strip("-"))
@@ -378,9 +378,9 @@ def compute_funnel(store: Store, sources: Sequence[str] = (), repo: str | None =
                 reasons[row.reason] += row.n
         waiting = came - passed - reasons.total()
         rejected = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
-        found.append({"stage": stage.value, "in": came, "out": passed, "waiting": waiting, "rejected": rejected})
+        funnel.append({"stage": stage.value, "in": came, "out": passed, "waiting": waiting, "rejected": rejected})
         came = passed
-    return found
+    return funnel
 
 
 def compute_funnel_by(
@@ -403,7 +403,7 @@ def compute_funnel_by(
 
 def find_examples(store: Store, sources: Sequence[str] = (), repo: str | None = None) -> dict[tuple[str, str], str]:
     """Return (stage, reason) -> the newest change that was rejected so."""
-    found = {}
+    examples = {}
     with store.read_transaction() as connection:
         rows = counts.read_funnel(connection, "" if repo is None else "repo", sources, repo)
         for stage, reason in sorted({(row.rejected_by, row.reason) for row in rows if row.reason}):
@@ -413,8 +413,8 @@ def find_examples(store: Store, sources: Sequence[str] = (), repo: str | None = 
             if repo is not None:
                 query = query.where(_CHANGES.c.repo == repo)
             newest = query.order_by(_CHANGES.c.merged_at.desc(), _CHANGES.c.name).limit(1)
-            found[stage, reason] = connection.execute(newest).scalar_one()
-    return found
+            examples[stage, reason] = connection.execute(newest).scalar_one()
+    return examples
 
 
 _CHANGES = table("changes", *(column(name) for name in CHANGE_COLUMNS))
@@ -463,16 +463,16 @@ def resolve_task(store: Store, word: str) -> Task:
 
 
 def _resolve_task(connection: Connection, word: str) -> Task:
-    found = {
+    names = {
         row.id: row.name
         for row in connection.execute(_MATCHING_TASKS, {"word": word, "beyond": _build_upper_bound(word)})
     }
-    current = set(found)
-    if len(found) > 1:
-        current = {row.id for row in connection.execute(_CURRENT_TASKS, {"keys": list(found)})}
-    if word not in found and len(current) == 1:  # superseded lineages of the change do not make its name ambiguous
+    current = set(names)
+    if len(names) > 1:
+        current = {row.id for row in connection.execute(_CURRENT_TASKS, {"keys": list(names)})}
+    if word not in names and len(current) == 1:  # superseded lineages of the change do not make its name ambiguous
         return load_record(connection, Task, current.pop())
-    return load_record(connection, Task, _require_single(found, word, "task"))
+    return load_record(connection, Task, _require_single(names, word, "task"))
 
 
 def resolve_change(store: Store, word: str) -> PullRequest:
@@ -486,13 +486,13 @@ def resolve_change(store: Store, word: str) -> PullRequest:
 
 
 def _resolve_change(connection: Connection, word: str) -> PullRequest:
-    found = {row.pull_request: f"{row.name} of {row.source}" for row in connection.execute(_NAMED, {"word": word})}
-    if not found:
+    names = {row.pull_request: f"{row.name} of {row.source}" for row in connection.execute(_NAMED, {"word": word})}
+    if not names:
         named = connection.execute(_MATCHING_TASKS, {"word": word, "beyond": _build_upper_bound(word)})
-        found = {connection.execute(_CHANGE_OF_TASK, {"id": row.id}).scalar_one(): row.name for row in named}
-    if not found:
-        found = _find_changes_by_id(connection, word)
-    return load_record(connection, PullRequest, _require_single(found, word, "change"))
+        names = {connection.execute(_CHANGE_OF_TASK, {"id": row.id}).scalar_one(): row.name for row in named}
+    if not names:
+        names = _find_changes_by_id(connection, word)
+    return load_record(connection, PullRequest, _require_single(names, word, "change"))
 
 
 _NAMED = text("SELECT pull_request, source, name FROM changes WHERE name = :word")
@@ -503,7 +503,7 @@ _CURRENT_TASKS = text("SELECT id FROM task_listing WHERE id IN :keys").bindparam
 
 
 def _find_changes_by_id(connection: Connection, word: str) -> dict[str, str]:
-    found = {}
+    changes = {}
     kinds: tuple[type[Record], ...] = (PullRequest, *_WITH_PARENT)
     for kind in kinds:
         whole = get_record_clause(kind)
@@ -512,8 +512,8 @@ def _find_changes_by_id(connection: Connection, word: str) -> dict[str, str]:
         )
         for key in ids.scalars().all():
             oldest = [key, *_list_ancestors(connection, key)][-1]
-            found[oldest] = f"{kind.__name__} {key[:12]}"
-    return found
+            changes[oldest] = f"{kind.__name__} {key[:12]}"
+    return changes
 
 
 def _build_upper_bound(beginning: str) -> str:
@@ -521,13 +521,13 @@ def _build_upper_bound(beginning: str) -> str:
     return f"{beginning}g"
 
 
-def _require_single(found: dict[str, str], word: str, what: str) -> str:
-    if not found:
+def _require_single(names: dict[str, str], word: str, what: str) -> str:
+    if not names:
         raise InputError(f"there is no {what} {word}", advice="mergemill tasks list and mergemill sql list them")
-    if word in found or len(found) == 1:
-        return word if word in found else next(iter(found))
-    matches = ", ".join(f"{key[:16]} ({name})" for key, name in sorted(found.items())[:5])
-    raise InputError(f"{word} is ambiguous, {len(found)} {what}s match: {matches}")
+    if word in names or len(names) == 1:
+        return word if word in names else next(iter(names))
+    matches = ", ".join(f"{key[:16]} ({name})" for key, name in sorted(names.items())[:5])
+    raise InputError(f"{word} is ambiguous, {len(names)} {what}s match: {matches}")
 
 
 def _list_ancestors(connection: Connection, key: str) -> list[str]:
@@ -597,7 +597,7 @@ def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]
         "tags": tags,
         "verdict": verdict,
         "verification": verification,
-        "attempts": [one.model_dump(mode="json") for one in attempts],
+        "attempts": [attempt.model_dump(mode="json") for attempt in attempts],
     }
 
 
@@ -610,12 +610,12 @@ _LINEAGE_OF_CHANGE = text(f"""
 
 def _load_published(connection: Connection, lineage: Any) -> PublishedVerdict | None:
     """Return the published verdict on a change that its current task or rejection holds."""
-    found: Any = None
+    published: Any = None
     if lineage.task:
-        found = load_field(connection, Task, lineage.task, "published")
+        published = load_field(connection, Task, lineage.task, "published")
     elif lineage.rejection:
-        found = load_field(connection, Rejection, lineage.rejection, "published")
-    return PublishedVerdict.model_validate(found) if found else None
+        published = load_field(connection, Rejection, lineage.rejection, "published")
+    return PublishedVerdict.model_validate(published) if published else None
 
 
 def _dump_tags(connection: Connection, lineage: Any) -> dict[str, Any] | None:

@@ -143,14 +143,14 @@ def resolve_trajectory(store: Store, word: str) -> Trajectory:
     Raises:
         InputError: none or several match.
     """
-    found = _find_ids(store, select(_TRAJECTORIES.c.id, _TRAJECTORIES.c.name), _TRAJECTORIES.c.id, word)
-    if not found:
+    ids = _find_ids(store, select(_TRAJECTORIES.c.id, _TRAJECTORIES.c.name), _TRAJECTORIES.c.id, word)
+    if not ids:
         main = select(_TRAJECTORIES.c.id, _TRAJECTORIES.c.name, _TRAJECTORIES.c.rollout)
         main = main.order_by(_TRAJECTORIES.c.role != TrajectoryRole.MAIN.value, _TRAJECTORIES.c.root)
         of_rollouts = _find_ids(store, main, _TRAJECTORIES.c.rollout, word)
         if len({row["rollout"] for row in of_rollouts}) == 1:
-            found = of_rollouts[:1]
-    return store.get(Trajectory, _require_one(found, word, "trajectory or rollout"))
+            ids = of_rollouts[:1]
+    return store.get(Trajectory, _require_one(ids, word, "trajectory or rollout"))
 
 
 def resolve_rollout(store: Store, word: str) -> Rollout:
@@ -159,8 +159,8 @@ def resolve_rollout(store: Store, word: str) -> Rollout:
     Raises:
         InputError: none or several match.
     """
-    found = _find_ids(store, select(_ROLLOUTS.c.id, _ROLLOUTS.c.name), _ROLLOUTS.c.id, word)
-    return store.get(Rollout, _require_one(found, word, "rollout"))
+    ids = _find_ids(store, select(_ROLLOUTS.c.id, _ROLLOUTS.c.name), _ROLLOUTS.c.id, word)
+    return store.get(Rollout, _require_one(ids, word, "rollout"))
 
 
 def _find_ids(store: Store, query: Select[Any], key: ColumnElement[str], word: str) -> list[dict[str, Any]]:
@@ -171,13 +171,13 @@ def _find_ids(store: Store, query: Select[Any], key: ColumnElement[str], word: s
         return [dict(row) for row in connection.execute(bounded).mappings()]
 
 
-def _require_one(found: Sequence[Mapping[str, Any]], word: str, what: str) -> str:
-    if not found:
+def _require_one(rows: Sequence[Mapping[str, Any]], word: str, what: str) -> str:
+    if not rows:
         raise InputError(f"there is no {what} {word}", advice="`mergemill trajectories list` lists them")
-    if len(found) > 1:
-        matches = ", ".join(f"{row['id'][:16]} ({row['name']})" for row in found[:5])
-        raise InputError(f"{word} is ambiguous, {len(found)} match: {matches}")
-    return str(found[0]["id"])
+    if len(rows) > 1:
+        matches = ", ".join(f"{row['id'][:16]} ({row['name']})" for row in rows[:5])
+        raise InputError(f"{word} is ambiguous, {len(rows)} match: {matches}")
+    return str(rows[0]["id"])
 
 
 def list_rollouts(store: Store, task: str) -> list[dict[str, Any]]:

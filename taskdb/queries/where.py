@@ -102,15 +102,15 @@ def _parse(text: str) -> exp.Expr:
             raise _build_error("comments are not possible")
         if any(token.token_type is sqlglot.TokenType.SEMICOLON for token in tokens):
             raise _build_error("not one SQL expression: it contains ';'")
-        found = [tree for tree in Parser().parse_into(exp.Condition, tokens, text) if tree is not None]
+        trees = [tree for tree in Parser().parse_into(exp.Condition, tokens, text) if tree is not None]
     except SqlglotError as error:
         at = getattr(error, "errors", None)
         near = str(at[0].get("highlight") or "").strip() if at else ""
         where = f" near {near[:40]!r}" if near else ""
         raise _build_error(f"not one SQL expression{where}") from error
-    if len(found) != 1:
+    if len(trees) != 1:
         raise _build_error("the expression is empty")
-    return found[0]
+    return trees[0]
 
 
 def _is_unicode(text: str) -> bool:

@@ -157,14 +157,14 @@ def look_up_world(store: Store, word: str) -> dict[str, Any] | None:
 
 def _find_history(connection: Connection, word: str) -> _History:
     """Return the records of a name; else the one of an id or its beginning."""
-    found = [(row.kind, row.id) for row in connection.execute(_NAMED, {"word": word})]
-    if not found:
-        found = [(row.kind, row.id) for row in connection.execute(_BY_ID, {"word": word, "beyond": f"{word}g"})]
-        if len(found) > 1 and word not in (key for _, key in found):
+    rows = [(row.kind, row.id) for row in connection.execute(_NAMED, {"word": word})]
+    if not rows:
+        rows = [(row.kind, row.id) for row in connection.execute(_BY_ID, {"word": word, "beyond": f"{word}g"})]
+        if len(rows) > 1 and word not in (key for _, key in rows):
             advice = "name it, or give more digits"
-            raise InputError(f"{word} is ambiguous, {len(found)} records match", advice=advice)
+            raise InputError(f"{word} is ambiguous, {len(rows)} records match", advice=advice)
     history = _History()
-    for kind, key in found:
+    for kind, key in rows:
         getattr(history, kind).add(key)
     return history
 

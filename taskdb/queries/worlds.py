@@ -110,7 +110,7 @@ def _build_conditions(filters: WorldFilters) -> list[ColumnElement[bool]]:
     if filters.name is not None:
         conditions.append(known.name.icontains(filters.name, autoescape=True))
     if filters.origin:
-        conditions.append(known.origin.in_([one.value for one in filters.origin]))
+        conditions.append(known.origin.in_([origin.value for origin in filters.origin]))
     if filters.status:
         conditions.append(known.status.in_(filters.status))
     if filters.license:
@@ -169,8 +169,8 @@ def list_scenarios(store: Store, world: World, *, certified: bool = False) -> li
     with store.read_transaction() as connection:
         rows = connection.execute(_SCENARIOS_OF, {"world": world.id}).all()
     keys = [row.id for row in rows if row.status == "certified" or not certified]
-    found = store.get_many(Scenario, keys)
-    return [found[key] for key in keys]
+    scenarios = store.get_many(Scenario, keys)
+    return [scenarios[key] for key in keys]
 
 
 def list_scenario_rows(store: Store, world: World) -> list[dict[str, Any]]:
@@ -200,8 +200,8 @@ def find_scenario_ids(store: Store, worlds: Sequence[str]) -> set[str]:
         InputError: there is no world of a name or id.
     """
     with store.read_transaction() as connection:
-        found = [row.id for word in worlds for row in _find_world_rows(connection, word)]
-        rows = connection.execute(_SCENARIOS_OF_ALL, {"worlds": found}).scalars()
+        ids = [row.id for word in worlds for row in _find_world_rows(connection, word)]
+        rows = connection.execute(_SCENARIOS_OF_ALL, {"worlds": ids}).scalars()
         return set(rows)
 
 
@@ -254,8 +254,8 @@ def find_world_rejection(store: Store, record: World | Scenario) -> WorldRejecti
 def _load_all(store: Store, kind: type[R], query: TextClause, **values: Any) -> list[R]:
     with store.read_transaction() as connection:
         keys = list(connection.execute(query, values).scalars())
-    found = store.get_many(kind, keys)
-    return [found[key] for key in keys]
+    records = store.get_many(kind, keys)
+    return [records[key] for key in keys]
 
 
 def _load_newest_child(store: Store, kind: type[R], parent: Record) -> R | None:
@@ -331,13 +331,13 @@ def resolve_scenario(store: Store, word: str) -> Scenario:
 
 
 def _resolve(store: Store, kind: str, word: str) -> str:
-    found = find_matches(store, kind, word)
-    if word in found or len(found) == 1:
-        return word if word in found else next(iter(found))
-    if not found:
+    matching = find_matches(store, kind, word)
+    if word in matching or len(matching) == 1:
+        return word if word in matching else next(iter(matching))
+    if not matching:
         raise InputError(f"there is no {kind} {word}", advice="`mergemill worlds list` lists the worlds")
-    matches = ", ".join(f"{key[:16]} ({name})" for key, name in sorted(found.items())[:5])
-    raise InputError(f"{word} is ambiguous, {len(found)} {kind}s match: {matches}", advice="name one by its id")
+    matches = ", ".join(f"{key[:16]} ({name})" for key, name in sorted(matching.items())[:5])
+    raise InputError(f"{word} is ambiguous, {len(matching)} {kind}s match: {matches}", advice="name one by its id")
 
 
 def find_matches(store: Store, kind: str, word: str) -> dict[str, str]:

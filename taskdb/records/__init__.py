@@ -211,7 +211,7 @@ class FlakyTest(Part):
     def describe_counts(self) -> str:
         """Return the counts as text, most frequent first, such as `test-only: failed 3; gold: passed 2, failed 1`."""
         described = []
-        for variant in (one for one in RunVariant if one in self.counts):
+        for variant in (run_variant for run_variant in RunVariant if run_variant in self.counts):
             counts = sorted(self.counts[variant].items(), key=lambda item: (-item[1], item[0]))
             described.append(f"{variant.value}: {', '.join(f'{status} {number}' for status, number in counts)}")
         return "; ".join(described)
@@ -275,7 +275,7 @@ class Verification(Record):
 
     def list_flaky(self) -> list[tuple[TestId, str]]:
         """Return the tests excluded as flaky, each with its statuses as text."""
-        return [*self.flaky, *((one.test, one.describe_counts()) for one in self.flaky_tests)]
+        return [*self.flaky, *((flaky_test.test, flaky_test.describe_counts()) for flaky_test in self.flaky_tests)]
 
     def list_gold_seconds(self) -> list[float]:
         """Return the seconds inside the test process of each gold run of the final script.

@@ -53,17 +53,17 @@ def _collect_excluded_fields(model: BaseModel) -> dict[str, Any]:
 
     These are measured fields, and later fields that have their default; in sequences of parts, only the latter.
     """
-    found: dict[str, Any] = {}
+    excluded_fields: dict[str, Any] = {}
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         is_default = LATER in field.metadata and value == field.get_default(call_default_factory=True)
         if MEASURED in field.metadata or is_default:
-            found[name] = True
+            excluded_fields[name] = True
         elif isinstance(value, Part) and (inner := _collect_excluded_fields(value)):
-            found[name] = inner
+            excluded_fields[name] = inner
         elif isinstance(value, tuple) and value and isinstance(value[0], Part):
-            found |= _collect_from_parts(name, value)
-    return found
+            excluded_fields |= _collect_from_parts(name, value)
+    return excluded_fields
 
 
 def _collect_from_parts(name: str, parts: tuple[Part, ...]) -> dict[str, Any]:

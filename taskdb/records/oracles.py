@@ -82,8 +82,8 @@ class ReviewOracle(Part):
 
     def load_files(self, artifacts: Artifacts) -> dict[str, str]:
         """Return the files under review: path -> text."""
-        found: dict[str, str] = json.loads(artifacts.get_text(self.files))
-        return found
+        files: dict[str, str] = json.loads(artifacts.get_text(self.files))
+        return files
 
 
 class PerformanceOracle(Part):
@@ -134,7 +134,7 @@ class RefactoringOracle(Part):
     def build_rules(self) -> StructureRules:
         """Return the rules of the check in `guest.harness.structure`."""
         groups = {"required": self.moved, "gone": self.gone, "kept": self.kept}
-        return {key: [[one.path, one.name] for one in group] for key, group in groups.items()}
+        return {key: [[definition.path, definition.name] for definition in group] for key, group in groups.items()}
 
 
 class MigrationOracle(Part):

@@ -76,5 +76,5 @@ class SimulatorMeasurement(Record):
     @property
     def probability(self) -> float | None:
         """Share of the simulated gradings that resolve the task, None without any."""
-        answered = [one for one in self.predicted if one is not None]
+        answered = [prediction for prediction in self.predicted if prediction is not None]
         return sum(answered) / len(answered) if answered else None

@@ -77,8 +77,8 @@ def get_record_clause(kind: type[Record]) -> TableClause:
 
 def find_change(connection: Connection, pull: PullRequest) -> int | None:
     """Return the `seq` of the row of `change` for a change, or None where it was never stored."""
-    found: int | None = connection.execute(_SEQ, build_change_key(pull)).scalar()
-    return found
+    change: int | None = connection.execute(_SEQ, build_change_key(pull)).scalar()
+    return change
 
 
 _SEQ = text("SELECT seq FROM change WHERE source = :source AND name = :name AND merge_commit = :merge_commit")

@@ -70,7 +70,9 @@ def rebuild_index(connection: Connection) -> None:
     last = 0
     while rows := connection.execute(_BODIES, {"last": last, "most": _PART}).all():
         tasks = [(row.seq, parse_json(decompress_body(row.body))) for row in rows]
-        add_texts(connection, ((seq, f"{one['name']} {one['repo']}", one["problem_statement"]) for seq, one in tasks))
+        add_texts(
+            connection, ((seq, f"{task['name']} {task['repo']}", task["problem_statement"]) for seq, task in tasks)
+        )
         last = rows[-1].seq
 
 
@@ -123,8 +125,8 @@ def _find_first(statement: str, beginnings: Sequence[str]) -> int:
     lowered = statement.lower()
     if len(lowered) != len(statement):  # a capital letter whose small form is two characters
         lowered = "".join(letter if len(letter.lower()) > 1 else letter.lower() for letter in statement)
-    found = [at for beginning in beginnings if (at := _find_word(lowered, beginning)) >= 0]
-    return min(found, default=0)
+    positions = [at for beginning in beginnings if (at := _find_word(lowered, beginning)) >= 0]
+    return min(positions, default=0)
 
 
 def _find_word(content: str, beginning: str) -> int:

@@ -88,34 +88,34 @@ def decompress_bodies(packed: Sequence[bytes]) -> list[bytes]:
     They are decompressed in a single call, during which other threads run.
     """
     # Bodies of different dictionaries cannot be decompressed by the same call.
-    numbers = {one[:1] for one in packed}
+    numbers = {body[:1] for body in packed}
     if len(numbers) != 1 or (number := int.from_bytes(numbers.pop(), "big")) not in DICTIONARIES:
-        return [decompress_body(one) for one in packed]
+        return [decompress_body(body) for body in packed]
     try:
-        return _decompress_many(_get_decompressor(number), [one[1:] for one in packed])
+        return _decompress_many(_get_decompressor(number), [body[1:] for body in packed])
     except (zstandard.ZstdError, ValueError):  # the error of the damaged one
-        return [decompress_body(one) for one in packed]
+        return [decompress_body(body) for body in packed]
 
 
 def _decompress_many(decompressor: zstandard.ZstdDecompressor, frames: Sequence[bytes]) -> list[bytes]:
     if not frames:
         return []
-    found = decompressor.multi_decompress_to_buffer(list(frames))
-    return [found[place].tobytes() for place in range(len(found))]
+    contents = decompressor.multi_decompress_to_buffer(list(frames))
+    return [contents[place].tobytes() for place in range(len(contents))]
 
 
 def unpack_bodies(connection: Connection, packed: Iterable[bytes]) -> list[Json]:
     """Return the JSON data of bodies in their order."""
-    found, references = list[Json](), list[Reference]()
-    for one in packed:
-        raw = decompress_body(one)
+    bodies, references = list[Json](), list[Reference]()
+    for body in packed:
+        raw = decompress_body(body)
         data = parse_json(raw)
-        found.append(data)
+        bodies.append(data)
         # Searching bytes is far cheaper than walking the data of a body without lists.
         if _MARK in raw:
             references += _find_references(data)
     _insert_lists(connection, references)
-    return found
+    return bodies
 
 
 def unpack_field(connection: Connection, packed: bytes, name: str) -> Any:
@@ -220,23 +220,25 @@ def load_list_contents(connection: Connection, keys: Sequence[str]) -> dict[str,
     Raises:
         InputError: a list is missing or damaged.
     """
-    found = dict[str, bytes]()
+    contents = dict[str, bytes]()
     for part in split_batches(keys, _PART):
         try:
-            found |= _unpack_lists(_LISTS.fetch(connection, part))
+            contents |= _unpack_lists(_LISTS.fetch(connection, part))
         except (zstandard.ZstdError, ValueError) as error:
             advice = "restore the database from a copy"
             raise InputError(f"a list of tests is damaged: {error}", advice=advice) from error
-    if missing := set(keys) - set(found):
+    if missing := set(keys) - set(contents):
         raise InputError(f"{len(missing)} lists of tests are missing", advice="restore the database from a copy")
-    return found
+    return contents
 
 
 def _unpack_lists(rows: Sequence[tuple[Any, ...]]) -> dict[str, bytes]:
     """Return hash -> JSON of the rows of _LISTS. A base is unpacked once for all lists that are its differences."""
-    bases = {base: _make_decompressor(_make_dictionary(_unpack_list(one))) for key, base, one in rows if not key}
-    differences = {key: bases[base].decompress(one) for key, base, one in rows if key and base is not None}
-    whole = {key: one for key, base, one in rows if key and base is None}
+    bases = {
+        base: _make_decompressor(_make_dictionary(_unpack_list(content))) for key, base, content in rows if not key
+    }
+    differences = {key: bases[base].decompress(content) for key, base, content in rows if key and base is not None}
+    whole = {key: content for key, base, content in rows if key and base is None}
     return differences | dict(zip(whole, _decompress_many(_get_decompressor(0), list(whole.values())), strict=True))
 
 
@@ -262,14 +264,14 @@ _PART = 500
 
 def _extract_lists(data: Any, group: str, lists: ListBatch) -> Any:
     if isinstance(data, dict):
-        found = {}
+        extracted = {}
         for key, value in data.items():
             content = _dump(value) if key in _LIST_FIELDS and isinstance(value, list) else b""
             if len(content) >= _MIN_LENGTH:
-                found[key] = {REFERENCE: lists.add(group, content)}
+                extracted[key] = {REFERENCE: lists.add(group, content)}
             else:
-                found[key] = _extract_lists(value, group, lists) if isinstance(value, dict) else value
-        return found
+                extracted[key] = _extract_lists(value, group, lists) if isinstance(value, dict) else value
+        return extracted
     return data
 
 

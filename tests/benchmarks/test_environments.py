@@ -114,13 +114,13 @@ def test_the_frozen_part_is_measured_by_the_commit_that_it_was_drawn_for(tmp_pat
     (tmp_path / "a__a.git").symlink_to(repo.path)
     pools = {"go": {"names": "a/a", "wanted": 1, "language": "go"}}
     rule = {"pools": pools, "left_out": {}, "day": "2030-01-01", "max_files": 9, "max_megabytes": 9}
-    found = choose_frozen(rule, "c" * 40, tmp_path)
-    assert [(row.repo, row.half) for row in found] == [("a/a", "frozen")]
+    chosen = choose_frozen(rule, "c" * 40, tmp_path)
+    assert [(row.repo, row.half) for row in chosen] == [("a/a", "frozen")]
     path = tmp_path / "frozen.toml"
     with pytest.raises(SystemExit, match="does not exist"):
         load_part("frozen", path, "ccccccc")
-    write_chosen(found, path, FROZEN_POOLS, code="c" * 40)
-    assert load_part("frozen", path, "ccccccc") == found
+    write_chosen(chosen, path, FROZEN_POOLS, code="c" * 40)
+    assert load_part("frozen", path, "ccccccc") == chosen
     for other in ("ddddddd", "ccccccc+"):
         with pytest.raises(SystemExit, match="drawn for commit"):
             load_part("frozen", path, other)
@@ -168,8 +168,8 @@ def test_every_rejection_reason_of_a_build_has_a_last_step():
 def test_a_row_written_again_replaces_the_earlier_one(tmp_path):
     path = tmp_path / "rows.jsonl"
     assert read_results(path) == {}
-    for one in (make_row("a/a", "tune", "timeout"), make_row("b/b", "held"), make_row("a/a", "tune")):
-        append_result(one, path)
+    for row in (make_row("a/a", "tune", "timeout"), make_row("b/b", "held"), make_row("a/a", "tune")):
+        append_result(row, path)
     assert read_results(path) == {"a/a": make_row("a/a", "tune"), "b/b": make_row("b/b", "held")}
     assert len(path.read_text().splitlines()) == 3
 
@@ -202,13 +202,13 @@ def test_a_repository_is_measured_by_the_products_own_stage(tmp_path):
     test = "from one import ONE\n\ndef test(): assert ONE == 1\n"
     commit = repo.commit("Begin", {"one.py": "ONE = 1\n", "test_one.py": test, "setup.cfg": "[tool:pytest]\n"})
     (tmp_path / "a__a.git").symlink_to(repo.path)
-    found = BenchmarkRepository(
+    benchmark_repository = BenchmarkRepository(
         repo="a/a", pool="python", group="python", language="python", half="tune", commit=commit, day="2024-03-01"
     )
     services = make_services(tmp_path)
-    got = measure(found, tmp_path, services, tmp_path)
+    got = measure(benchmark_repository, tmp_path, services, tmp_path)
     assert (got.step, got.reason, got.attempt, got.passed, got.ran) == ("accepted", "", 1, 1, 1)
     assert got.shared_mb > 0
     assert "passed" in (tmp_path / "a__a.log").read_text()
-    lost = measure(replace(found, language="cobol"), tmp_path, services, tmp_path)
+    lost = measure(replace(benchmark_repository, language="cobol"), tmp_path, services, tmp_path)
     assert (lost.step, lost.reason) == ("", "no-language")

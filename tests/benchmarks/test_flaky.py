@@ -63,9 +63,9 @@ def test_a_table_has_shares_with_intervals() -> None:
 @pytest.mark.slow
 def test_a_project_is_measured_in_containers(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=max(REPEATS), budget_seconds=900)
-    found = {(result.name, result.rate): result.counts for result in measure(services, tmp_path, [5], 1)}
-    assert len(found) == len(CASES)
-    even = found["passes in even seconds", "1/2"]
+    measured = {(result.name, result.rate): result.counts for result in measure(services, tmp_path, [5], 1)}
+    assert len(measured) == len(CASES)
+    even = measured["passes in even seconds", "1/2"]
     assert {counts.tests for counts in even.values()} == {1}
-    steady = found["needs another test of its file before it", "0 in any run"]
+    steady = measured["needs another test of its file before it", "0 in any run"]
     assert [(steady[number].caught, steady[number].slipped) for number in REPEATS] == [(0, 1)] * 3

@@ -38,12 +38,12 @@ def test_it_measures_model_gateway_and_streams() -> None:
 
 @pytest.mark.parametrize(("added", "rate", "failed", "reached"), [(2, 60, 0, True), (4, 40, 1, False)])
 def test_a_goal_is_reached_or_missed_by_the_figures(added: float, rate: float, failed: int, reached: bool) -> None:
-    found = {
+    rates = {
         ("model alone", "median at 1"): [0.001, 0.002],
         ("gateway", "median at 1"): [0.001 + added / 1000, 0.002 + added / 1000],
         ("gateway", "requests/s"): [rate],
         ("model alone", "requests/s"): [1000.0],
         ("LiteLLM", "requests/s"): [10.0],
     }
-    result = {"rows": summarise(found), "streams": {"gateway": {"failed": failed}}}
+    result = {"rows": summarise(rates), "streams": {"gateway": {"failed": failed}}}
     assert set(judge_goals(result).values()) == {reached}

@@ -165,9 +165,9 @@ def test_recorded_results_are_of_tasks_that_nobody_had_looked_at() -> None:
     known = set(LOOKED_AT.read_text().split())
     results = [json.loads(line) for line in (LOOKED_AT.parent / "results.jsonl").read_text().splitlines()]
     assert results
-    assert not known & {one["name"] for one in results}
-    assert not any(one["was_looked_at"] for one in results)
-    assert all(one["mergemill"] for one in results)
+    assert not known & {result["name"] for result in results}
+    assert not any(result["was_looked_at"] for result in results)
+    assert all(result["mergemill"] for result in results)
 
 
 def test_drawn_tasks_are_new_when_they_are_drawn_and_looked_at_afterwards() -> None:
@@ -175,9 +175,9 @@ def test_drawn_tasks_are_new_when_they_are_drawn_and_looked_at_afterwards() -> N
     names: list[str] = []
     for path in (LOOKED_AT.parent / "draws").glob("*.jsonl"):
         results = [json.loads(line) for line in path.read_text().splitlines()]
-        assert {one["mergemill"] for one in results} == {path.stem}
-        assert not any(one["was_looked_at"] for one in results)
-        names += [one["name"] for one in results]
+        assert {result["mergemill"] for result in results} == {path.stem}
+        assert not any(result["was_looked_at"] for result in results)
+        names += [result["name"] for result in results]
     assert len(names) >= 60
     assert len(names) == len(set(names))
     assert set(names) <= known

@@ -37,9 +37,9 @@ def test_probabilities_of_unseen_rows_rank_and_are_nearly_right() -> None:
     data = make_data()
     response, chosen = cross_validate_nested(data, 0.4)
     own = data.unselected
-    found = measure_metric(METRICS["AUROC"], data.truth[own], response[own])
-    assert found.low < found.value < found.high
-    assert found.value > 0.6
+    value = measure_metric(METRICS["AUROC"], data.truth[own], response[own])
+    assert value.low < value.value < value.high
+    assert value.value > 0.6
     assert len(chosen) == 5
     assert abs(response.mean() - data.truth.mean()) < 0.15
 

@@ -149,7 +149,9 @@ def test_every_reward_of_the_loop_is_of_a_real_grading(small: Path) -> None:
 @takes_the_small_loop
 def test_what_passed_on_tasks_to_train_on_and_nothing_else_is_trained_on(small: Path) -> None:
     held_out = set((small / "held-out.txt").read_text().split())
-    passed = {one.name for one in load_rollouts(small) if one.model == "demonstrated" and one.value == 1} - held_out
+    passed = {
+        rollout.name for rollout in load_rollouts(small) if rollout.model == "demonstrated" and rollout.value == 1
+    } - held_out
     rows = [json.loads(line) for line in (small / "data" / "demonstrated" / "train.jsonl").read_text().splitlines()]
     assert {row["instance_id"] for row in rows} == passed
     assert passed, "the small model has solved nothing"
@@ -157,7 +159,9 @@ def test_what_passed_on_tasks_to_train_on_and_nothing_else_is_trained_on(small: 
 
 @takes_the_small_loop
 def test_tokens_and_rewards_of_rl_are_those_of_the_rollouts(small: Path) -> None:
-    rollouts = {(one.name, one.attempt): one for one in load_rollouts(small) if one.model == FIRST_STEP}
+    rollouts = {
+        (rollout.name, rollout.attempt): rollout for rollout in load_rollouts(small) if rollout.model == FIRST_STEP
+    }
     rows = pq.read_table(next((small / "models" / REINFORCED / "rollouts" / FIRST_STEP).rglob("*.parquet"))).to_pylist()
     assert len(rows) == len(rollouts) == SMALL.rl_tasks * SMALL.rl_attempts
     for row in rows:
@@ -173,7 +177,7 @@ def test_every_training_has_a_gradient_and_changes_the_weights(small: Path) -> N
         assert read_facts(small, stage)["gradient_norms"][0] > 0
     weights = [small / "models" / name / "model.safetensors" for name in ("random", *MODELS)]
     assert len({path.read_bytes() for path in weights}) == len(weights)
-    values = [(one.name, one.value) for one in load_rollouts(small) if one.model == FIRST_STEP]
+    values = [(rollout.name, rollout.value) for rollout in load_rollouts(small) if rollout.model == FIRST_STEP]
     assert len(set(values)) > len({name for name, _ in values}), "no group has two rewards: a step without a gradient"
     facts = read_facts(small, "reinforcement")
     assert facts["gradient_norms"][0] > 0

@@ -78,7 +78,7 @@ def make_step(stage: str, seconds: float, outcome: str = "ok") -> MeasuredStep:
 
 def make_change(*seconds: float, layer: int | None = 0, layer_seconds: float = 0.0) -> MeasuredChange:
     stages = ("build", "verify", "certify")
-    steps = tuple(make_step(stage, one) for stage, one in zip(stages, seconds, strict=False))
+    steps = tuple(make_step(stage, second) for stage, second in zip(stages, seconds, strict=False))
     return MeasuredChange(steps, layer, layer_seconds, image_bytes=1_000_000)
 
 
@@ -302,11 +302,11 @@ def test_a_slow_driver_stores_one_result_after_the_other() -> None:
 
 def test_drivers_share_results_and_postgresql_its_cores() -> None:
     profile = make_profile(make_change(1, 1, 1), store=2.0)
-    one = simulate(make_plan(sandboxes_per_node=40, database=POSTGRESQL), profile)
+    simulated = simulate(make_plan(sandboxes_per_node=40, database=POSTGRESQL), profile)
     four = simulate(make_plan(sandboxes_per_node=40, database=POSTGRESQL, drivers=4), profile)
     narrow = simulate(make_plan(sandboxes_per_node=40, database=POSTGRESQL, drivers=4, database_cores=1), profile)
-    assert one.bottleneck == "driver"
-    assert one.hours / four.hours == pytest.approx(4, rel=0.1)
+    assert simulated.bottleneck == "driver"
+    assert simulated.hours / four.hours == pytest.approx(4, rel=0.1)
     assert narrow.hours * 3600 == pytest.approx(4 * 10 * 3 * 1, rel=0.05)
     assert narrow.bottleneck == "database"
 
@@ -315,10 +315,10 @@ def test_mining_waits_for_the_budget_of_the_forge() -> None:
     profile = make_profile(make_change(1, 1, 1), changes_per_history=30_000)
     points = 3 + 990
     plan = make_plan(repositories=60, sandboxes_per_node=64)
-    one, two = simulate(plan, profile), simulate(replace(plan, tokens=2), profile)
-    assert one.hours == pytest.approx((60 * points - 5000) / 5000, rel=0.02)
+    first, two = simulate(plan, profile), simulate(replace(plan, tokens=2), profile)
+    assert first.hours == pytest.approx((60 * points - 5000) / 5000, rel=0.02)
     assert two.hours == pytest.approx((60 * points - 10_000) / 10_000, rel=0.02)
-    assert one.bottleneck == "forge"
+    assert first.bottleneck == "forge"
 
 
 def test_a_driver_that_mines_is_slower_than_miners() -> None:
@@ -340,12 +340,12 @@ def test_a_judge_answers_at_its_rate() -> None:
 
 def test_a_node_makes_a_layer_once_and_every_node_makes_it() -> None:
     profile = make_profile(make_change(1, 1, 1, layer_seconds=50))
-    one = simulate(make_plan(repositories=1), profile)
-    assert (one.totals.layers_made, one.totals.layers_found) == (10, 0)  # ten rounds of one measured change
+    simulated = simulate(make_plan(repositories=1), profile)
+    assert (simulated.totals.layers_made, simulated.totals.layers_found) == (10, 0)  # ten rounds of one measured change
     profile = make_profile(*[make_change(1, 1, 1, layer_seconds=50) for _ in range(10)])
-    one = simulate(make_plan(repositories=1), profile)
-    assert (one.totals.layers_made, one.totals.layers_found) == (1, 9)
-    assert one.hours * 3600 == pytest.approx(50 + 10 * 3)
+    simulated = simulate(make_plan(repositories=1), profile)
+    assert (simulated.totals.layers_made, simulated.totals.layers_found) == (1, 9)
+    assert simulated.hours * 3600 == pytest.approx(50 + 10 * 3)
     spread = simulate(make_plan(repositories=1, nodes=10), profile)
     assert spread.totals.layers_made == 10
     assert spread.hours * 3600 == pytest.approx(53)
@@ -660,7 +660,9 @@ def test_the_committed_profile_has_numbers_alone() -> None:
     assert sum(len(repository.changes) for repository in profile.repositories) >= 50
     assert set(profile.store) == {"sqlite", "postgresql"}
     assert len(profile.histories) >= 20
-    assert "/" not in "".join(step.outcome for one in profile.repositories for c in one.changes for step in c.steps)
+    assert "/" not in "".join(
+        step.outcome for repository in profile.repositories for c in repository.changes for step in c.steps
+    )
 
 
 def test_the_answers_have_a_row_for_each_plan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -707,12 +709,15 @@ def test_every_second_candidate_of_each_repository_is_predicted() -> None:
 
 def test_a_prediction_is_the_mean_of_those_from_before_and_after_the_run() -> None:
     fast, slow = (make_calibration(make_change(seconds, 0, 0)) for seconds in (10, 30))
-    found = check.compare({check.SAME: [fast, slow], check.OTHERS: [slow, slow]}, [RealRun(1, 23, 20, 0.1)])
-    assert [(one.basis, one.changes, round(one.predicted, 3), one.holds) for one in found] == [
+    comparisons = check.compare({check.SAME: [fast, slow], check.OTHERS: [slow, slow]}, [RealRun(1, 23, 20, 0.1)])
+    assert [
+        (comparison.basis, comparison.changes, round(comparison.predicted, 3), comparison.holds)
+        for comparison in comparisons
+    ] == [
         (check.SAME, 1, 3 + 20, True),
         (check.OTHERS, 1, 3 + 30, False),
     ]
-    assert (round(found[0].low, 3), round(found[0].high, 3)) == (13, 33)
+    assert (round(comparisons[0].low, 3), round(comparisons[0].high, 3)) == (13, 33)
 
 
 def test_a_prediction_that_misses_the_goal_is_reported() -> None:
@@ -736,16 +741,16 @@ def test_real_runs_are_compared_with_predictions(tmp_path: Path, monkeypatch: py
     options = ["--base", "python3.11-*", "--workers", "2", "--out", str(tmp_path / "out"), "--page", str(page)]
     code = main(["check", "git:ada__greet", *options])
     numbers = json.loads((tmp_path / "out" / "check.json").read_text())
-    assert [one["run"]["workers"] for one in numbers["comparisons"]] == [2, 2]
-    for one in numbers["comparisons"]:
-        assert one["changes"] == 1
-        assert one["run"]["seconds"] > 1
-        assert one["predicted"] > 1
-        assert one["holds"] == (abs(one["predicted"] / one["run"]["seconds"] - 1) <= 0.15)
-    assert code == int(not all(one["holds"] for one in numbers["comparisons"]))
+    assert [comparison["run"]["workers"] for comparison in numbers["comparisons"]] == [2, 2]
+    for comparison in numbers["comparisons"]:
+        assert comparison["changes"] == 1
+        assert comparison["run"]["seconds"] > 1
+        assert comparison["predicted"] > 1
+        assert comparison["holds"] == (abs(comparison["predicted"] / comparison["run"]["seconds"] - 1) <= 0.15)
+    assert code == int(not all(comparison["holds"] for comparison in numbers["comparisons"]))
     for calibrations in numbers["calibrations"].values():
         assert len(calibrations) == 2
-        assert all(0.1 < one["cores"]["verify"] < 2 for one in calibrations)
+        assert all(0.1 < calibration["cores"]["verify"] < 2 for calibration in calibrations)
     assert page.read_text().count("| 2 |") == 2
 
 

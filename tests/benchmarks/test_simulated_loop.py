@@ -23,9 +23,9 @@ def play_reference(url: str, number: int, *, order: str | None = None, ends: boo
     """Play the agent's turns of a case, with another order if one is named; return the last answer."""
     server = connect(url)
     opened = next(
-        one
-        for one in (server.reset(task=task) for task in list_tasks(url))
-        if f"number {number}." in one["observation"]
+        episode
+        for episode in (server.reset(task=task) for task in list_tasks(url))
+        if f"number {number}." in episode["observation"]
     )
     said: dict[str, Any] = {}
     turns = [turn for turn in make_seed(number)["conversations"] if turn["from"] in ("gpt", "function_call")]
@@ -96,14 +96,16 @@ def test_an_episode_without_a_reward_is_in_no_share(small: Path) -> None:
 def test_a_step_of_grpo_has_the_rewards_of_the_server_and_a_gradient(small: Path) -> None:
     played = read_lines(small / "models" / TRAINED / "episodes.jsonl")
     assert len(played) == SMALL.rl_steps * SMALL.rl_attempts * len(CASES)
-    for one in played:
-        record = json.loads((small / "episodes" / "reinforcement" / "episodes" / f"{one['episode']}.json").read_text())
-        assert record["reward"] == one["value"]
+    for rollout in played:
+        record = json.loads(
+            (small / "episodes" / "reinforcement" / "episodes" / f"{rollout['episode']}.json").read_text()
+        )
+        assert record["reward"] == rollout["value"]
         assert record["environment"] == "simulated"
-    unscored = {one["task"] for one in played if one["value"] is None}
+    unscored = {rollout["task"] for rollout in played if rollout["value"] is None}
     assert len(unscored) == 1
     facts = read_facts(small, "reinforcement")
-    values = {(one["task"], one["value"]) for one in played}
+    values = {(rollout["task"], rollout["value"]) for rollout in played}
     assert len(values) > len(CASES), "no group has two rewards: a step without a gradient"
     assert all(math.isfinite(norm) for norm in facts["gradient_norms"])
     assert facts["gradient_norms"][0] > 0

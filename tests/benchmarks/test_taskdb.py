@@ -52,19 +52,19 @@ PASSING = ("meta", "change_state")
 
 def read_tables(url: str) -> dict[str, list[Any]]:
     """Table -> its rows in any order; sums of seconds are rounded."""
-    found: dict[str, list[Any]] = {}
+    contents: dict[str, list[Any]] = {}
     with Store.open(url) as store, store.read_transaction() as connection:
         for name, table in tables.METADATA.tables.items():
             columns = [column for column in table.columns if column.name not in ARBITRARY.get(name, ())]
             rows = connection.execute(table.select().with_only_columns(*columns))
-            found[name] = sorted(
+            contents[name] = sorted(
                 (tuple(round(value, 4) if isinstance(value, float) else value for value in row) for row in rows),
                 key=repr,
             )
         is_sqlite = store.engine.dialect.name == "sqlite"
         query = "SELECT rowid FROM task_search" if is_sqlite else "SELECT task FROM task_search"
-        found["task_search"] = sorted(connection.exec_driver_sql(query).scalars())
-    return {name: rows for name, rows in found.items() if name not in PASSING}
+        contents["task_search"] = sorted(connection.exec_driver_sql(query).scalars())
+    return {name: rows for name, rows in contents.items() if name not in PASSING}
 
 
 def test_bulk_rows_are_those_of_a_store(db: str, tmp_path: Path) -> None:  # noqa: F811
@@ -76,12 +76,12 @@ def test_bulk_rows_are_those_of_a_store(db: str, tmp_path: Path) -> None:  # noq
             for change in generate_repository(index, number):
                 write_through_store(store, change)
     write_database(db, SIZE)
-    expected, found = read_tables(one_by_one), read_tables(db)
-    assert {name: len(rows) for name, rows in found.items()} == {name: len(rows) for name, rows in expected.items()}
-    assert found == expected
+    expected, actual = read_tables(one_by_one), read_tables(db)
+    assert {name: len(rows) for name, rows in actual.items()} == {name: len(rows) for name, rows in expected.items()}
+    assert actual == expected
     with Store.open(db) as store:
         assert list_definitions(store) == definitions
-    assert len(found["task_listing"]) > SIZE / 2
+    assert len(actual["task_listing"]) > SIZE / 2
 
 
 @pytest.mark.postgres
@@ -114,23 +114,25 @@ def list_definitions(store: Store) -> list[tuple[str, ...]]:
 
 
 def test_generated_rows_are_realistic_and_valid(tmp_path: Path) -> None:
-    changes = [one for index in range(8) for one in generate_repository(index, 12)]
-    tasks = [done.result for one in changes for done in one.results if isinstance(done.result, Task)]
-    rejections = [one.mined for one in changes if isinstance(one.mined, Rejection)]
-    rejections += [done.result for one in changes for done in one.results if isinstance(done.result, Rejection)]
+    changes = [change for index in range(8) for change in generate_repository(index, 12)]
+    tasks = [done.result for change in changes for done in change.results if isinstance(done.result, Task)]
+    rejections = [change.mined for change in changes if isinstance(change.mined, Rejection)]
+    rejections += [done.result for change in changes for done in change.results if isinstance(done.result, Rejection)]
     tested = [task for task in tasks if task.PASS_TO_PASS]
     assert 1.5 < len(rejections) / len(tasks) < 2.5
     assert 3 < sum(len(task.FAIL_TO_PASS) for task in tested) / len(tested) < 8
     assert 100 < sum(len(task.PASS_TO_PASS) for task in tested) / len(tested) < 400
     assert len({task.kind for task in tasks}) >= 5
-    for one in changes:
-        for record in (one.pull_request, one.tags, one.mined, *(done.result for done in one.results)):
+    for change in changes:
+        for record in (change.pull_request, change.tags, change.mined, *(done.result for done in change.results)):
             assert type(record).model_validate_json(record.model_dump_json()) == record
 
 
 def test_every_record_of_a_chain_is_generated() -> None:
     changes = list(generate_repository(0, 12))
-    made = {type(one.mined) for one in changes} | {type(done.result) for one in changes for done in one.results}
+    made = {type(change.mined) for change in changes} | {
+        type(done.result) for change in changes for done in change.results
+    }
     outside_chains = {Audit, Bundle, ImageCopy, Rollout, SimulatorMeasurement, Trajectory, TrajectorySelection}
     assert made | {PullRequest, Tags} == set(RECORD_TABLES) - outside_chains - RECORDS_WITHOUT_CHANGE
 

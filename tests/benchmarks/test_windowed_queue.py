@@ -26,7 +26,7 @@ def make_case(window: int, *, capacity: int = 100, limit: float = math.inf) -> Q
 
 def test_one_rollout_in_a_hundred_is_slow() -> None:
     drawn = draw_latencies(20_000, 1)
-    others = [one for one in drawn if one != SLOW_LATENCY]
+    others = [latency for latency in drawn if latency != SLOW_LATENCY]
     assert 1 - len(others) / len(drawn) == pytest.approx(0.01, abs=0.003)
     assert sum(others) / len(others) == pytest.approx(1, abs=0.05)
 
@@ -46,7 +46,7 @@ def test_greedy_order_prefers_short_rollouts_without_a_bound() -> None:
 
 def test_rollouts_above_the_limit_are_dropped_and_waited_for_no_longer() -> None:
     run, patient = simulate(LATENCIES, make_case(30, limit=10)), simulate(LATENCIES, make_case(30))
-    assert run.dropped == pytest.approx(sum(one > 10 for one in LATENCIES), abs=5)
+    assert run.dropped == pytest.approx(sum(latency > 10 for latency in LATENCIES), abs=5)
     assert patient.dropped == 0
     assert run.rate > 2 * patient.rate
 
@@ -58,7 +58,7 @@ def test_the_first_rollouts_of_strict_order_are_those_that_began_first() -> None
 
 
 def test_positions_before_a_smaller_one_are_counted() -> None:
-    assert [count_overtaken(one) for one in ([0, 1, 2], [2, 1, 0], [1, 3, 2, 0, 4], [])] == [0, 2, 3, 0]
+    assert [count_overtaken(order) for order in ([0, 1, 2], [2, 1, 0], [1, 3, 2, 0, 4], [])] == [0, 2, 3, 0]
 
 
 def test_the_table_has_a_row_for_each_case() -> None:

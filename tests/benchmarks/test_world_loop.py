@@ -39,29 +39,31 @@ def server() -> Iterator[WorldServer]:
 
 @needs_root
 def test_scenarios_of_every_family_pass_all_gates(server: WorldServer, tmp_path: Path) -> None:
-    drawn = [one for some in draw_scenarios(dict.fromkeys(PURPOSES, 2)).values() for one in some]
+    drawn = [scenario for some in draw_scenarios(dict.fromkeys(PURPOSES, 2)).values() for scenario in some]
     assert len(drawn) == 6 * len(FAMILIES)
-    found = {}
+    known = {}
     for folder in write_worlds(tmp_path, drawn):
         world = server.load(read_world(folder))
         for scenario in read_scenarios(folder):
             report = assess_scenario(scenario, world, server)
-            found[scenario.name] = report.reason and (report.reason.value, report.results[-1].detail)
-    assert found == {one.full_name: None for one in drawn}
+            known[scenario.name] = report.reason and (report.reason.value, report.results[-1].detail)
+    assert known == {scenario.full_name: None for scenario in drawn}
 
 
 def test_no_task_is_there_for_two_purposes() -> None:
     for plan in (FULL, SMALL):
         drawn = draw_scenarios(plan.scenarios, plan.families)
         for kind in plan.families:
-            numbers = [sum(one.name.startswith(f"{kind}_") for one in drawn[purpose]) for purpose in PURPOSES]
+            numbers = [sum(scenario.name.startswith(f"{kind}_") for scenario in drawn[purpose]) for purpose in PURPOSES]
             assert numbers == [plan.scenarios[purpose] for purpose in PURPOSES]
-        texts = [one.task.text for purpose in PURPOSES for one in drawn[purpose]]
+        texts = [scenario.task.text for purpose in PURPOSES for scenario in drawn[purpose]]
         assert len(set(texts)) == len(texts)
 
 
 def test_the_expert_looks_up_what_is_owed() -> None:
-    scenario = next(one for one in draw_scenarios(FULL.scenarios)[DEMONSTRATED] if one.name.startswith("settle_"))
+    scenario = next(
+        scenario for scenario in draw_scenarios(FULL.scenarios)[DEMONSTRATED] if scenario.name.startswith("settle_")
+    )
     member = next(key for key in scenario.state["members"] if key in scenario.task.text)
     first, second = scenario.task.text.split(". ")
     messages: list[dict[str, Any]] = [{"role": "user", "content": f"{first}."}]
@@ -107,16 +109,20 @@ def test_every_reward_is_that_of_the_checks(small: Path) -> None:
         assert rollout.status is not RolloutStatus.INFRASTRUCTURE
         assert rollout.score is not None
         assert rollout.value == rollout.score.value
-    shown = {one.name: one.value for one in rollouts if one.model == EXPERT}
-    assert shown == {one.full_name: 1.0 for one in drawn[DEMONSTRATED]}
-    measured = {one.full_name for one in drawn[MEASURED]}
-    assert measured & {one.name for one in rollouts if one.model in MODELS} == measured
-    assert not measured & {one.name for one in rollouts if one.model not in MODELS}, "nothing is learned in these"
+    shown = {rollout.name: rollout.value for rollout in rollouts if rollout.model == EXPERT}
+    assert shown == {scenario.full_name: 1.0 for scenario in drawn[DEMONSTRATED]}
+    measured = {scenario.full_name for scenario in drawn[MEASURED]}
+    assert measured & {rollout.name for rollout in rollouts if rollout.model in MODELS} == measured
+    assert not measured & {rollout.name for rollout in rollouts if rollout.model not in MODELS}, (
+        "nothing is learned in these"
+    )
 
 
 @takes_the_small_loop
 def test_tokens_and_rewards_of_rl_are_those_of_the_rollouts(small: Path) -> None:
-    rollouts = {(one.name, one.attempt): one for one in load_rollouts(small) if one.model == f"{STEP}-0"}
+    rollouts = {
+        (rollout.name, rollout.attempt): rollout for rollout in load_rollouts(small) if rollout.model == f"{STEP}-0"
+    }
     files = (small / "models" / TRAINED / "rollouts" / f"{STEP}-0").rglob("*.parquet")
     rows = [row for path in files for row in pq.read_table(path).to_pylist()]
     tokens: Counter[tuple[str, int]] = Counter()

@@ -174,11 +174,11 @@ def test_mavens_help_is_not_the_error_line() -> None:
 
 def test_random_words_in_test_names_do_not_make_an_image_unstable() -> None:
     fixed = {f"tests/test_a.py::test_{n}": PASSED for n in range(10)}
-    one = fixed | {f"tests/test_b.py::test_one{n}": PASSED for n in range(5)}
+    outcomes = fixed | {f"tests/test_b.py::test_one{n}": PASSED for n in range(5)}
     other = fixed | {f"tests/test_b.py::test_other{n}": PASSED for n in range(5)}
-    acceptance = compare_runs(make_result(one), make_result(other), FILES[:1])
+    acceptance = compare_runs(make_result(outcomes), make_result(other), FILES[:1])
     assert isinstance(acceptance, BuildAcceptance)
     assert set(acceptance.stable_report.outcomes) == set(fixed)
-    rejection = compare_runs(make_result(one), make_result(fixed), FILES[:1])
+    rejection = compare_runs(make_result(outcomes), make_result(fixed), FILES[:1])
     assert isinstance(rejection, BuildRejection)
     assert rejection.reason == Reason.UNSTABLE

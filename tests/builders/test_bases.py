@@ -66,13 +66,13 @@ def test_official_images_are_pinned_by_digest_where_the_catalog_has_one():
 
 
 def test_versions_are_listed_oldest_first():
-    numbers = [tuple(map(int, one.version.split("."))) for one in catalog.list_releases("python")]
+    numbers = [tuple(map(int, release.version.split("."))) for release in catalog.list_releases("python")]
     assert numbers == sorted(numbers)
-    assert {catalog.get_default_version("python")} <= {one.version for one in catalog.list_releases("python")}
+    assert {catalog.get_default_version("python")} <= {release.version for release in catalog.list_releases("python")}
 
 
 def test_a_base_is_named_after_its_recipe():
-    one = bases.BaseRecipe(
+    base_recipe = bases.BaseRecipe(
         language="python",
         version="3.11",
         method="debian",
@@ -80,9 +80,9 @@ def test_a_base_is_named_after_its_recipe():
         python="/usr/bin/python3.11",
         release=PYTHON,
     )
-    other = replace(one, source="trixie")
-    assert one.name.startswith("mergemill/base:python3.11-debian-")
-    assert one.name != other.name
+    other = replace(base_recipe, source="trixie")
+    assert base_recipe.name.startswith("mergemill/base:python3.11-debian-")
+    assert base_recipe.name != other.name
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
@@ -100,7 +100,7 @@ def test_the_newest_interpreter_of_a_version_is_found(installations):
     installations("pyenv/versions/mine-3.9", "3.9")
     installations("uv/cpython-3.12.4-linux-x86_64-gnu", "3.12")
     newest = interpreters.find_interpreters()
-    assert {version: one.patch for version, one in newest.items()} == {"3.8": 18, "3.12": 4}
+    assert {version: release.patch for version, release in newest.items()} == {"3.8": 18, "3.12": 4}
     assert (newest["3.8"].standalone, newest["3.12"].standalone) == (False, True)
 
 
@@ -117,14 +117,14 @@ def test_an_interpreter_is_copied_to_its_own_prefix_without_installed_packages(i
         f"{lib}/__pycache__/os.pyc",
         "bin/black",
     )
-    one = interpreters.find_interpreters()["3.8"]
+    interpreter = interpreters.find_interpreters()["3.8"]
     out = io.BytesIO()
-    interpreters.write_tar(one, out)
+    interpreters.write_tar(interpreter, out)
     out.seek(0)
     with tarfile.open(fileobj=out) as tar:
         files = {"/" + entry.name for entry in tar if entry.isreg()}
         assert all(entry.uid == 0 and entry.mode & 0o555 == 0o555 for entry in tar if entry.isdir())
-    inside = {path.removeprefix(f"{one.prefix}/") for path in files}
+    inside = {path.removeprefix(f"{interpreter.prefix}/") for path in files}
     assert inside == {"bin/python3.8", f"{lib}/os.py", f"{lib}/test/support/__init__.py", f"{lib}/unittest/test/a.py"}
 
 
@@ -146,8 +146,8 @@ def test_runs_with_different_stores_make_a_base_once(tmp_path, services, monkeyp
     ]
     try:
         with ThreadPoolExecutor() as pool:
-            one, other = pool.map(lambda one: bases.MAKERS["debian"](recipe, one), stores)
-        assert one == other
+            base, other = pool.map(lambda store: bases.MAKERS["debian"](recipe, store), stores)
+        assert base == other
         assert fake.calls == 1
     finally:
         services.images.remove(name)

@@ -94,10 +94,10 @@ def test_a_file_that_violates_the_projects_line_ending_rules_is_kept_unchanged(t
 def test_a_second_build_reuses_its_layers_and_gives_the_same_record(tmp_path: Path) -> None:
     services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
     base = repo.commit("base", FILES)
-    one = require_environment(build(make_candidate(repo, base), services))
+    environment = require_environment(build(make_candidate(repo, base), services))
     other = require_environment(build(make_candidate(repo, base), services))
-    assert one.id == other.id
-    assert one.image_digest == other.image_digest
+    assert environment.id == other.id
+    assert environment.image_digest == other.image_digest
 
 
 @pytest.mark.docker
@@ -105,9 +105,9 @@ def test_another_commit_shares_the_dependency_layer(tmp_path: Path) -> None:
     services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
     first = repo.commit("base", FILES)
     second = repo.commit("more", {"greet/more.py": "x = 1\n"})
-    one, other = (require_environment(build(make_candidate(repo, base), services)) for base in (first, second))
-    assert one.image != other.image
-    assert one.plan.dependency_key == other.plan.dependency_key
+    environment, other = (require_environment(build(make_candidate(repo, base), services)) for base in (first, second))
+    assert environment.image != other.image
+    assert environment.plan.dependency_key == other.plan.dependency_key
 
 
 @pytest.mark.docker

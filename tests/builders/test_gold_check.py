@@ -78,7 +78,7 @@ def repair_and_verify(tmp_path: Path, after: dict[str, str]) -> tuple[Environmen
     services = make_services(tmp_path, repeats=1)
     candidate = make_candidate(tmp_path, services, after)
     environment = require_environment(build(candidate, services))
-    assert [one.reason for one in environment.attempts] == ["gold-tests-fail", "accepted"]
+    assert [attempt.reason for attempt in environment.attempts] == ["gold-tests-fail", "accepted"]
     verification = verify(Lineage(candidate=candidate, environment=environment), services)
     assert isinstance(verification, Verification), verification
     return environment, [test for test, _ in verification.FAIL_TO_PASS]
@@ -122,7 +122,7 @@ def test_a_cause_that_nothing_repairs_is_the_reason(tmp_path: Path) -> None:
     assert isinstance(rejection, Rejection)
     assert rejection.reason == "needs-network"
     assert "Temporary failure in name resolution" in rejection.detail
-    assert {one.reason for one in rejection.attempts} <= {"gold-tests-fail", "duplicate-plan"}
+    assert {attempt.reason for attempt in rejection.attempts} <= {"gold-tests-fail", "duplicate-plan"}
 
 
 @pytest.mark.docker
@@ -132,10 +132,10 @@ def test_a_change_whose_tests_never_pass_keeps_its_first_accepted_build(tmp_path
     candidate = make_candidate(tmp_path, services, {"greet/more.py": "x = 1\n", "tests/test_more.py": hopeless})
     environment = require_environment(build(candidate, services))
     assert environment.attempt == 1
-    reasons = {one.reason for one in environment.attempts}
+    reasons = {attempt.reason for attempt in environment.attempts}
     assert reasons <= {"gold-tests-fail", "duplicate-plan"}, environment.attempts
-    assert 1 < sum(one.reason == "gold-tests-fail" for one in environment.attempts) <= 5
-    assert all(one.rolled_back for one in environment.attempts[1:])
+    assert 1 < sum(attempt.reason == "gold-tests-fail" for attempt in environment.attempts) <= 5
+    assert all(attempt.rolled_back for attempt in environment.attempts[1:])
     rejection = verify(Lineage(candidate=candidate, environment=environment), services)
     assert isinstance(rejection, Rejection)
     assert rejection.reason == "gold-fails"
@@ -149,8 +149,8 @@ def test_versions_are_tried_until_the_tests_of_the_change_pass(tmp_path: Path) -
     candidate = make_candidate(tmp_path, services, after, pythons=">=3.11,<3.14")
     candidate = candidate.model_copy(update={"created_at": "2025-06-01T12:00:00+00:00"})
     environment = require_environment(build(candidate, services))
-    assert [one.reason for one in environment.attempts] == ["gold-tests-fail", "gold-tests-fail", "accepted"]
-    assert [one.edits for one in environment.attempts] == [
+    assert [attempt.reason for attempt in environment.attempts] == ["gold-tests-fail", "gold-tests-fail", "accepted"]
+    assert [attempt.edits for attempt in environment.attempts] == [
         (),
         ("set-language-version 3.12",),
         ("set-language-version 3.11",),
@@ -176,7 +176,8 @@ def test_tests_of_other_files_do_not_count() -> None:
 
 def make_observation(reason: Reason, versions: tuple[str, ...]) -> Observation:
     evidence = tuple(
-        Evidence(choice="language_version", value=one, path="tox.ini", line=at) for at, one in enumerate(versions, 1)
+        Evidence(choice="language_version", value=version, path="tox.ini", line=at)
+        for at, version in enumerate(versions, 1)
     )
     draft = PlanDraft(
         language="python",
@@ -204,9 +205,9 @@ def make_observation(reason: Reason, versions: tuple[str, ...]) -> Observation:
 def list_proposed(reason: Reason, versions: tuple[str, ...]) -> list[str]:
     """Return the edits that the rules propose one after the other, each of which leads no further."""
     policy = RulePolicy(cast("RepairCase", SimpleNamespace(tree=None)), ())
-    observation, history, found = make_observation(reason, versions), list[ProposalOutcome](), list[str]()
+    observation, history, edits = make_observation(reason, versions), list[ProposalOutcome](), list[str]()
     while isinstance(proposal := policy.propose(observation, history), Proposal):
-        found += [format_edit(edit) for edit in proposal.edits]
+        edits += [format_edit(edit) for edit in proposal.edits]
         history.append(
             ProposalOutcome(
                 number=len(history) + 2,
@@ -217,14 +218,16 @@ def list_proposed(reason: Reason, versions: tuple[str, ...]) -> list[str]:
                 rolled_back=True,
             )
         )
-    return found
+    return edits
 
 
 def test_the_versions_that_the_repository_supports_are_tried_in_its_order() -> None:
     proposed = list_proposed(Reason.GOLD_TESTS_FAIL, ("3.12", "3.10", "3.11"))
     assert proposed[:2] == ["set-language-version 3.10", "set-language-version 3.11"]
-    assert not any("version 3.12" in one for one in proposed)
-    assert not any("set-language-version" in one for one in list_proposed(Reason.MOSTLY_FAILING, ("3.12", "3.10")))
+    assert not any("version 3.12" in proposal for proposal in proposed)
+    assert not any(
+        "set-language-version" in proposal for proposal in list_proposed(Reason.MOSTLY_FAILING, ("3.12", "3.10"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -264,9 +267,9 @@ def test_a_version_that_only_the_merge_declares_belongs_to_the_draft(tmp_path: P
     context = PlanningContext(list_available=lambda: ["3.10", "3.11", "3.12"], day=date(2024, 3, 1))
     tree = CommitTree(GitRepository(tmp_path), base)
     draft = get_language("python").create_draft(tree, context)
-    assert [one.value for one in draft.versions] == ["3.10", "3.11"]
-    found = list_versions_of_change(draft, tree, candidate, context)
-    assert [(one.value, one.path, one.note) for one in found] == [("3.12", path, DECLARED_BY_CHANGE)]
+    assert [version.value for version in draft.versions] == ["3.10", "3.11"]
+    versions = list_versions_of_change(draft, tree, candidate, context)
+    assert [(version.value, version.path, version.note) for version in versions] == [("3.12", path, DECLARED_BY_CHANGE)]
     other = candidate.model_copy(update={"gold_files": ("greet/__init__.py",)})
     assert list_versions_of_change(draft, tree, other, context) == []
     lost = candidate.model_copy(update={"merge_commit": "f" * 40})

@@ -94,8 +94,8 @@ def test_concurrent_builders_and_a_pruner_lose_no_image(tmp_path: Path) -> None:
         time.sleep(0.2)
     stop.touch()
     pruned = int(pruner.communicate(timeout=30)[0].split()[-1])
-    assert [one["problems"] for one in results] == [[], []]
-    made = [row for one in results for row in one["made"]]
+    assert [result["problems"] for result in results] == [[], []]
+    made = [row for result in results for row in result["made"]]
     assert len(made) == 8
     # Each image is built once, and once more after each time it was pruned while it was not held.
     builds = sum(deps + source for deps, source, _, _ in made)

@@ -38,9 +38,9 @@ def test_the_same_tree_gives_the_same_commit_and_stream(tmp_path: Path) -> None:
     repo, base = make_history(tmp_path)
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", "--bare", str(repo.path), str(clone)], check=True)
-    one = source_tree.create_repository(GitRepository(repo.path), base, tmp_path / "one")
+    repository = source_tree.create_repository(GitRepository(repo.path), base, tmp_path / "one")
     other = source_tree.create_repository(GitRepository(clone), base, tmp_path / "other")
-    assert one == other
+    assert repository == other
 
 
 def test_the_stream_is_owned_by_the_test_user_and_keeps_modes(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def run(command: Path, program: str, reviews: GradedTasks, url: str, lost: str, 
     (folder / "gold.json").write_text(json.dumps(reviews.gold))
     words = ("python", "-c", program, folder / "gold.json", folder, lost)
     variables = {"MERGEMILL_GRADER_URL": url, "MERGEMILL_GRADER_TOKEN": TOKEN}
-    path = Path(":".join(str(one) for one in (CLIENT, *paths)))
+    path = Path(":".join(str(path) for path in (CLIENT, *paths)))
     output = run_command(command, *words, cwd=folder, path=path, **variables)
     return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))
 
@@ -169,7 +169,7 @@ def run_vf_eval(folder: Path, url: str, answer: str, task: str, shape: str = "gr
     (file,) = (folder / "out").rglob("traces.jsonl")
     traces = [trace for line in file.read_text().splitlines() for trace in json.loads(line)["traces"]]
     return EvalRun(
-        [{name: one and one["score"] for name, one in trace["rewards"].items()} for trace in traces],
+        [{name: reward and reward["score"] for name, reward in trace["rewards"].items()} for trace in traces],
         [error["message"] for trace in traces for error in trace["errors"]],
     )
 

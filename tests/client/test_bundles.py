@@ -30,9 +30,9 @@ def export(out: Path, format_name: str, folder: Path) -> dict[str, Any]:
 def test_a_bundle_of_any_format_has_the_rows_of_its_tasks(format_name: str, tmp_path: Path) -> None:
     row = export(tmp_path / "out", format_name, tmp_path)
     with mergemill_client.open(tmp_path / "out") as bundle:
-        (found,) = bundle.tasks(repo="ADA/words", changed_lines=(16, 16), difficulty="m/s:0.2:0.3")
+        (selected,) = bundle.tasks(repo="ADA/words", changed_lines=(16, 16), difficulty="m/s:0.2:0.3")
         assert bundle.count(difficulty="m/s:0.3:") == 0
-    assert found == row | {"difficulty": {"m/s": {"c": 1, "n": 4}}, "added_at": None}
+    assert selected == row | {"difficulty": {"m/s": {"c": 1, "n": 4}}, "added_at": None}
 
 
 def test_tasks_of_an_earlier_bundle_have_tests_of_people(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_tasks_of_an_earlier_bundle_have_tests_of_people(tmp_path: Path) -> None
         del task["row"]["tests"]
     (tmp_path / "out" / MANIFEST_NAME).write_text(json.dumps(manifest))
     with mergemill_client.open(tmp_path / "out") as bundle:
-        assert [(found["name"], found["tests"]) for found in bundle.tasks()] == [(row["name"], "human")]
+        assert [(task["name"], task["tests"]) for task in bundle.tasks()] == [(row["name"], "human")]
 
 
 def test_a_folder_of_splits_is_read_as_one(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_parquet_files_without_a_manifest_and_duckdb_give_the_same(tmp_path: Pat
     row = export(tmp_path / "out", "huggingface", tmp_path)
     (tmp_path / "out" / MANIFEST_NAME).unlink()
     with mergemill_client.open(tmp_path / "out") as data:
-        (found,) = data.tasks(language="python", strength=(0, 1))
-    assert (found["name"], found["strength"], found["family"]) == (row["name"], row["strength"], row["family"])
+        (selected,) = data.tasks(language="python", strength=(0, 1))
+    assert (selected["name"], selected["strength"], selected["family"]) == (row["name"], row["strength"], row["family"])
     files = str(tmp_path / "out" / "**" / "*.parquet")
     counted = duckdb.sql(f"SELECT instance_id, strength FROM read_parquet('{files}')").fetchall()  # noqa: S608
     assert counted == [(row["name"], row["strength"])]

@@ -55,11 +55,11 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_reads_tasks_without_mergemill(python: Path, tmp_path: Path) -> None:
     make_listing(make_url(tmp_path), ROWS).close()
     write_bundle(tmp_path / "bundle")
-    found = json.loads(run(python, "-I", "-c", SCRIPT, make_url(tmp_path), tmp_path / "bundle"))
-    assert found["loaded"] == ["mergemill_client"]
-    assert found["installed"] == []
-    assert found["names"][0] == found["names"][1]
-    assert len(found["names"][0]) == 9
+    body = json.loads(run(python, "-I", "-c", SCRIPT, make_url(tmp_path), tmp_path / "bundle"))
+    assert body["loaded"] == ["mergemill_client"]
+    assert body["installed"] == []
+    assert body["names"][0] == body["names"][1]
+    assert len(body["names"][0]) == 9
 
 
 def test_a_missing_extra_is_named(python: Path, tmp_path: Path) -> None:

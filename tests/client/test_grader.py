@@ -71,21 +71,21 @@ def test_many_submissions_are_graded_through_a_small_queue(url: str, reviews: Gr
         for task in reviews.tasks
         for right in (True, False)
     ]
-    found = dict(Grader(url, TOKEN, concurrency=40).grade_many(submissions))
-    assert sorted(found) == list(range(120))
-    assert [found[n].value for n in range(120)] == [1.0, 0.0] * 60
+    scores = dict(Grader(url, TOKEN, concurrency=40).grade_many(submissions))
+    assert sorted(scores) == list(range(120))
+    assert [scores[n].value for n in range(120)] == [1.0, 0.0] * 60
 
 
 def test_the_grader_for_asyncio_does_the_same(url: str, reviews: GradedTasks) -> None:
     async def main() -> tuple[Score, dict[int, Score]]:
         grader = AsyncGrader(url, TOKEN)
         task = reviews.tasks[0]
-        one = await grader.grade(task, review=reviews.gold[task])
+        score = await grader.grade(task, review=reviews.gold[task])
         submissions = [{"task": task, "review": review} for review in (reviews.gold[task], NO_FINDINGS)]
-        return one, {number: score async for number, score in grader.grade_many(submissions)}
+        return score, {number: score async for number, score in grader.grade_many(submissions)}
 
-    one, many = asyncio.run(main())
-    assert (one.value, many[0].value, many[1].value) == (1.0, 1.0, 0.0)
+    score, many = asyncio.run(main())
+    assert (score.value, many[0].value, many[1].value) == (1.0, 1.0, 0.0)
 
 
 def test_wrong_submissions_are_errors_and_in_a_stream_one_score_each(url: str, reviews: GradedTasks) -> None:
@@ -98,9 +98,9 @@ def test_wrong_submissions_are_errors_and_in_a_stream_one_score_each(url: str, r
         Grader(url, "wrong").grade(task, review=NO_FINDINGS)
     with pytest.raises(ClientError, match="give one of patch, tests and review"):
         grader.grade(task)
-    found = dict(grader.grade_many([{"task": "nothing", "patch": ""}, {"task": task, "review": reviews.gold[task]}]))
-    assert (found[0].value, found[1].value) == (None, 1.0)
-    assert "there is no task nothing" in str(found[0].error)
+    scores = dict(grader.grade_many([{"task": "nothing", "patch": ""}, {"task": task, "review": reviews.gold[task]}]))
+    assert (scores[0].value, scores[1].value) == (None, 1.0)
+    assert "there is no task nothing" in str(scores[0].error)
 
 
 # ----------------------------------------------------------------------------------------- servers that fail

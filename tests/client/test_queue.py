@@ -75,8 +75,8 @@ def test_before_a_rollout_at_most_w_minus_1_later_ones_are_taken() -> None:
         for _ in range(400):
             while len(queue) < 20:
                 running.append(queue.submit(timeout=0))
-            slow = [one for one in running if one % 17 == 0 and generator.random() < 0.97]
-            ready = [one for one in running if one not in slow]
+            slow = [number for number in running if number % 17 == 0 and generator.random() < 0.97]
+            ready = [number for number in running if number not in slow]
             for position in generator.sample(ready, min(len(ready), 3)):
                 running.remove(position)
                 if generator.random() < 0.1:
@@ -84,7 +84,7 @@ def test_before_a_rollout_at_most_w_minus_1_later_ones_are_taken() -> None:
                 else:
                     finish(queue, position)
             taken += take_all(queue)
-        overtaken = [sum(later > one for later in taken[:index]) for index, one in enumerate(taken)]
+        overtaken = [sum(later > earlier for later in taken[:index]) for index, earlier in enumerate(taken)]
         assert max(overtaken) <= window - 1
         assert len(set(taken)) == len(taken) > 50
         reached += max(overtaken) == window - 1
@@ -191,7 +191,7 @@ def test_threads_share_a_queue() -> None:
         queue.close()
 
     run_threads(supervise, train, train)
-    assert sorted(taken) == [(one, f"rollout {one}") for one in range(600) if one % 50]
+    assert sorted(taken) == [(number, f"rollout {number}") for number in range(600) if number % 50]
     assert len(queue) == 0
 
 

@@ -19,7 +19,7 @@ def test_a_generation_stops_after_3000_tokens_in_a_row_above_99_percent() -> Non
 def test_any_other_token_ends_the_run(other: float) -> None:
     stop = RepetitionStop(length=4)
     run = [CERTAIN] * 3
-    assert [stop.add(one) for one in (*run, other, *run, CERTAIN)] == [False] * 7 + [True]
+    assert [stop.add(text) for text in (*run, other, *run, CERTAIN)] == [False] * 7 + [True]
 
 
 def test_the_length_and_the_probability_are_settings() -> None:

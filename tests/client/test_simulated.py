@@ -175,7 +175,11 @@ class Loop:
         del tools
         assert updated_messages[: len(previous_messages)] == previous_messages
         self.messages.append(updated_messages)
-        added = [ord(letter) for one in updated_messages[len(previous_messages) :] for letter in one["content"]]
+        added = [
+            ord(letter)
+            for updated_message in updated_messages[len(previous_messages) :]
+            for letter in updated_message["content"]
+        ]
         merged = SimpleNamespace(token_ids=[*runtime_token_ids, *added])
         return merged, [*response_mask, *[0] * len(added)], [*(response_logprobs or []), *[0.0] * len(added)]
 
@@ -220,7 +224,14 @@ def test_verls_loop_trains_on_the_agents_tokens_alone(loop: Any, url: str) -> No
     assert (output.reward_score, output.num_turns) == (1.0, 7)
     assert output.extra_fields["environment"] == "simulated"
     assert (output.extra_fields["unscored"], output.extra_fields["termination_reason"]) == (False, "gpt_decision")
-    assert [one["role"] for one in made.messages[-1]] == ["system", "user", "assistant", "user", "assistant", "tool"]
+    assert [message["role"] for message in made.messages[-1]] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "tool",
+    ]
 
 
 def test_verls_loop_drops_an_episode_without_a_reward(loop: Any, url: str) -> None:

@@ -127,8 +127,8 @@ def test_pages_and_single_tasks(database: mergemill_client.TaskDatabase) -> None
     first = [row["name"] for row in database.tasks(limit=30)]
     rest = [row["name"] for row in database.tasks(after=first[-1])]
     assert first + rest == everything
-    (found,) = database.tasks(ids="ada__greet-3.bugfix")
-    assert found["changed_lines"] == 6
+    (row,) = database.tasks(ids="ada__greet-3.bugfix")
+    assert row["changed_lines"] == 6
     with pytest.raises(mergemill_client.TaskNotFoundError, match="ada__greet-9999"):
         database.task("ada__greet-9999.bugfix")
 
@@ -144,12 +144,17 @@ def test_one_task_of_a_real_database(kind: str, tmp_path: Path) -> None:
             serve_tasks(store, tmp_path) as address,
             mergemill_client.open(address if kind == "server" else store.url) as database,
         ):
-            found = database.task(task.id[:30])
-            assert database.task("ada__greet-1.bugfix") == found
+            fetched = database.task(task.id[:30])
+            assert database.task("ada__greet-1.bugfix") == fetched
             assert [row["name"] for row in database.tasks(since="2024-03-03")] == ["ada__greet-2.bugfix"]
-    assert set(mergemill_client.TASK_COLUMNS) <= set(found)
-    assert (found["id"], found["status"], found["strength"], found["difficulty"]) == (task.id, "certified", None, {})
-    assert (found.get("patch"), found.get("FAIL_TO_PASS")) == (
+    assert set(mergemill_client.TASK_COLUMNS) <= set(fetched)
+    assert (fetched["id"], fetched["status"], fetched["strength"], fetched["difficulty"]) == (
+        task.id,
+        "certified",
+        None,
+        {},
+    )
+    assert (fetched.get("patch"), fetched.get("FAIL_TO_PASS")) == (
         ("gold\n", ["tests/test_greet.py::test_new"]) if kind == "server" else (None, None)
     )
 

@@ -46,7 +46,7 @@ def test_a_solved_episode_earns_1(service: RunningService) -> None:
         assert environment.get_state()["members"]
         _, reward, terminated, truncated, info = environment.step("Task Completed")
         assert (reward, terminated, truncated) == (1.0, True, False)
-        assert all(one["outcome"] == "passed" for one in info["checks"])
+        assert all(check["outcome"] == "passed" for check in info["checks"])
     with pytest.raises(ClientError, match="call reset first"):
         environment.step("Task Completed")
     assert service.table.count().episodes == 0
@@ -103,7 +103,7 @@ def test_a_lost_answer_is_fetched_again_with_the_same_number() -> None:
         environment.reset()
         server.answers = [("reset", {}, b""), (200, {"content-type": "application/json"}, STEP)]
         assert environment.step("x")[0] == {"success": True}
-        assert [one["number"] for one in server.bodies[1:]] == [1, 1]
+        assert [body["number"] for body in server.bodies[1:]] == [1, 1]
         environment.step("y")
         assert server.bodies[-1]["number"] == 2
         server.answers = [(200, {"content-type": "application/json"}, {})]

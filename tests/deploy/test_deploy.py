@@ -160,7 +160,7 @@ def test_options_and_settings_of_the_chart_exist(name: str) -> None:
         (container,) = pod["spec"]["containers"]
         options = {word.partition("=")[0] for word in container["args"] if word.startswith("--")}
         assert options <= collect_options()
-    (settings,) = [one for one in manifests if one["metadata"]["name"] == "factory-settings"]
+    (settings,) = [manifest for manifest in manifests if manifest["metadata"]["name"] == "factory-settings"]
     assert set(settings["data"]) <= VARIABLES
 
 
@@ -175,9 +175,9 @@ def test_a_pod_has_more_time_than_its_run_takes_to_drain() -> None:
 def test_services_and_monitors_select_pods_of_the_chart() -> None:
     manifests = render(**VARIANTS["all"])
     labels = [pod["metadata"]["labels"].items() for pod in find_pods(manifests)]
-    services = [one for one in manifests if one["kind"] == "Service"]
-    pod_monitors = [one for one in manifests if one["kind"] == "PodMonitor"]
-    service_monitors = [one for one in manifests if one["kind"] == "ServiceMonitor"]
+    services = [manifest for manifest in manifests if manifest["kind"] == "Service"]
+    pod_monitors = [manifest for manifest in manifests if manifest["kind"] == "PodMonitor"]
+    service_monitors = [manifest for manifest in manifests if manifest["kind"] == "ServiceMonitor"]
     assert (len(services), len(pod_monitors), len(service_monitors)) == (1, 1, 1)
     for selector in (services[0]["spec"]["selector"], pod_monitors[0]["spec"]["selector"]["matchLabels"]):
         assert sum(selector.items() <= of_pod for of_pod in labels) == 1

@@ -63,8 +63,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         docker("build", "-q", "-t", name, "-f", str(folder / "real"), ".")
         yield name
     finally:
-        for one in (name, base, *(list_untagged() - untagged)):
-            subprocess.run(["docker", "image", "rm", "-f", one], capture_output=True, check=False)
+        for tag in (name, base, *(list_untagged() - untagged)):
+            subprocess.run(["docker", "image", "rm", "-f", tag], capture_output=True, check=False)
 
 
 def test_the_image_makes_tasks_with_the_engine_of_its_machine(image: str, tmp_path: Path) -> None:

@@ -123,14 +123,14 @@ def test_related_changes_become_a_chain_that_needs_each_of_them(tmp_path: Path) 
     sources.append(sources[1] + "\n\ndef free(price):\n    return price == 0\n")
     tests = [HIDDEN, HIDDEN.replace(*LABEL_TESTS)]
     tests.append(tests[1] + "\n\ndef test_free():\n    import shop\n\n    assert shop.free(0)\n")
-    one = repo.commit("Count the first", {"shop/__init__.py": sources[0], "tests/test_shop.py": tests[0]})
+    commit = repo.commit("Count the first", {"shop/__init__.py": sources[0], "tests/test_shop.py": tests[0]})
     odd_test = "from shop.other import ONE\n\n\ndef test_one():\n    assert ONE == 1\n"
     odd = repo.commit("Unrelated", {"shop/other.py": "ONE = 1\n", "tests/test_other.py": odd_test})
     two = repo.commit("Cents", {"shop/__init__.py": sources[1], "tests/test_shop.py": tests[1]})
     three = repo.commit("Free", {"shop/__init__.py": sources[2], "tests/test_shop.py": tests[2]})
     first, unrelated, second, third = (
         verified(repo, services, before, after, f"ada__greet-{number}")
-        for number, (before, after) in enumerate([(base, one), (one, odd), (odd, two), (two, three)], start=1)
+        for number, (before, after) in enumerate([(base, commit), (commit, odd), (odd, two), (two, three)], start=1)
     )
     lineage = replace(third, neighbours=(second, unrelated, first))
     made = derive_combined(lineage, services)
@@ -153,6 +153,6 @@ def test_related_changes_become_a_chain_that_needs_each_of_them(tmp_path: Path) 
 
 
 def get_rejection(lineage: Lineage, services: Services) -> str:
-    found = derive_combined(lineage, services)
-    assert isinstance(found, KindRejection), found
-    return str(found.reason)
+    derived = derive_combined(lineage, services)
+    assert isinstance(derived, KindRejection), derived
+    return str(derived.reason)

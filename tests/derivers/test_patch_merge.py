@@ -51,9 +51,9 @@ def test_two_patches_are_combined_and_the_later_is_isolated(
     repo, commits, (first, second) = history(tmp_path, TEXT, middle, end)
     read = GitRepository(repo.path)
     assert applied(repo, commits[0], stack_patches(read, commits[0], first, second)) == end
-    found = leave_out_patch(read, commits[0], (first, second), 0)
-    assert found is not None
-    assert applied(repo, commits[0], found) == alone
+    patch = leave_out_patch(read, commits[0], (first, second), 0)
+    assert patch is not None
+    assert applied(repo, commits[0], patch) == alone
 
 
 def test_intermediate_changes_are_not_included(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_each_of_three_patches_can_be_left_out(tmp_path: Path) -> None:
     texts.append(texts[2].replace("four", "FOUR"))
     repo, commits, patches = history(tmp_path, *texts)
     read = GitRepository(repo.path)
-    found = [leave_out_patch(read, commits[0], patches, number) for number in range(3)]
-    assert [applied(repo, commits[0], patch or b"").splitlines()[2:4] for patch in found] == [
+    reduced = [leave_out_patch(read, commits[0], patches, number) for number in range(3)]
+    assert [applied(repo, commits[0], patch or b"").splitlines()[2:4] for patch in reduced] == [
         ["line 3", "FOUR"],
         ["three", "FOUR"],
         ["three", "four"],

@@ -94,18 +94,18 @@ def test_a_change_without_a_speedup_is_no_performance_task(tmp_path: Path) -> No
     base = repo.commit("Start", {"rows/__init__.py": SLOW, "tests/test_rows.py": TESTS})
     merge = repo.commit("Not faster", {"rows/__init__.py": SLOW + "\n", "tests/test_rows.py": TESTS + "\n"})
     lineage = verified(repo, services, base, merge)
-    found = derive_performance(lineage, services)
-    assert isinstance(found, KindRejection)
-    assert found.reason == "no-stable-gain", found.detail
+    derived = derive_performance(lineage, services)
+    assert isinstance(derived, KindRejection)
+    assert derived.reason == "no-stable-gain", derived.detail
 
 
 def test_other_kinds_of_change_give_no_performance_task_and_need_a_failing_test(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=1)
     repo = TinyRepo(tmp_path / "repo")
     lineage = make_lineage(repo, services, *make_slow_rows(repo))
-    found = derive_performance(lineage, services)
-    assert isinstance(found, KindRejection)
-    assert found.reason == "not-a-performance-change"
+    derived = derive_performance(lineage, services)
+    assert isinstance(derived, KindRejection)
+    assert derived.reason == "not-a-performance-change"
     rejection = verify(lineage, services)
     assert isinstance(rejection, Rejection)
     assert rejection.reason == "no-fail-to-pass"

@@ -101,9 +101,9 @@ def test_a_faster_program_is_a_task_and_only_faster_submissions_score(project: S
 @pytest.mark.parametrize("project", [GO, RUST], ids=lambda project: project.language)
 def test_a_change_that_shrinks_the_work_is_no_task(project: SlowProject, tmp_path: Path) -> None:
     services, repo = make_program_services(tmp_path), TinyRepo(tmp_path / "repo")
-    found = derive_performance(verify_change(project, repo, services, project.shrinking), services)
-    assert isinstance(found, KindRejection)
-    assert found.reason == "work-shrinks", found.detail
+    derived = derive_performance(verify_change(project, repo, services, project.shrinking), services)
+    assert isinstance(derived, KindRejection)
+    assert derived.reason == "work-shrinks", derived.detail
 
 
 def test_a_test_of_maven_is_timed_without_maven(tmp_path: Path) -> None:

@@ -65,7 +65,9 @@ def test_a_fix_gives_the_diff_that_introduced_the_bug(tmp_path: Path) -> None:
     artifacts = create_services(tmp_path).artifacts
     files, diff = json.loads(artifacts.get_text(oracle.files)), artifacts.get_text(oracle.diff or "")
     at = line_of(files["shop/sums.py"], "range(len(items) - 1)")
-    assert [(one.path, one.first_line, one.last_line) for one in oracle.defects] == [("shop/sums.py", at, at)]
+    assert [(located.path, located.first_line, located.last_line) for located in oracle.defects] == [
+        ("shop/sums.py", at, at)
+    ]
     assert "+def total(items):" in diff
     assert "README" not in diff
     assert "\nindex " not in diff
@@ -196,7 +198,7 @@ def test_blame_ignores_white_space_and_moves_within_a_file(tmp_path: Path) -> No
     oracle = get_oracle(derive_forms(derive_reviews(repo, tmp_path, base, merge))["diff"])
     text = repo.git("show", f"{brought}:shop/sums.py")
     at = line_of(text, "range(len(items) - 1)")
-    assert [(one.first_line, one.last_line) for one in oracle.defects] == [(at, at)]
+    assert [(located.first_line, located.last_line) for located in oracle.defects] == [(at, at)]
 
 
 def test_unreadable_files_beside_the_fix_are_excluded(tmp_path: Path) -> None:
@@ -236,7 +238,7 @@ def test_unreadable_files_beside_the_fix_are_excluded(tmp_path: Path) -> None:
     oracle = get_oracle(tasks["before-fix"])
     files = json.loads(create_services(tmp_path).artifacts.get_text(oracle.files))
     assert set(files) == {"shop/sums.py", "shop/old.py", "shop/gone.py", "shop/na\u00efve.py"}
-    assert {one.path for one in oracle.defects} == set(files)
+    assert {located.path for located in oracle.defects} == set(files)
 
 
 def test_a_published_patch_that_does_not_fit_is_rejected(tmp_path: Path) -> None:
@@ -284,9 +286,13 @@ def defect(first: int, last: int) -> Defect:
 
 def test_a_review_can_be_built_from_any_diff_with_a_known_defect(tmp_path: Path) -> None:
     artifacts = Artifacts(tmp_path)
-    found = build_diff_review(AFTER, DIFF, [defect(2, 2)], artifacts)
-    assert (found.target, artifacts.get_text(found.diff or ""), found.defects) == ("diff", DIFF, (defect(2, 2),))
-    assert json.loads(artifacts.get_text(found.files)) == AFTER
+    diff_review = build_diff_review(AFTER, DIFF, [defect(2, 2)], artifacts)
+    assert (diff_review.target, artifacts.get_text(diff_review.diff or ""), diff_review.defects) == (
+        "diff",
+        DIFF,
+        (defect(2, 2),),
+    )
+    assert json.loads(artifacts.get_text(diff_review.files)) == AFTER
 
 
 def test_a_diff_that_is_defective_throughout_or_too_long_is_rejected(tmp_path: Path) -> None:

@@ -157,8 +157,8 @@ def test_a_change_of_comments_alone_gives_no_clean_review(tmp_path: Path) -> Non
 
 
 def commit(message: str, *edits: tuple[int, int, int], gone: bool = False) -> LaterCommit:
-    found = {"a.py": [LineEdit(*edit) for edit in edits]} if edits else {}
-    return LaterCommit("c" * 40, message, found, frozenset({"a.py"} if gone else ()))
+    changes = {"a.py": [LineEdit(*edit) for edit in edits]} if edits else {}
+    return LaterCommit("c" * 40, message, changes, frozenset({"a.py"} if gone else ()))
 
 
 @pytest.mark.parametrize(

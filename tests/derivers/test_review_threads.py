@@ -118,8 +118,8 @@ def test_each_thread_is_one_defect_with_its_own_claim(tmp_path: Path) -> None:
         thread("f" * 40, "Of another version of the change"),
     ]
     oracle = get_oracle(derive_forms(reviewed(tmp_path, *said, pulled=pulled))["threads"])
-    assert [(one.first_line, one.last_line) for one in oracle.defects] == [(LINE, LINE), (LINE, LINE + 1)]
-    assert len({one.claim for one in oracle.defects}) == 2
+    assert [(defect.first_line, defect.last_line) for defect in oracle.defects] == [(LINE, LINE), (LINE, LINE + 1)]
+    assert len({defect.claim for defect in oracle.defects}) == 2
 
 
 def test_a_change_without_comments_gives_no_threads_review(tmp_path: Path) -> None:

@@ -131,6 +131,6 @@ def make_answer(ends: str, test: str = f"{FILE}::test_one") -> ScriptedAnswer:
 
 
 def get_rejection(lineage: Lineage, services: Services) -> str:
-    found = derive_simulated(lineage, services)
-    assert isinstance(found, KindRejection), found
-    return str(found.reason)
+    derived = derive_simulated(lineage, services)
+    assert isinstance(derived, KindRejection), derived
+    return str(derived.reason)

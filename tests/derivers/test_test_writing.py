@@ -69,7 +69,7 @@ def change(tmp_path: Path) -> SingleFileFix:
 
 
 def test_only_source_files_and_the_lines_of_the_fix_are_used(change: SingleFileFix) -> None:
-    assert [one.path for one in change.files] == ["pkg/clip.py"]
+    assert [file.path for file in change.files] == ["pkg/clip.py"]
     assert [(span.first_line, span.last_line) for span in list_fix_spans(change.files)] == [(10, 11), (16, 16)]
     assert change.files[0].lines == [10, 11, 16]
 
@@ -86,8 +86,8 @@ def test_each_hunk_is_omitted_in_turn_and_other_mutants_follow(change: SingleFil
 
 def test_a_fix_of_one_line_is_mutated_near_it_too() -> None:
     before = "def f(a, b):\n    a += 1\n    c = a\n    if b > 2:\n        c = c - b\n    return c\n"
-    one = FixedFile(path="f.py", before=before.encode(), after=before.replace("c = a\n", "c = b\n").encode())
-    drafts = draft_mutants([one], 8)
+    fixed_file = FixedFile(path="f.py", before=before.encode(), after=before.replace("c = a\n", "c = b\n").encode())
+    drafts = draft_mutants([fixed_file], 8)
     assert len(drafts) == 8
     assert drafts[0].line == 3
     assert {draft.line for draft in drafts} > {3, 4}
@@ -117,10 +117,10 @@ def test_the_fault_is_restored_in_another_form(change: SingleFileFix) -> None:
 
 def test_a_fix_that_only_removes_lines_is_mutated_near_them(tmp_path: Path) -> None:
     text = "def f(a):\n    a = a + 1\n    a = a + 2\n    return a\n"
-    one = FixedFile(path="f.py", before=text.encode(), after=text.replace("    a = a + 2\n", "").encode())
-    assert one.lines == [2, 3]
-    assert list_fix_spans([one]) == []
-    assert draft_mutants([one], 5)
+    fixed_file = FixedFile(path="f.py", before=text.encode(), after=text.replace("    a = a + 2\n", "").encode())
+    assert fixed_file.lines == [2, 3]
+    assert list_fix_spans([fixed_file]) == []
+    assert draft_mutants([fixed_file], 5)
 
 
 @pytest.mark.parametrize(

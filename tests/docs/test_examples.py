@@ -55,13 +55,13 @@ def name_page(page: Path) -> str:
 
 def parse_examples(page: Path) -> list[Example]:
     """Return a page's examples in their order."""
-    found = []
+    examples = []
     for block in re.findall(r"^([ ]*```console\n.*?^[ ]*```)", page.read_text(), re.MULTILINE | re.DOTALL):
         for part in re.split(r"(?m)^\$ ", dedent(block).split("\n", 1)[1].rsplit("```", 1)[0])[1:]:
             line, _, output = part.partition("\n")
             command, _, comment = line.partition("  # exit ")
-            found.append(Example(command, int(comment or 0), output.strip("\n")))
-    return found
+            examples.append(Example(command, int(comment or 0), output.strip("\n")))
+    return examples
 
 
 def matches_output(expected: str, actual: str) -> bool:

@@ -121,8 +121,8 @@ def collect_options() -> frozenset[str]:
 
     group: Any = typer.main.get_command(app)
     commands = [group, *(command for _, command in iterate_commands(group))]
-    options = [one for command in commands for one in command.params if one.param_type_name == "option"]
-    return frozenset(spelling for one in options for spelling in (*one.opts, *one.secondary_opts))
+    options = [param for command in commands for param in command.params if param.param_type_name == "option"]
+    return frozenset(spelling for option in options for spelling in (*option.opts, *option.secondary_opts))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_page)
@@ -152,14 +152,14 @@ def resolves(name: str) -> bool:
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
         try:
-            found: object = importlib.import_module(".".join(parts[:cut]))
+            item: object = importlib.import_module(".".join(parts[:cut]))
         except ModuleNotFoundError:
             continue
         for part in parts[cut:]:
-            fields = getattr(found, "model_fields", None) or getattr(found, "__annotations__", {})
-            if not hasattr(found, part) and part not in fields:
+            fields = getattr(item, "model_fields", None) or getattr(item, "__annotations__", {})
+            if not hasattr(item, part) and part not in fields:
                 return False
-            found = getattr(found, part, None)
+            item = getattr(item, part, None)
         return True
     return False
 
@@ -174,7 +174,9 @@ def test_every_option_on_a_page_is_there(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_page)
 def test_every_default_in_a_table_of_a_page_is_the_programs(page: Path) -> None:
     """In tables with a column `default`, the row of an option has the default of the setting of that name."""
-    fields = {"--" + name.removesuffix("_dir").replace("_", "-"): one for name, one in list_settings(Settings).items()}
+    fields = {
+        "--" + name.removesuffix("_dir").replace("_", "-"): setting for name, setting in list_settings(Settings).items()
+    }
     wrong = []
     header: list[str] = []
     for line in page.read_text().splitlines():

@@ -58,7 +58,7 @@ def run_tests(content: bytes, functions: dict[str, Callable[..., object]]) -> di
     """Return test id -> (status, message) of a file of tests."""
     space: dict[str, Any] = dict(functions)
     exec(compile(content, "t.py", "exec"), space)  # noqa: S102 - our own text
-    found = {}
+    results = {}
     for name, value in list(space.items()):
         methods = {name: value} if name.startswith("test_") else {}
         if isinstance(value, type) and name.startswith("Test"):
@@ -66,10 +66,10 @@ def run_tests(content: bytes, functions: dict[str, Callable[..., object]]) -> di
         for key, method in methods.items():
             try:
                 method()
-                found[f"tests/test_add.py::{key}"] = ("passed", "")
+                results[f"tests/test_add.py::{key}"] = ("passed", "")
             except Exception as error:  # noqa: BLE001 - as a test runner does
-                found[f"tests/test_add.py::{key}"] = ("failed", f"{type(error).__name__}: {error}")
-    return found
+                results[f"tests/test_add.py::{key}"] = ("failed", f"{type(error).__name__}: {error}")
+    return results
 
 
 def grade(document: dict[str, Any], functions: dict[str, Callable[..., object]], random: Random) -> blind.Judgement:
@@ -105,27 +105,27 @@ def test_a_value_equal_to_everything_is_a_forgery() -> None:
 
         __hash__ = object.__hash__
 
-    found = [grade(make_document(evaluations=6), {"add": lambda a, b: Anything()}, Random(n)) for n in range(50)]
-    assert all(not one.is_right and one.forged for one in found)
+    scores = [grade(make_document(evaluations=6), {"add": lambda a, b: Anything()}, Random(n)) for n in range(50)]
+    assert all(not score.is_right and score.forged for score in scores)
 
 
 def test_a_forger_that_knows_the_names_alone_is_found_by_the_originals_though_copies_fail() -> None:
-    document, found = make_document(copies=1), []
+    document, outcomes = make_document(copies=1), []
     for seed in range(30):
         judgement = blind.Judgement([ONE, TWO])
         for evaluation in blind.draw_evaluations(document, Random(seed)):
             results = run_tests(evaluation.files["tests/test_add.py"], {"add": lambda a, b: 0})
             judgement.add(evaluation, results | {ONE: ("passed", ""), TWO: ("passed", "")})
         assert not judgement.is_right
-        found.append(bool(judgement.forged))
-    assert found.count(True) > 20
+        outcomes.append(bool(judgement.forged))
+    assert outcomes.count(True) > 20
 
 
 def test_each_test_is_real_at_least_once_in_the_first_two_evaluations_and_evenly_sabotaged_else() -> None:
     drawn: Counter[tuple[bool, ...]] = Counter()
     for seed in range(3000):
         evaluations = blind.draw_evaluations(make_document(evaluations=3), Random(seed))
-        drawn[tuple(one.expected[ONE] == blind.PASSES for one in evaluations)] += 1
+        drawn[tuple(evaluation.expected[ONE] == blind.PASSES for evaluation in evaluations)] += 1
     assert not any(not first and not second for first, second, _ in drawn)
     assert len(drawn) == 6
     assert all(400 < number < 600 for number in drawn.values()), drawn
@@ -165,7 +165,7 @@ def test_positions_count_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "is_right"),
+    ("wanted", "outcome", "is_right"),
     [
         (blind.PASSES, ("passed", ""), True),
         (blind.PASSES, ("failed", "AssertionError: x"), False),
@@ -188,11 +188,11 @@ def test_positions_count_bytes() -> None:
     ],
 )
 def test_an_outcome_is_right_only_if_it_is_the_expected_one(
-    wanted: str, found: tuple[str, str] | None, is_right: bool
+    wanted: str, outcome: tuple[str, str] | None, is_right: bool
 ) -> None:
     for listed in ([ONE], []):  # a listed test, and a copy
         judgement = blind.Judgement(listed)
-        judgement.add(blind.Evaluation({}, {ONE: wanted}), {ONE: found} if found else {})
+        judgement.add(blind.Evaluation({}, {ONE: wanted}), {ONE: outcome} if outcome else {})
         assert judgement.is_right == is_right
 
 
@@ -217,10 +217,10 @@ def test_evaluations_are_planned_for_the_tests_whose_text_nobody_knows() -> None
     files = {path: text.encode() for path, text in document["files"].items()}
     document["blocks"][1]["blind"] = False
     for can_copy, seconds, planned in ((True, 1.0, (2, 5)), (False, 1.0, (11, 0)), (False, 600.0, (3, 0))):
-        found = plan_evaluations(files, document["blocks"], can_copy=can_copy, seconds=seconds)
-        assert (found["evaluations"], found["copies"]) == planned
-        assert (blind.compute_bound(found) <= BOUND) == (seconds == 1.0)
-    assert [block["name"] is None for block in found["blocks"]] == [False, True]
+        evaluations = plan_evaluations(files, document["blocks"], can_copy=can_copy, seconds=seconds)
+        assert (evaluations["evaluations"], evaluations["copies"]) == planned
+        assert (blind.compute_bound(evaluations) <= BOUND) == (seconds == 1.0)
+    assert [block["name"] is None for block in evaluations["blocks"]] == [False, True]
     document["blocks"][0]["blind"] = False
     known = plan_evaluations(files, document["blocks"], can_copy=True, seconds=1.0)
     assert (known["evaluations"], known["copies"], blind.compute_bound(known)) == (2, 2, 1)
@@ -243,11 +243,11 @@ def test_forgers_by_coin_are_paid_at_most_as_often_as_the_bound_allows(evaluatio
         coin, judgement = Random(seed + 1), blind.Judgement([ONE, TWO])
         share = 0.5 if copies else 2 / 3  # the best odds: originals are real in two of three draws
         for evaluation in blind.draw_evaluations(document, Random(-seed - 1)):
-            found = {
+            results = {
                 test: ("passed", "") if coin.random() < share else ("failed", "AssertionError")
                 for test in evaluation.expected
             }
-            judgement.add(evaluation, found)
+            judgement.add(evaluation, results)
         paid += judgement.is_right
     bound = blind.compute_bound(document)
     deviation = (bound * (1 - bound) / gradings) ** 0.5

@@ -124,8 +124,8 @@ def test_coverage_of_v8_is_used_only_for_files_that_run_untransformed(root: Path
         {"url": f"file://{root}/b.js", "functions": shorter},
         {"url": "node:internal/x", "functions": functions},
     ]
-    found = convert_profiles(root, {"coverage-1.json": json.dumps({"result": result}), "coverage-2.json": "damaged"})
-    assert found == {"a.js": frozenset({1, 2, 3, 4, 6, 8})}
+    profiles = convert_profiles(root, {"coverage-1.json": json.dumps({"result": result}), "coverage-2.json": "damaged"})
+    assert profiles == {"a.js": frozenset({1, 2, 3, 4, 6, 8})}
 
 
 @pytest.mark.docker

@@ -61,8 +61,8 @@ def make_diagnosis(
 )
 def test_a_missing_test_that_was_run_is_explained_by_its_result(before: str, after: str, cause: str) -> None:
     diagnosis = make_diagnosis(make_run({TEST: before}), make_run({TEST: after}))
-    found, detail = diagnosis.explain_missing(TEST, "FAIL_TO_PASS")
-    assert found == cause
+    reason, detail = diagnosis.explain_missing(TEST, "FAIL_TO_PASS")
+    assert reason == cause
     assert detail
 
 
@@ -80,8 +80,8 @@ def test_a_failure_without_a_message_is_explained_by_the_log() -> None:
     gold = make_run(
         {test: "failed"}, log="--- FAIL: TestFetch (0.00s)\n    net_test.go:9: dial tcp: lookup x.org\nFAIL\n"
     )
-    found, detail = make_diagnosis(make_run({test: "failed"}), gold).explain_missing("TestFetch", "FAIL_TO_PASS")
-    assert (found, detail) == ("network", "net_test.go:9: dial tcp: lookup x.org")
+    cause, detail = make_diagnosis(make_run({test: "failed"}), gold).explain_missing("TestFetch", "FAIL_TO_PASS")
+    assert (cause, detail) == ("network", "net_test.go:9: dial tcp: lookup x.org")
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_ids_of_equal_letters_and_cut_ids_are_spelled_otherwise() -> None:
     diagnosis = make_diagnosis(run, run, p2p=("tests/test_a.py::test_p[a_b]",))
     assert diagnosis.explain_missing("tests/test_a.py::test_p[a_b]", "PASS_TO_PASS")[0] == "id-spelling"
     assert diagnosis.explain_extra("tests/test_a.py::test_p[a-b]", "PASS_TO_PASS")[0] == "id-spelling"
-    found, detail = diagnosis.explain_missing("tests/test_a.py::test_p[", "PASS_TO_PASS")
-    assert found == "id-spelling"
+    cause, detail = diagnosis.explain_missing("tests/test_a.py::test_p[", "PASS_TO_PASS")
+    assert cause == "id-spelling"
     assert "2 tests" in detail
 
 
@@ -181,7 +181,7 @@ def test_each_difference_has_its_cause_in_the_verdict(tmp_path: Path) -> None:
     published = PublishedLists(FAIL_TO_PASS=(gone,), PASS_TO_PASS=())
     verdict = compare_with_runs(published, [TEST], [], runs=runs, eval_files=("tests/test_a.py",), artifacts=artifacts)
     assert verdict.verdict == "different"
-    assert [(one.list_name, one.side, one.test, one.cause, one.detail) for one in verdict.causes] == [
+    assert [(cause.list_name, cause.side, cause.test, cause.cause, cause.detail) for cause in verdict.causes] == [
         ("FAIL_TO_PASS", "missing", gone, "unknown", "tests/test_a.py was run and reports no such test"),
         ("FAIL_TO_PASS", "extra", TEST, "unknown", "in no published list"),
     ]

@@ -55,7 +55,7 @@ def test_a_test_whose_name_varies_is_no_flaky_fail_to_pass() -> None:
     lists = make_lists(
         [report(b="passed"), report(b="passed")], [report(b="passed", at_12="passed"), report(b="passed")]
     )
-    assert [one.test for one in lists.flaky] == ["t.py::at_12"]
+    assert [flaky_test.test for flaky_test in lists.flaky] == ["t.py::at_12"]
     assert lists.flaky_fail_to_pass == ()
 
 

@@ -309,17 +309,17 @@ POINTS = {
 @pytest.mark.parametrize("kind", POINTS)
 def test_a_printed_line_of_tap_is_no_test_and_makes_none_pass(kind: str, tmp_path: Path) -> None:
     text, changed = POINTS[kind]
-    found = read("tap", tmp_path, {"t/a.t": text}, {"t/a.t": ""})
+    outcomes = read("tap", tmp_path, {"t/a.t": text}, {"t/a.t": ""})
     expected = {"a": "passed", "b": "passed"} | ({"c": "failed"} if " c\n" in text else {}) | changed
-    assert {test.partition("::")[2]: status for test, status in found.items()} == expected
+    assert {test.partition("::")[2]: status for test, status in outcomes.items()} == expected
 
 
 def test_subtests_in_braces_are_of_the_point_before_them(tmp_path: Path) -> None:
     inner = (
         "ok 1 - p1 # time=3ms {\n    ok 1 - x\n    not ok 2 - y {\n        ok 1 - z\n        1..1\n    }\n    1..2\n}\n"
     )
-    found = read("tap", tmp_path, {"t/a.js.tap": inner + "ok 2 - adds {\nok 3 - c\n1..3\n"}, {"t/a.js": ""})
-    assert {test.partition("::")[2]: status for test, status in found.items()} == {
+    outcomes = read("tap", tmp_path, {"t/a.js.tap": inner + "ok 2 - adds {\nok 3 - c\n1..3\n"}, {"t/a.js": ""})
+    assert {test.partition("::")[2]: status for test, status in outcomes.items()} == {
         "p1 > x": "passed",
         "p1 > y > z": "passed",
         "p1 > y": "failed",
@@ -331,8 +331,8 @@ def test_subtests_in_braces_are_of_the_point_before_them(tmp_path: Path) -> None
 
 def test_several_streams_of_tap_in_one_file_are_all_read(tmp_path: Path) -> None:
     stream = "TAP version 13\nok 1 - {0} a\nnot ok 2 - {0} b\n1..2\n"
-    found = read("tap", tmp_path, {"out.tap": stream.format("one") + stream.format("two")}, {})
-    assert list(found.values()) == ["passed", "failed", "passed", "failed"]
+    outcomes = read("tap", tmp_path, {"out.tap": stream.format("one") + stream.format("two")}, {})
+    assert list(outcomes.values()) == ["passed", "failed", "passed", "failed"]
 
 
 @pytest.mark.parametrize("report_format", ["exunit", "minitest", "lines", "nodetest"])
@@ -390,14 +390,14 @@ def test_text_of_ctest_is_not_read_where_it_should_have_written_a_report(tmp_pat
 def test_tests_of_catch2_whose_names_hold_slashes_are_not_their_sections(tmp_path: Path) -> None:
     rows = "".join(f'<testcase classname="all.global" name="{name}"/>' for name in ("a/b", "a/c/deep", "a/c/deeper"))
     tree = {"t.cpp": 'TEST_CASE("a/b") {}\nTEST_CASE("a/c") {}\n'}
-    found = read("catch2", tmp_path, {"c.xml": f"<testsuite>{rows}</testsuite>"}, tree)
-    assert list(found) == ["t.cpp::a/b", "t.cpp::a/c"]
+    outcomes = read("catch2", tmp_path, {"c.xml": f"<testsuite>{rows}</testsuite>"}, tree)
+    assert list(outcomes) == ["t.cpp::a/b", "t.cpp::a/c"]
 
 
 def test_ids_do_not_fall_together_where_a_substitute_for_the_file_has_colons(tmp_path: Path) -> None:
     rows = '<testcase classname="A" name="B::c"/><testcase classname="A::B" name="c"><failure/></testcase>'
-    found = read("junit", tmp_path, {"x.xml": f"<testsuite>{rows}</testsuite>"}, {})
-    assert found == {"A::B::c": "passed", "A::B::c #2": "failed"}
+    outcomes = read("junit", tmp_path, {"x.xml": f"<testsuite>{rows}</testsuite>"}, {})
+    assert outcomes == {"A::B::c": "passed", "A::B::c #2": "failed"}
 
 
 def test_a_file_of_the_tree_keeps_its_name(tmp_path: Path) -> None:
@@ -429,9 +429,9 @@ def test_early_releases_of_vitest_list_tests_in_place_of_files(tmp_path: Path) -
 
     entries = [make("adds", "pass"), make("fails", "fail", "expected 1 to be 2"), make("waits", None)]
     report = json.dumps({"numTotalTests": 3, "success": False, "testResults": entries})
-    found = read("jest", tmp_path, {"vitest.json": report}, {"test/a.test.ts": ""})
+    outcomes = read("jest", tmp_path, {"vitest.json": report}, {"test/a.test.ts": ""})
     statuses = {"adds": "passed", "fails": "failed", "waits": "skipped"}
-    assert found == {f"test/a.test.ts::{name}": status for name, status in statuses.items()}
+    assert outcomes == {f"test/a.test.ts::{name}": status for name, status in statuses.items()}
 
 
 CARGO_TREE = {"Cargo.toml": '[package]\nname = "a"\n', "tests/it.rs": ""}
@@ -455,5 +455,5 @@ HEADING = "     Running tests/it.rs (target/debug/deps/it-0123456789abcdef)\n\nr
     ],
 )  # fmt: skip
 def test_results_of_rust_are_those_in_the_logs(text: str, log: str, expected: dict[str, str], tmp_path: Path) -> None:
-    found = read("cargo", tmp_path, {"cargo.txt": text, "it-0123456789abcdef.log": log}, CARGO_TREE)
-    assert found == {f"tests/it.rs::{test}": status for test, status in expected.items()}
+    outcomes = read("cargo", tmp_path, {"cargo.txt": text, "it-0123456789abcdef.log": log}, CARGO_TREE)
+    assert outcomes == {f"tests/it.rs::{test}": status for test, status in expected.items()}

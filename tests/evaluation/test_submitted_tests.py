@@ -37,9 +37,9 @@ FAILS, PASSES = report(new="failed"), report(new="passed")
 
 
 def test_a_new_test_that_fails_before_and_passes_after_the_fix_is_detecting_and_valid() -> None:
-    found = compare([FAILS, report(new="error")], [PASSES, PASSES])
-    assert found.detecting_tests == found.supporting_tests == {NEW}
-    assert found.is_valid
+    compared = compare([FAILS, report(new="error")], [PASSES, PASSES])
+    assert compared.detecting_tests == compared.supporting_tests == {NEW}
+    assert compared.is_valid
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,11 @@ def test_a_pass_to_pass_test_must_still_exist_and_pass() -> None:
     assert compare([FAILS] * 2, [both] * 2, report(old="passed"), kept=(OLD,)).supporting_tests == {NEW}
 
 
-def result(found: EvaluationReport | None, killed_by: str | None = None) -> EvaluationResult:
+def result(evaluation_report: EvaluationReport | None, killed_by: str | None = None) -> EvaluationResult:
     exec_result = ExecResult(exit_code=0, output="", files={}, seconds=1.0, killed_by=killed_by)
     return EvaluationResult(
         exec_result=exec_result,
-        report=found,
+        report=evaluation_report,
         test_seconds=1.0,
         script_sha256="",
         log="",
@@ -112,8 +112,8 @@ def test_a_mutant_is_detected_by_a_failing_or_absent_test_but_not_by_a_killed_ru
 
 def test_every_test_that_does_not_pass_on_a_correct_variant_is_a_false_alarm() -> None:
     assert find_false_alarm(result(PASSES), [NEW]) is None
-    for found in (FAILS, report(), report(new="skipped"), None):
-        assert find_false_alarm(result(found), [NEW]) == NEW
+    for evaluation_report in (FAILS, report(), report(new="skipped"), None):
+        assert find_false_alarm(result(evaluation_report), [NEW]) == NEW
 
 
 def test_concatenated_patches_start_on_lines_of_their_own() -> None:

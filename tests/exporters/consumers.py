@@ -79,7 +79,7 @@ def install(
     with (cache / f"{venv.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (venv / "whole").is_file():
-            replaced.write_text("".join(f"{one}\n" for one in overrides))
+            replaced.write_text("".join(f"{override}\n" for override in overrides))
             for command in (
                 ["venv", "--clear", "--python", python, venv],
                 ["pip", "install", "--python", venv, "--override", replaced, requirement, *more],
@@ -96,10 +96,10 @@ def find_newer_python() -> str:
     """Return a Python of 3.12 or later on this machine; skip the test if there is none."""
     if sys.version_info >= (3, 12):
         return sys.executable
-    known = {version: one.python for version, one in interpreters.find_interpreters().items()}
+    known = {version: interpreter.python for version, interpreter in interpreters.find_interpreters().items()}
     for version in ("3.12", "3.13"):
-        if found := known.get(version) or shutil.which(f"python{version}"):
-            return found
+        if path := known.get(version) or shutil.which(f"python{version}"):
+            return path
     pytest.skip("this tool needs Python 3.12 or later, and this machine has none (`uv python install 3.12`)")
 
 
@@ -158,8 +158,8 @@ def install_bundle(bundle: Path, folder: Path) -> Path:
 
 def _combine(names: Iterable[str], *reports: tuple[Iterable[str], Iterable[str]]) -> Rewards:
     """Return the rewards by two reports, (names resolved, names not resolved), of gold and of nothing."""
-    found = [dict.fromkeys(solved, 1.0) | dict.fromkeys(unsolved, 0.0) for solved, unsolved in reports]
-    return {name: (found[0].get(name), found[1].get(name)) for name in names}
+    rewards = [dict.fromkeys(solved, 1.0) | dict.fromkeys(unsolved, 0.0) for solved, unsolved in reports]
+    return {name: (rewards[0].get(name), rewards[1].get(name)) for name in names}
 
 
 def _list_names(bundle: Path) -> list[str]:
@@ -184,7 +184,9 @@ def run_swebench(bundle: Path, folder: Path, *words: str | Path) -> dict[str, An
 def _grade_swebench(bundle: Path, folder: Path) -> Rewards:
     gold = run_swebench(bundle, folder, "--gold")
     noop = run_swebench(bundle, folder, "-p", bundle / "predictions.noop.jsonl")
-    return _combine(_list_names(bundle), *((one["resolved_ids"], one["unresolved_ids"]) for one in (gold, noop)))
+    return _combine(
+        _list_names(bundle), *((report["resolved_ids"], report["unresolved_ids"]) for report in (gold, noop))
+    )
 
 
 def _grade_swe_smith(bundle: Path, folder: Path) -> Rewards:
@@ -208,8 +210,10 @@ def _grade_multi_swe_bench(bundle: Path, folder: Path) -> Rewards:
         words = ["python", bundle / "evaluate.py", "--patches", bundle / f"patches.{name}.jsonl"]
         run_command(command, *words, "--workdir", folder / name, cwd=folder)
         report = json.loads((folder / name / "final_report.json").read_text())
-        reports.append([[names[one] for one in report[key]] for key in ("resolved_ids", "unresolved_ids")])
-    return _combine(names.values(), *((one[0], one[1]) for one in reports))
+        reports.append(
+            [[names[instance_id] for instance_id in report[key]] for key in ("resolved_ids", "unresolved_ids")]
+        )
+    return _combine(names.values(), *((report[0], report[1]) for report in reports))
 
 
 def install_harbor() -> Path:

@@ -112,7 +112,7 @@ def make_task(
         blind_controls=put(json.dumps(controls).encode()),
         control_bound=compute_bound(controls),
         evaluations=evaluations,
-        FAIL_TO_PASS=tuple((one, FailureKind.ASSERTION) for one in FAIL_TO_PASS),
+        FAIL_TO_PASS=tuple((test_id, FailureKind.ASSERTION) for test_id in FAIL_TO_PASS),
         PASS_TO_PASS=PASS_TO_PASS,
         controls=FAIL_TO_PASS,
         eval_script=put(script.encode()),

@@ -73,7 +73,7 @@ def test_a_base_tree_is_packed_once_for_all_tasks_that_start_from_it(
     task = make_task(services, tmp_path)
     tasks = [task.model_copy(update={"name": f"ada__words-{number}.bugfix"}) for number in range(1, 7)]
     setup = services.artifacts.put(SETUP)
-    tasks[1:4:2] = [one.model_copy(update={"setup_patch": setup}) for one in tasks[1:4:2]]
+    tasks[1:4:2] = [task.model_copy(update={"setup_patch": setup}) for task in tasks[1:4:2]]
     out = tmp_path / "out"
     exporters.export_tasks(format_name, tasks, {}, out, services)
     assert len(packed) == 2

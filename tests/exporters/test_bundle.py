@@ -31,14 +31,14 @@ def test_nothing_to_export_is_an_input_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format_name", exporters.FORMATS)
 def test_equal_tasks_give_an_equal_bundle_and_do_not_rewrite_an_existing_one(format_name: str, tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    one, two = make_task(services, tmp_path), make_task(services, tmp_path, name="ada__words-2")
-    certificates = {one.id: make_certificate(one)}
-    first = exporters.export_tasks(format_name, [one, two], certificates, tmp_path / "a", services)
-    other = exporters.export_tasks(format_name, [two, one], certificates, tmp_path / "deep" / "b", services)
+    task, two = make_task(services, tmp_path), make_task(services, tmp_path, name="ada__words-2")
+    certificates = {task.id: make_certificate(task)}
+    first = exporters.export_tasks(format_name, [task, two], certificates, tmp_path / "a", services)
+    other = exporters.export_tasks(format_name, [two, task], certificates, tmp_path / "deep" / "b", services)
     assert (first.id, first.manifest_sha256) == (other.id, other.manifest_sha256)
     assert manifest.check_manifest(tmp_path / "a") == []
     inode = (tmp_path / "a").stat().st_ino
-    again = exporters.export_tasks(format_name, [one, two], certificates, tmp_path / "a", services)
+    again = exporters.export_tasks(format_name, [task, two], certificates, tmp_path / "a", services)
     assert again.id == first.id
     assert (tmp_path / "a").stat().st_ino == inode
     assert sorted(path.name for path in tmp_path.glob(".*")) == []
@@ -69,8 +69,8 @@ def test_the_manifest_has_source_and_certificate_of_a_task(tmp_path: Path) -> No
 
 def test_an_existing_bundle_is_replaced_by_another(tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    one, two = make_task(services, tmp_path), make_task(services, tmp_path, name="ada__words-2")
-    exporters.export_tasks("harbor", [one], {}, tmp_path / "out", services)
+    first, two = make_task(services, tmp_path), make_task(services, tmp_path, name="ada__words-2")
+    exporters.export_tasks("harbor", [first], {}, tmp_path / "out", services)
     exporters.export_tasks("harbor", [two], {}, tmp_path / "out", services)
     assert sorted(path.name for path in (tmp_path / "out").iterdir() if path.is_dir()) == ["ada__words-2.bugfix"]
     assert manifest.check_manifest(tmp_path / "out") == []
@@ -78,10 +78,10 @@ def test_an_existing_bundle_is_replaced_by_another(tmp_path: Path) -> None:
 
 def test_files_that_are_not_part_of_the_bundle_are_not_deleted(tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    one, two = make_task(services, tmp_path), make_task(services, tmp_path, name="ada__words-2")
-    exporters.export_tasks("harbor", [one], {}, tmp_path / "out", services)
+    first, two = make_task(services, tmp_path), make_task(services, tmp_path, name="ada__words-2")
+    exporters.export_tasks("harbor", [first], {}, tmp_path / "out", services)
     (tmp_path / "out" / "results.txt").write_text("mine")
-    exporters.export_tasks("harbor", [one], {}, tmp_path / "out", services)
+    exporters.export_tasks("harbor", [first], {}, tmp_path / "out", services)
     with pytest.raises(InputError, match=r"results\.txt"):
         exporters.export_tasks("harbor", [two], {}, tmp_path / "out", services)
     assert (tmp_path / "out" / "results.txt").read_text() == "mine"

@@ -70,8 +70,8 @@ def test_the_consumer_of_a_format_rewards_gold_alone(format_name: str, bundles: 
 def test_inspect_grades_an_answer_without_a_sandbox(bundles: Path, tmp_path: Path) -> None:
     command = install("inspect-ai==0.3.285", sys.executable)
     site = install_bundle(bundles / "inspect", tmp_path / "site")
-    found = run_program(command, programs.INSPECT, "none", cwd=tmp_path, path=site)
-    assert found == dict.fromkeys(list_names(bundles / "inspect"), (1, 0))
+    result = run_program(command, programs.INSPECT, "none", cwd=tmp_path, path=site)
+    assert result == dict.fromkeys(list_names(bundles / "inspect"), (1, 0))
 
 
 def test_a_task_of_verifiers_has_no_hidden_columns(bundles: Path, tmp_path: Path) -> None:

@@ -251,10 +251,10 @@ def test_a_later_run_finds_nothing_that_an_earlier_one_has_written(tmp_path: Pat
         },
     )
     assert "RESULT" in result.output, result.output
-    found = json.loads(result.output.partition("RESULT")[2])
-    assert found["left"] == {name: [True, []] for name in CHANGES}, result.output
-    assert {"/opt/cache", "/opt/open", "/opt/lock", "/home/mergemill"} <= set(found["saved"])
-    assert not {"/opt/hidden", "/opt/outside"} & set(found["saved"])
+    body = json.loads(result.output.partition("RESULT")[2])
+    assert body["left"] == {name: [True, []] for name in CHANGES}, result.output
+    assert {"/opt/cache", "/opt/open", "/opt/lock", "/home/mergemill"} <= set(body["saved"])
+    assert not {"/opt/hidden", "/opt/outside"} & set(body["saved"])
 
 
 def test_the_time_for_all_runs_grows_with_the_evaluations(tmp_path: Path) -> None:

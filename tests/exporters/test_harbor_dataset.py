@@ -22,10 +22,10 @@ from tests.exporters.tasks import make_task
 
 def compute_harbor_digest(folder: Path) -> str:
     """Return the digest as Harbor's publisher computes it (0.24)."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()):
-        found.update(f"{name}\0{hashlib.sha256((folder / name).read_bytes()).hexdigest()}\n".encode())
-    return found.hexdigest()
+        digest.update(f"{name}\0{hashlib.sha256((folder / name).read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 def test_registry_and_data_set_name_every_task_with_its_digest(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_a_bundle_without_a_registry_is_a_problem(bundle: Path, tmp_path: Path) 
 
 def test_parquet_holds_the_folders_of_the_tasks_by_split(tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    one, two = make_task(services, tmp_path), make_task(services, tmp_path, name="ada__words-2")
+    first, two = make_task(services, tmp_path), make_task(services, tmp_path, name="ada__words-2")
     facts = {two.id: {"split": "test"}}
-    exporters.export_tasks("harbor", [one, two], {}, tmp_path / "out", services, facts=facts, with_parquet=True)
+    exporters.export_tasks("harbor", [first, two], {}, tmp_path / "out", services, facts=facts, with_parquet=True)
     for name, split in (("ada__words-1.bugfix", "train"), ("ada__words-2.bugfix", "test")):
         (row,) = pq.read_table(tmp_path / f"out/data/{split}-00000-of-00001.parquet").to_pylist()
         assert row["path"] == name

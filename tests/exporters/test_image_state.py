@@ -62,8 +62,8 @@ def test_only_scripts_for_one_container_check_it(format_name: str, tmp_path: Pat
     assert state is not None
     (graders,) = find_archives(tmp_path / "out", format_name)
     with tarfile.open(fileobj=io.BytesIO(graders)) as archive:
-        found = {member.name: archive.extractfile(member) for member in archive}
-        member = found.get("image_state.json")
+        files = {member.name: archive.extractfile(member) for member in archive}
+        member = files.get("image_state.json")
         assert (member.read() if member else None) == (None if format_name == "verl" else state)
 
 

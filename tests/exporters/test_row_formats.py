@@ -82,7 +82,7 @@ def test_the_bug_of_a_swe_smith_row_is_the_reverse_of_the_gold_patch(tmp_path: P
             "guest/reports/junit.py",
         }
     gold = read_lines(out / "predictions.gold.jsonl")
-    assert [one["model_patch"].encode() for one in gold] == [services.artifacts.get(task.gold_patch)]
+    assert [row["model_patch"].encode() for row in gold] == [services.artifacts.get(task.gold_patch)]
 
 
 def test_the_bug_of_a_row_does_not_depend_on_the_users_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +259,7 @@ def test_lists_that_several_rows_share_are_converted_once_and_stay_the_same() ->
     schema = pa.schema([("name", pa.string()), ("tests", pa.list_(pa.string())), ("n", pa.int64())])
     tests = [f"tests/test_{number}.py::test" for number in range(300)]
     lists = [tests, list(tests), [], None, ["\u2028 \0"], tests, []]
-    rows = [{"name": str(number), "tests": found, "n": number} for number, found in enumerate(lists)]
+    rows = [{"name": str(number), "tests": names, "n": number} for number, names in enumerate(lists)]
     table = build_table([*rows, {"name": "no tests"}], schema)
     assert table.equals(pa.Table.from_pylist([*rows, {"name": "no tests"}], schema=schema))
     assert table.to_pylist()[:-1] == rows

@@ -42,10 +42,10 @@ def test_no_format_keeps_the_items_that_it_has_written(format_name: str, with_pa
             alive.append(sum(reference() is not None for reference in references))
 
     out = tmp_path / "out"
-    found = exporters.export_items(
+    items = exporters.export_items(
         format_name, make_items(), out, services, with_parquet=with_parquet, load_lineage=lambda _: []
     )
-    assert len(references) == len(found.bundle.tasks) == NUMBER
+    assert len(references) == len(items.bundle.tasks) == NUMBER
     assert max(alive) <= MOST_ALIVE
     content = manifest.read_manifest(out)
     assert content is not None

@@ -30,14 +30,14 @@ SIZE = 150
 
 
 def build_expected(store: Store, filters: TaskFilters) -> list[dict[str, Any]]:
-    found = []
+    expected = []
     for task, certificate, row in queries.iter_tasks(store, filters):
         data = task.model_dump(mode="json")
         texts = {name: None if data[name] is None else replace_surrogates(data[name]) for name in TEXT_FIELDS}
         lists = {name: data[name] for name in LIST_FIELDS} | {"FAIL_TO_PASS": [test for test, _ in task.FAIL_TO_PASS]}
         parts = {name: data[name] for name in (*JSON_FIELDS, *NUMBER_FIELDS)}
-        found.append(row | texts | lists | parts | {"certified": certificate is not None})
-    return found
+        expected.append(row | texts | lists | parts | {"certified": certificate is not None})
+    return expected
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -118,6 +118,6 @@ def test_a_table_that_ends_early_leaves_the_old_one(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="damaged"):
             task_table.write_task_table(store, TaskFilters(), path, advance=fail)
         assert path.read_bytes() == before
-        assert sorted(one.name for one in tmp_path.iterdir() if "parquet" in one.name) == ["t.parquet"]
+        assert sorted(path.name for path in tmp_path.iterdir() if "parquet" in path.name) == ["t.parquet"]
         with pytest.raises(Transient, match="cannot write"):
             task_table.write_task_table(store, TaskFilters(), tmp_path / "m.db" / "t.parquet")

@@ -158,8 +158,8 @@ def harbor_bundle(bundles: Path) -> Path:
     assert ran.exit_code == 0, ran.stderr
     exported = run_mergemill("export", "--format", "harbor", "--out", "kinds", "--kind", kinds, cwd=bundles)
     assert exported.exit_code == 0, exported.stderr
-    found = {path.parent.name.partition(".")[2].rstrip("-0123456789") for path in bundles.glob("kinds/*/task.toml")}
-    assert found == set(HARBOR_KINDS)
+    names = {path.parent.name.partition(".")[2].rstrip("-0123456789") for path in bundles.glob("kinds/*/task.toml")}
+    assert names == set(HARBOR_KINDS)
     return bundles / "kinds"
 
 
@@ -171,7 +171,7 @@ def test_harbor_rewards_the_oracle_of_every_kind_but_not_the_noop(
     assert rewards.keys() == {
         task["name"] for task in json.loads((harbor_bundle / "manifest.json").read_text())["tasks"]
     }
-    assert {(one["reward"], one["tampering"]) for one in rewards.values()} == {(reward, 0)}, rewards
+    assert {(earned["reward"], earned["tampering"]) for earned in rewards.values()} == {(reward, 0)}, rewards
 
 
 def test_harbor_computes_the_digests_of_the_data_set(harbor_bundle: Path) -> None:

@@ -66,7 +66,7 @@ def run_gradecheck(bundle: AuditedBundle, folder: Path, *words: str, gold: bool 
         [command / "gradecheck", "run", folder, "--json", *words], capture_output=True, text=True, check=False
     )
     findings = json.loads(process.stdout)["findings"]
-    return process.returncode, [[one["attack"], one["verdict"]] for one in findings]
+    return process.returncode, [[finding["attack"], finding["verdict"]] for finding in findings]
 
 
 def test_no_attack_of_gradecheck_is_rewarded(bundle: AuditedBundle, tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_nemo_gym_rows_name_an_agent_and_data_sets_that_its_configuration_has(tm
     config = yaml.safe_load((server / "configs" / "mergemill.yaml").read_text())
     agent = config[row["agent_ref"]["name"]][row["agent_ref"]["type"]]["simple_agent"]
     assert agent["resources_server"]["name"] in config
-    assert [(one["name"], (out / one["jsonl_fpath"]).is_file()) for one in agent["datasets"]] == [
+    assert [(dataset["name"], (out / dataset["jsonl_fpath"]).is_file()) for dataset in agent["datasets"]] == [
         ("validation", True),
         ("example", True),
     ]
@@ -232,8 +232,8 @@ def test_text_that_utf8_cannot_hold_is_replaced_with_a_note(format_name: str, tm
     else:
         [path] = [path for path in out.rglob("*.jsonl") if path.stem in {"test", "validation", "tasks"}]
         [row] = read_lines(path)
-        found = row.get("metadata") or row.get("verifier_metadata") or row
-        assert found["problem_statement"] == whole
+        metadata = row.get("metadata") or row.get("verifier_metadata") or row
+        assert metadata["problem_statement"] == whole
     notes = json.loads((out / "manifest.json").read_text())["tasks"][0]["notes"]
     assert [note.partition(":")[0] for note in notes] == ["problem_statement", "instruction"]
     assert "\\ud800" in (out / "ada__words-1.bugfix" / "record.json").read_text()

@@ -174,8 +174,8 @@ def test_submitted_tests_get_the_same_score_in_one_container(name: str, writing_
     expected = GOLD_SCORE if name == "gold" else grade(writing_task.task, writing_task.services, patch)
     reward, output = run_verifier(writing_task.task, writing_task.services, patch)
     assert reward is not None, output
-    found = {part: value for part, value in reward.items() if part not in ("reward", "tampering")}
-    assert (reward["reward"], found) == (expected.value, expected.parts), output
+    values = {part: value for part, value in reward.items() if part not in ("reward", "tampering")}
+    assert (reward["reward"], values) == (expected.value, expected.parts), output
     assert bool(reward["tampering"]) == bool(expected.tampering)
     if name in ("gold", "some", "found by the framework"):
         assert reward["reward"] == 1 if name == "gold" else 0.3 < reward["reward"] < 1

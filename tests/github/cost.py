@@ -47,8 +47,8 @@ class _CostVisitor:
         self.cost = QueryCost()
 
     def get_argument(self, node: FieldNode, name: str) -> Any:
-        found = next((a for a in node.arguments or () if a.name.value == name), None)
-        return value_from_ast_untyped(found.value, self.variables) if found else None
+        argument = next((a for a in node.arguments or () if a.name.value == name), None)
+        return value_from_ast_untyped(argument.value, self.variables) if argument else None
 
     def is_skipped(self, node: Any) -> bool:
         for directive in node.directives or ():

@@ -140,8 +140,8 @@ def drop_nodes(answer: ApiResponse) -> ApiResponse:
 def _first_list(value: object) -> list[object] | None:
     if isinstance(value, list):
         return value
-    found = (_first_list(inner) for inner in value.values()) if isinstance(value, dict) else iter(())
-    return next((each for each in found if each), None)
+    lists = (_first_list(inner) for inner in value.values()) if isinstance(value, dict) else iter(())
+    return next((each for each in lists if each), None)
 
 
 def make_delay(seconds: float) -> ServerFault:

@@ -31,8 +31,8 @@ class QueryContext:
 
     def repository(self, full_name: str, *, follow: bool = True) -> ServerRepository | None:
         """Return the repository of that name, if this token has access to it."""
-        found = self.world.find(full_name, follow_renames=follow)
-        return found if found and self.ask.can_read(found) else None
+        known = self.world.find(full_name, follow_renames=follow)
+        return known if known and self.ask.can_read(known) else None
 
 
 @dataclass(slots=True)
@@ -94,12 +94,12 @@ def resolve_none(_: Any, look: QueryContext) -> Connection:
 
 
 def _closing(where: RepositoryItem, look: QueryContext) -> Connection:
-    found = []
+    closing = []
     for name, number in where.thing.closing_issues:
         repository = look.repository(name)
         if repository and number in repository.issues:
-            found.append(RepositoryItem(repository, repository.issues[number]))
-    return paginate_by_position(found, look.args)
+            closing.append(RepositoryItem(repository, repository.issues[number]))
+    return paginate_by_position(closing, look.args)
 
 
 def _closers(where: RepositoryItem, look: QueryContext) -> Connection:
@@ -165,8 +165,8 @@ def _pull_of(where: RepositoryItem) -> RepositoryItem:
 
 def _reply_to(where: RepositoryItem, look: QueryContext) -> RepositoryItem | None:
     thread: ServerReviewThread = where.inside.thing
-    found = next((c for c in thread.comments if c.id == where.thing.reply_to), None)
-    return RepositoryItem(where.repository, found, where.inside) if found else None
+    comment = next((c for c in thread.comments if c.id == where.thing.reply_to), None)
+    return RepositoryItem(where.repository, comment, where.inside) if comment else None
 
 
 def _make_attribute_resolver(name: str) -> Field:

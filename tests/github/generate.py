@@ -85,7 +85,7 @@ class _DiscussionWriter:
 
     def threads(self, change: CodeChange, when: int) -> list[ServerReviewThread]:
         """Return review threads on the files of a change: also outdated ones, on several lines, on a whole file."""
-        rng, found = self.rng, []
+        rng, server_review_threads = self.rng, []
         paths = [path for path, content in change.files.items() if content and b"\x00" not in content]
         for path in rng.sample(paths, min(len(paths), rng.randrange(3))):
             ids = [self.world.new_id() for _ in range(rng.randrange(1, 4))]
@@ -109,8 +109,8 @@ class _DiscussionWriter:
                 thread.start_line, thread.line = line, line + 3
             elif draw < 0.4:
                 thread.subject, thread.line, thread.side = "FILE", None, "LEFT"
-            found.append(thread)
-        return found
+            server_review_threads.append(thread)
+        return server_review_threads
 
     def body(self, number: int, links: list[int]) -> str | None:
         rng = self.rng

@@ -31,21 +31,21 @@ def parse_password(header: str) -> str:
 
 def handle_request(world: World, ask: ApiRequest) -> ApiResponse:
     """Answer one request of a clone or fetch. A private repository requires a token and is hidden from a wrong one."""
-    found = PATH.fullmatch(ask.path)
-    assert found
-    repository = world.find(found[1])
+    match = PATH.fullmatch(ask.path)
+    assert match
+    repository = world.find(match[1])
     if not repository or not ask.can_read(repository) or not repository.git_dir:
         if ask.token:
             return make_error_response(404, "Not Found")
         return ApiResponse(401, b"Repository not found.", {"WWW-Authenticate": 'Basic realm="GitHub"'})
-    if repository.full_name.lower() != found[1].lower():
+    if repository.full_name.lower() != match[1].lower():
         query = f"?service={ask.query['service']}" if "service" in ask.query else ""
-        return ApiResponse(301, headers={"Location": f"{ask.root}/{repository.full_name}.git/{found[2]}{query}"})
+        return ApiResponse(301, headers={"Location": f"{ask.root}/{repository.full_name}.git/{match[2]}{query}"})
     if repository.blocked:
         return make_error_response(451, "Repository unavailable due to DMCA takedown.")
     environment = os.environ | {
         "GIT_PROJECT_ROOT": str(repository.git_dir),
-        "PATH_INFO": f"/{found[2]}",
+        "PATH_INFO": f"/{match[2]}",
         "GIT_HTTP_EXPORT_ALL": "1",
         "REQUEST_METHOD": ask.method,
         "QUERY_STRING": f"service={ask.query.get('service', '')}",

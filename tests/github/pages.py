@@ -101,10 +101,10 @@ def _slice_beyond(ordered: list[Any], key: Callable[[Any], Key], bound: Key, sid
     """Return the items after or before a cursor. Only a few keys are computed, however long the list is."""
 
     def passed(item: Any) -> bool:  # monotonic: true from some item on
-        found = key(item)
+        value = key(item)
         if side == "after":
-            return found < bound if down else found > bound
-        return found <= bound if down else found >= bound
+            return value < bound if down else value > bound
+        return value <= bound if down else value >= bound
 
     try:
         place = bisect.bisect_left(ordered, True, key=passed)

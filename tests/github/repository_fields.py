@@ -42,10 +42,10 @@ def _numbered(
     repository: ServerRepository, look: QueryContext, *, issues: bool, pulls: bool, kind: str
 ) -> RepositoryItem:
     number = look.args["number"]
-    found = (issues and repository.issues.get(number)) or (pulls and repository.pulls.get(number))
-    if not found:
+    issue = (issues and repository.issues.get(number)) or (pulls and repository.pulls.get(number))
+    if not issue:
         raise GraphQLRequestError("NOT_FOUND", f"Could not resolve to {kind} with the number of {number}.")
-    return RepositoryItem(repository, found)
+    return RepositoryItem(repository, issue)
 
 
 def _languages(repository: ServerRepository, look: QueryContext) -> Connection:
@@ -61,8 +61,8 @@ def _object(repository: ServerRepository, look: QueryContext) -> RepositoryItem 
         return None
     revision, colon, path = wanted.partition(":")
     if colon:
-        found = reader.read_path(revision, path)
-        return RepositoryItem(repository, found) if found else None
+        entry = reader.read_path(revision, path)
+        return RepositoryItem(repository, entry) if entry else None
     oid = reader.text("for-each-ref", "--format=%(objectname)", f"refs/heads/{wanted}") or wanted
     return RepositoryItem(repository, GitCommit(reader, oid)) if len(oid) == 40 else None
 
@@ -152,30 +152,30 @@ COMMIT: Fields = {
 
 def _repository(_: Any, look: QueryContext) -> ServerRepository:
     name = f"{look.args['owner']}/{look.args['name']}"
-    found = look.repository(name, follow=look.args.get("followRenames", True))
-    if not found:
+    repository = look.repository(name, follow=look.args.get("followRenames", True))
+    if not repository:
         raise GraphQLRequestError("NOT_FOUND", f"Could not resolve to a Repository with the name '{name}'.")
-    if found.blocked:
+    if repository.blocked:
         raise GraphQLRequestError("FORBIDDEN", "Repository access blocked")
-    return found
+    return repository
 
 
 def _node(text: str, look: QueryContext) -> Any:
     if (placed := look.world.find_thread(text)) and look.ask.can_read(placed[0]):
         repository, pull, thread = placed
         return RepositoryItem(repository, thread, RepositoryItem(repository, pull))
-    found = look.world.find_node(text)
-    if not found or not look.ask.can_read(found[0]):
+    node = look.world.find_node(text)
+    if not node or not look.ask.can_read(node[0]):
         return None
-    repository, thing = found
+    repository, thing = node
     return RepositoryItem(repository, thing) if thing else repository
 
 
 def _one_node(_: Any, look: QueryContext) -> Any:
-    found = _node(look.args["id"], look)
-    if not found:
+    node = _node(look.args["id"], look)
+    if not node:
         raise _no_node(look.args["id"])
-    return found
+    return node
 
 
 def _no_node(text: str) -> GraphQLRequestError:
@@ -192,8 +192,8 @@ def _search(_: Any, look: QueryContext) -> Connection:
     if look.args["type"] != "REPOSITORY":
         raise GraphQLRequestError("UNANSWERED", "only repositories can be searched for here")
     words = look.args["query"].lower().split()
-    found = [r for r in look.world if look.ask.can_read(r) and matches_search(r, words)]
-    return paginate_by_position(sorted(found, key=lambda r: (-r.stars, r.id)), look.args)
+    repositories = [r for r in look.world if look.ask.can_read(r) and matches_search(r, words)]
+    return paginate_by_position(sorted(repositories, key=lambda r: (-r.stars, r.id)), look.args)
 
 
 def matches_search(repository: ServerRepository, words: list[str]) -> bool:

@@ -40,9 +40,9 @@ class RestEndpoint:
 
     def answer(self, ask: ApiRequest) -> ApiResponse:
         for method, pattern, handler in ROUTES:
-            found = re.fullmatch(pattern, ask.path)
-            if found and method == ask.method.replace("HEAD", "GET"):
-                return _add_etag(ask, handler(self, ask, *found.groups()))
+            match = re.fullmatch(pattern, ask.path)
+            if match and method == ask.method.replace("HEAD", "GET"):
+                return _add_etag(ask, handler(self, ask, *match.groups()))
         self.books.add_violation(ask.number, ask.token, "unanswered", f"{ask.method} {ask.path}")
         return make_error_response(404, "Not Found")
 
@@ -52,43 +52,43 @@ class RestEndpoint:
     # ---- the handlers: (request, parts of the path) -> answer
 
     def repository(self, ask: ApiRequest, name: str) -> ApiResponse:
-        def of(found: ServerRepository) -> ApiResponse:
-            return make_json_response(200, self.bodies(ask).full_repository(found))
+        def of(repo: ServerRepository) -> ApiResponse:
+            return make_json_response(200, self.bodies(ask).full_repository(repo))
 
         return self._with_repository(ask, name, of)
 
     def repository_by_id(self, ask: ApiRequest, number: str, below: str) -> ApiResponse:
         """`/repositories/{id}/...` is `/repos/{owner}/{name}/...` of the repository's present name."""
-        found = self.world.repositories.get(int(number))
-        if not found or not ask.can_read(found):
+        repo = self.world.repositories.get(int(number))
+        if not repo or not ask.can_read(repo):
             return make_error_response(404, "Not Found")
-        ask.path = f"/repos/{found.full_name}{below}"
+        ask.path = f"/repos/{repo.full_name}{below}"
         return self.answer(ask)
 
     def languages(self, ask: ApiRequest, name: str) -> ApiResponse:
-        return self._with_repository(ask, name, lambda found: make_json_response(200, found.languages))
+        return self._with_repository(ask, name, lambda repo: make_json_response(200, repo.languages))
 
     def pulls(self, ask: ApiRequest, name: str) -> ApiResponse:
-        def of(found: ServerRepository) -> ApiResponse:
-            rows: list[Any] = _filter_by_state(found.pulls.values(), ask.query.get("state", "open"))
+        def of(repo: ServerRepository) -> ApiResponse:
+            rows: list[Any] = _filter_by_state(repo.pulls.values(), ask.query.get("state", "open"))
             if "base" in ask.query:
                 rows = [p for p in rows if p.base_ref == ask.query["base"]]
-            return self._paginate(ask, _sort_rows(ask, rows), lambda p: self.bodies(ask).pull(found, p))
+            return self._paginate(ask, _sort_rows(ask, rows), lambda p: self.bodies(ask).pull(repo, p))
 
         return self._with_repository(ask, name, of)
 
     def pull(self, ask: ApiRequest, name: str, number: str) -> ApiResponse:
-        def of(found: ServerRepository, pull: ServerPullRequest) -> ApiResponse:
+        def of(repo: ServerRepository, pull: ServerPullRequest) -> ApiResponse:
             if DIFF_TYPES.search(ask.headers.get("accept", "")):
-                return _make_diff_response(found, pull)
-            return make_json_response(200, self.bodies(ask).pull(found, pull, whole=True))
+                return _make_diff_response(repo, pull)
+            return make_json_response(200, self.bodies(ask).pull(repo, pull, whole=True))
 
         return self._with_pull(ask, name, number, of)
 
     def files(self, ask: ApiRequest, name: str, number: str) -> ApiResponse:
-        def of(found: ServerRepository, pull: ServerPullRequest) -> ApiResponse:
-            url = f"{ask.root}/{found.full_name}"
-            rows = GitReader(found.git_dir).list_files(pull)[:3000]
+        def of(repo: ServerRepository, pull: ServerPullRequest) -> ApiResponse:
+            url = f"{ask.root}/{repo.full_name}"
+            rows = GitReader(repo.git_dir).list_files(pull)[:3000]
             return self._paginate(
                 ask,
                 rows,
@@ -102,7 +102,7 @@ class RestEndpoint:
                         "changes": f.additions + f.deletions,
                         "blob_url": f"{url}/blob/{pull.head_sha}/{f.path}",
                         "raw_url": f"{url}/raw/{pull.head_sha}/{f.path}",
-                        "contents_url": f"{self.bodies(ask).url(found)}/contents/{f.path}?ref={pull.head_sha}",
+                        "contents_url": f"{self.bodies(ask).url(repo)}/contents/{f.path}?ref={pull.head_sha}",
                     }
                     | ({"previous_filename": f.previous} if f.previous else {})
                 ),
@@ -111,51 +111,51 @@ class RestEndpoint:
         return self._with_pull(ask, name, number, of)
 
     def pull_comments(self, ask: ApiRequest, name: str, number: str) -> ApiResponse:
-        return self._with_pull(ask, name, number, lambda found, pull: self._review_comments(ask, found, [pull]))
+        return self._with_pull(ask, name, number, lambda repo, pull: self._review_comments(ask, repo, [pull]))
 
     def all_pull_comments(self, ask: ApiRequest, name: str) -> ApiResponse:
         return self._with_repository(
-            ask, name, lambda found: self._review_comments(ask, found, list(found.pulls.values()))
+            ask, name, lambda repo: self._review_comments(ask, repo, list(repo.pulls.values()))
         )
 
     def _review_comments(
-        self, ask: ApiRequest, found: ServerRepository, pulls: Sequence[ServerPullRequest]
+        self, ask: ApiRequest, repo: ServerRepository, pulls: Sequence[ServerPullRequest]
     ) -> ApiResponse:
         rows = [(pull, thread, c) for pull in pulls for thread in pull.threads for c in thread.comments]
         rows = [row for row in rows if row[2].updated_at >= ask.query.get("since", "")]
         key = {"updated": "updated_at"}.get(ask.query.get("sort", ""), "created_at")
         rows.sort(key=lambda row: (getattr(row[2], key), row[2].id), reverse=ask.query.get("direction") == "desc")
-        return self._paginate(ask, rows, lambda row: self.bodies(ask).review_comment(found, *row))
+        return self._paginate(ask, rows, lambda row: self.bodies(ask).review_comment(repo, *row))
 
     def issues(self, ask: ApiRequest, name: str) -> ApiResponse:
-        def of(found: ServerRepository) -> ApiResponse:
-            everything = [*found.issues.values(), *found.pulls.values()]
+        def of(repo: ServerRepository) -> ApiResponse:
+            everything = [*repo.issues.values(), *repo.pulls.values()]
             rows = _filter_by_state(everything, ask.query.get("state", "open"))
             rows = [i for i in rows if i.updated_at >= ask.query.get("since", "")]
-            return self._paginate(ask, _sort_rows(ask, rows), lambda i: self.bodies(ask).issue(found, i))
+            return self._paginate(ask, _sort_rows(ask, rows), lambda i: self.bodies(ask).issue(repo, i))
 
         return self._with_repository(ask, name, of)
 
     def issue(self, ask: ApiRequest, name: str, number: str) -> ApiResponse:
-        def of(found: ServerRepository, thing: Issue | ServerPullRequest) -> ApiResponse:
-            return make_json_response(200, self.bodies(ask).issue(found, thing))
+        def of(repo: ServerRepository, thing: Issue | ServerPullRequest) -> ApiResponse:
+            return make_json_response(200, self.bodies(ask).issue(repo, thing))
 
         return self._with_issue(ask, name, number, of)
 
     def issue_comments(self, ask: ApiRequest, name: str, number: str) -> ApiResponse:
-        def of(found: ServerRepository, thing: Issue | ServerPullRequest) -> ApiResponse:
+        def of(repo: ServerRepository, thing: Issue | ServerPullRequest) -> ApiResponse:
             rows = [c for c in thing.comments if c.updated_at >= ask.query.get("since", "")]
-            return self._paginate(ask, rows, lambda c: self.bodies(ask).comment(found, thing, c))
+            return self._paginate(ask, rows, lambda c: self.bodies(ask).comment(repo, thing, c))
 
         return self._with_issue(ask, name, number, of)
 
     def all_issue_comments(self, ask: ApiRequest, name: str) -> ApiResponse:
-        def of(found: ServerRepository) -> ApiResponse:
-            things = [*found.issues.values(), *found.pulls.values()]
+        def of(repo: ServerRepository) -> ApiResponse:
+            things = [*repo.issues.values(), *repo.pulls.values()]
             rows = [(t, c) for t in things for c in t.comments if c.updated_at >= ask.query.get("since", "")]
             key = {"updated": "updated_at"}.get(ask.query.get("sort", ""), "created_at")
             rows.sort(key=lambda row: (getattr(row[1], key), row[1].id), reverse=ask.query.get("direction") == "desc")
-            return self._paginate(ask, rows, lambda row: self.bodies(ask).comment(found, *row))
+            return self._paginate(ask, rows, lambda row: self.bodies(ask).comment(repo, *row))
 
         return self._with_repository(ask, name, of)
 
@@ -184,12 +184,14 @@ class RestEndpoint:
             return make_error_response(
                 422, "Validation Failed", errors=[{"resource": "Search", "field": "q", "code": "missing"}]
             )
-        found = [r for r in self.world if ask.can_read(r) and matches_search(r, words)]
-        found.sort(key=lambda r: (-r.stars, r.id))
-        answer = self._paginate(ask, found[:SEARCH_RESULTS], lambda r: self.bodies(ask).repository(r) | {"score": 1.0})
+        repositories = [r for r in self.world if ask.can_read(r) and matches_search(r, words)]
+        repositories.sort(key=lambda r: (-r.stars, r.id))
+        answer = self._paginate(
+            ask, repositories[:SEARCH_RESULTS], lambda r: self.bodies(ask).repository(r) | {"score": 1.0}
+        )
         if answer.status != 200:
             return answer
-        head = b'{"total_count":%d,"incomplete_results":false,"items":' % len(found)
+        head = b'{"total_count":%d,"incomplete_results":false,"items":' % len(repositories)
         answer.body = head + answer.body + b"}"
         return answer
 
@@ -199,37 +201,37 @@ class RestEndpoint:
         self, ask: ApiRequest, name: str, of: Callable[[ServerRepository], ApiResponse]
     ) -> ApiResponse:
         """Answer about a repository: 301 to its id for a former name, 404, 451, or `of(it)`."""
-        found = self.world.find(name)
-        if not found or not ask.can_read(found):
+        known = self.world.find(name)
+        if not known or not ask.can_read(known):
             return make_error_response(404, "Not Found")
-        if found.full_name.lower() != name.lower():
+        if known.full_name.lower() != name.lower():
             below = ask.path.removeprefix(f"/repos/{name}")
-            url = f"{ask.api}/repositories/{found.id}{below}"  # without the query, as on GitHub
+            url = f"{ask.api}/repositories/{known.id}{below}"  # without the query, as on GitHub
             moved = make_json_response(
                 301, {"message": "Moved Permanently", "url": url, "documentation_url": "https://docs.github.com"}
             )
             moved.headers["Location"] = url
             return moved
-        if found.blocked:
-            block = {"reason": "dmca", "created_at": found.created_at, "html_url": f"{ask.root}/dmca"}
+        if known.blocked:
+            block = {"reason": "dmca", "created_at": known.created_at, "html_url": f"{ask.root}/dmca"}
             return make_error_response(451, "Repository access blocked", block=block)
-        return of(found)
+        return of(known)
 
     def _with_issue(
         self, ask: ApiRequest, name: str, number: str, of: Callable[[ServerRepository, Any], ApiResponse]
     ) -> ApiResponse:
-        def inner(found: ServerRepository) -> ApiResponse:
-            thing = found.issues.get(int(number)) or found.pulls.get(int(number))
-            return of(found, thing) if thing else make_error_response(404, "Not Found")
+        def inner(repo: ServerRepository) -> ApiResponse:
+            thing = repo.issues.get(int(number)) or repo.pulls.get(int(number))
+            return of(repo, thing) if thing else make_error_response(404, "Not Found")
 
         return self._with_repository(ask, name, inner)
 
     def _with_pull(
         self, ask: ApiRequest, name: str, number: str, of: Callable[[ServerRepository, ServerPullRequest], ApiResponse]
     ) -> ApiResponse:
-        def inner(found: ServerRepository) -> ApiResponse:
-            pull = found.pulls.get(int(number))
-            return of(found, pull) if pull else make_error_response(404, "Not Found")
+        def inner(repo: ServerRepository) -> ApiResponse:
+            pull = repo.pulls.get(int(number))
+            return of(repo, pull) if pull else make_error_response(404, "Not Found")
 
         return self._with_repository(ask, name, inner)
 
@@ -266,9 +268,9 @@ def _sort_rows(ask: ApiRequest, rows: list[Any]) -> list[Any]:
     return sorted(rows, key=lambda t: (getattr(t, key), t.number), reverse=down)
 
 
-def _make_diff_response(found: ServerRepository, pull: ServerPullRequest) -> ApiResponse:
+def _make_diff_response(repo: ServerRepository, pull: ServerPullRequest) -> ApiResponse:
     """Return the diff of a pull request, or a rejection if it is too large for GitHub."""
-    diff = GitReader(found.git_dir).read_diff(pull)
+    diff = GitReader(repo.git_dir).read_diff(pull)
     for name, count, most in (
         ("files", len(re.findall(rb"^diff --git ", diff, re.MULTILINE)), LARGEST_DIFF_FILES),
         ("lines", diff.count(b"\n"), LARGEST_DIFF_LINES),

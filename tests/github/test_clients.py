@@ -37,10 +37,10 @@ def test_pygithub_reads_repository_pull_requests_and_issues(world: World, *, ent
         repository = hub_client.get_repo("ada/lib")
         pulls = list(repository.get_pulls(state="all", sort="created", direction="asc"))
         issues = list(repository.get_issues(state="all"))
-        one = repository.get_pull(pulls[0].number)
+        pull = repository.get_pull(pulls[0].number)
         assert [p.number for p in pulls] == sorted(made.pulls)
         assert len(issues) == len(made.pulls) + len(made.issues)
-        assert one.changed_files == made.pulls[one.number].changed_files
+        assert pull.changed_files == made.pulls[pull.number].changed_files
         assert [p.user and p.user.login for p in pulls] == [
             p.author and p.author.rest_login for _, p in sorted(made.pulls.items())
         ]

@@ -144,10 +144,10 @@ def test_a_seed_gives_the_same_faults_in_any_order_and_ends(sample: World, clien
                     pytest.fail("three times in a row")
             return {path: [line.fault for line in hub.requests if line.path == path] for path in paths}
 
-    one = crawl(paths, 4)
-    assert one == crawl(paths[::-1], 4)
-    assert one != crawl(paths, 5)
-    assert sum(len(faults) for faults in one.values()) > len(paths)
+    crawled = crawl(paths, 4)
+    assert crawled == crawl(paths[::-1], 4)
+    assert crawled != crawl(paths, 5)
+    assert sum(len(faults) for faults in crawled.values()) > len(paths)
 
 
 def query_with_retries(client: httpx.Client, hub: GitHub, query: str) -> Any:

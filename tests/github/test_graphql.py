@@ -113,11 +113,11 @@ def test_a_pull_request_has_the_same_data_in_api_and_clone(world: World, client:
 
 
 def test_the_same_seed_gives_the_same_world_to_the_byte(tmp_path: Path) -> None:
-    one, two = (make_world(tmp_path / part, seed=3, pull_requests=40).find("ada/lib") for part in "ab")
-    assert one
+    first, two = (make_world(tmp_path / part, seed=3, pull_requests=40).find("ada/lib") for part in "ab")
+    assert first
     assert two
-    assert one.pulls == two.pulls
-    assert one.issues == two.issues
+    assert first.pulls == two.pulls
+    assert first.issues == two.issues
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ def test_nodes_are_found_again_by_their_ids(world: World, client: httpx.Client) 
     query = """{ repository(owner: "ada", name: "lib") { id pullRequests(first: 2) { nodes { id number } } } }"""
     again = "query($ids: [ID!]!) { nodes(ids: $ids) { __typename ... on PullRequest { number } } }"
     with GitHub(world) as hub:
-        found = run_query(client, hub, query)["data"]["repository"]
-        rows = found["pullRequests"]["nodes"]
-        told = run_query(client, hub, again, ids=[rows[0]["id"], found["id"], "PR_gone"])
+        repository = run_query(client, hub, query)["data"]["repository"]
+        rows = repository["pullRequests"]["nodes"]
+        told = run_query(client, hub, again, ids=[rows[0]["id"], repository["id"], "PR_gone"])
     assert told["data"]["nodes"] == [
         {"__typename": "PullRequest", "number": rows[0]["number"]},
         {"__typename": "Repository"},
@@ -219,17 +219,17 @@ def test_commits_files_and_branches_are_read_from_the_clone(tmp_path: Path, clie
     with GitHub(world) as hub:
         told = run_query(client, hub, query)
         assert hub.violations == []
-    found = told["data"]["repository"]
-    assert found["defaultBranchRef"]["name"] == "main"
-    assert found["defaultBranchRef"]["target"]["oid"] == pull.merge_commit
-    assert found["defaultBranchRef"]["target"]["message"] == "Two steps"
-    assert found["licenseInfo"] == {"spdxId": "MIT"}
-    assert found["languages"] == {"edges": [{"size": 4000, "node": {"name": "Python"}}]}
-    assert found["pullRequest"]["files"]["nodes"] == [
+    repository = told["data"]["repository"]
+    assert repository["defaultBranchRef"]["name"] == "main"
+    assert repository["defaultBranchRef"]["target"]["oid"] == pull.merge_commit
+    assert repository["defaultBranchRef"]["target"]["message"] == "Two steps"
+    assert repository["licenseInfo"] == {"spdxId": "MIT"}
+    assert repository["languages"] == {"edges": [{"size": 4000, "node": {"name": "Python"}}]}
+    assert repository["pullRequest"]["files"]["nodes"] == [
         {"path": "a.py", "additions": 1, "deletions": 1, "changeType": "MODIFIED"},
         {"path": "b.py", "additions": 1, "deletions": 0, "changeType": "ADDED"},
     ]
-    commits = [row["commit"] for row in found["pullRequest"]["commits"]["nodes"]]
+    commits = [row["commit"] for row in repository["pullRequest"]["commits"]["nodes"]]
     assert [c["statusCheckRollup"] for c in commits] == [None, {"state": "SUCCESS"}]
     assert commits[-1]["oid"] == pull.head_sha
 

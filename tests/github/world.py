@@ -241,8 +241,8 @@ class World:
             "I": repository.issues,
             "PR": repository.pulls,
         }
-        found = held.get(kind, {}).get(int(rest[0])) if rest and rest[0].isdigit() else None
-        return (repository, found) if found else None
+        node = held.get(kind, {}).get(int(rest[0])) if rest and rest[0].isdigit() else None
+        return (repository, node) if node else None
 
     def find_thread(self, text: str) -> tuple[ServerRepository, ServerPullRequest, ServerReviewThread] | None:
         """Return the review thread of a global node id, with its location."""
@@ -251,8 +251,8 @@ class World:
             return None
         repository = self.repositories.get(int(parts[0]))
         pull = repository.pulls.get(int(parts[1])) if repository else None
-        found = next((thread for thread in pull.threads if thread.id == int(parts[2])), None) if pull else None
-        return (repository, pull, found) if repository and pull and found else None
+        thread = next((thread for thread in pull.threads if thread.id == int(parts[2])), None) if pull else None
+        return (repository, pull, thread) if repository and pull and thread else None
 
     def __iter__(self) -> Iterator[ServerRepository]:
         return iter(list(self.repositories.values()))

@@ -37,8 +37,8 @@ def list_requirements(plan: BuildPlan) -> set[str]:
 
 def list_fallbacks(first: PlanDraft) -> list[PlanDraft]:
     """Return the draft and the results of applying the fallbacks one after another, without repetitions."""
-    found = [first]
+    fallbacks = [first]
     for fallback in PYTHON.fallbacks:
-        if (changed := fallback(found[-1])) != found[-1]:
-            found.append(changed)
-    return found
+        if (changed := fallback(fallbacks[-1])) != fallbacks[-1]:
+            fallbacks.append(changed)
+    return fallbacks

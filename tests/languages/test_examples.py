@@ -24,13 +24,13 @@ from tests.helpers import TinyRepo
 from tests.languages.examples import LanguageExample, list_examples, unpack_example
 from verifiers.verify import verify
 
-EXAMPLES = [pytest.param(one, id=one.folder.name) for one in list_examples()]
+EXAMPLES = [pytest.param(example, id=example.folder.name) for example in list_examples()]
 SLOW = (pytest.mark.slow, pytest.mark.timeout(1800))
 """A compiler may take minutes for each of ten runs on a machine that does other work."""
 BUILT = [
-    pytest.param(one, id=one.folder.name, marks=SLOW if one.facts.get("slow") else pytest.mark.docker)
-    for one in list_examples()
-    if not one.facts.get("unbuilt")
+    pytest.param(example, id=example.folder.name, marks=SLOW if example.facts.get("slow") else pytest.mark.docker)
+    for example in list_examples()
+    if not example.facts.get("unbuilt")
 ]
 
 

@@ -24,7 +24,7 @@ def build_draft(tmp_path: Path, files: Mapping[str, str], day: str = "2025-06-15
 
 def test_without_a_declared_version_the_newest_mature_version_at_the_date_is_selected(tmp_path: Path) -> None:
     draft = build_draft(tmp_path, {"go.mod": "module example.org/a\n\ngo 1.18\n", "a_test.go": TEST}, "2025-03-01")
-    assert [one.value for one in draft.versions] == ["1.23", "1.18"]  # 1.24 was released 18 days before
+    assert [version.value for version in draft.versions] == ["1.23", "1.18"]  # 1.24 was released 18 days before
 
 
 def test_a_toolchain_directive_selects_the_go_version(tmp_path: Path) -> None:
@@ -36,12 +36,12 @@ def test_a_toolchain_directive_selects_the_go_version(tmp_path: Path) -> None:
 def test_a_version_below_the_minimum_in_go_mod_is_never_selected(tmp_path: Path) -> None:
     ci = "jobs:\n  test:\n    steps:\n      - with: {go-version: '1.19'}\n      - run: go test ./...\n"
     files = {"go.mod": "module example.org/a\n\ngo 1.22\n", "a_test.go": TEST, ".github/workflows/a.yml": ci}
-    assert "1.19" not in [one.value for one in build_draft(tmp_path, files).versions]
+    assert "1.19" not in [version.value for version in build_draft(tmp_path, files).versions]
 
 
 def test_only_flags_that_the_go_version_supports_are_set(tmp_path: Path) -> None:
     draft = build_draft(tmp_path, {"go.mod": "module example.org/a\n\ngo 1.12\n", "a_test.go": TEST})
-    by_version = {one.value: GO.render_plan(replace(draft, versions=(one,))).env for one in draft.versions}
+    by_version = {version.value: GO.render_plan(replace(draft, versions=(version,))).env for version in draft.versions}
     assert dict(by_version["1.24"])["GOFLAGS"] == "-mod=mod -buildvcs=false"
     assert dict(by_version["1.12"])["GOFLAGS"] == ""
 
@@ -100,7 +100,7 @@ def test_functions_that_go_test_runs_define_tests() -> None:
 
 
 def test_imports_have_their_lines() -> None:
-    assert [(one.text, one.line) for one in parse_imports("a.go", FOREIGN)] == [
+    assert [(source_import.text, source_import.line) for source_import in parse_imports("a.go", FOREIGN)] == [
         ("fmt", 4),
         ("github.com/some/where/x", 6),
     ]

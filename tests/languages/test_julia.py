@@ -97,14 +97,16 @@ def test_a_package_of_the_standard_library_alone_needs_no_registry(tmp_path: Pat
     files = {"Project.toml": project, "Manifest.toml": "", "test/runtests.jl": "@test 1\n"}
     plan = JULIA.render_plan(draft_julia(tmp_path, files))
     assert (plan.dependency_steps, plan.manifests) == ((), ())
-    assert "pin" not in {one.choice for one in plan.evidence}
+    assert "pin" not in {evidence.choice for evidence in plan.evidence}
 
 
 def test_a_manifest_pins_packages_and_the_version_of_julia(tmp_path: Path) -> None:
     draft = draft_julia(tmp_path, {**PACKAGE, "Manifest.toml": '# made by Julia\njulia_version = "1.8.5"\n'})
     assert (draft.versions[0].value, draft.versions[0].path, draft.versions[0].line) == ("1.8", "Manifest.toml", 2)
     assert [path for path, _ in draft.manifests] == ["Manifest.toml"]
-    assert [(one.value, one.path) for one in draft.evidence if one.choice == "pin"] == [("lock file", "Manifest.toml")]
+    assert [(evidence.value, evidence.path) for evidence in draft.evidence if evidence.choice == "pin"] == [
+        ("lock file", "Manifest.toml")
+    ]
     step = JULIA.render_plan(draft).dependency_steps[0]
     assert "cp /testbed/Manifest.toml /opt/julia/env/Manifest.toml && git clone" in step
 

@@ -63,7 +63,9 @@ def test_snapshots_outside_the_tree_are_replaced_by_their_releases(tmp_path: Pat
     files = {"pom.xml": build_pom("top", parent=parent), "src/test/java/a/ATest.java": TEST.format(name="ATest")}
     draft = JAVA.create_draft(build_tree(tmp_path, files), build_context())
     assert any("-Dartifact=up:base:2.1:pom" in step for step in JAVA.render_plan(draft).dependency_steps)
-    assert [one.value for one in draft.evidence if one.note.startswith("replaced by its release")] == ["up:base:2.1"]
+    assert [evidence.value for evidence in draft.evidence if evidence.note.startswith("replaced by its release")] == [
+        "up:base:2.1"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -80,10 +82,10 @@ def test_snapshots_outside_the_tree_are_replaced_by_their_releases(tmp_path: Pat
 def test_the_newest_mature_jdk_in_ci_is_selected_else_the_one_of_the_language_level(
     tested: list[str], levels: list[str], day: date, first: str
 ) -> None:
-    found = versions.rank_versions(
+    ranked = versions.rank_versions(
         [find_evidence(v) for v in tested], [find_evidence(v, "pom.xml") for v in levels], java_versions(), day
     )
-    assert found[0].value == first
+    assert ranked[0].value == first
 
 
 @pytest.mark.parametrize(

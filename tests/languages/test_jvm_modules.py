@@ -96,7 +96,7 @@ def test_a_profile_is_activated_only_for_changes_of_its_modules(tmp_path: Path) 
     assert plan.test.argv == ("mvn", "-B", "-ntp", "-P", "slow,usual", "test")
     assert len(JAVA.find_test_files(tree, plan)) == 3
     assert "mvn -B -ntp -P slow,usual" in plan.source_steps[0]
-    assert [one.value for one in plan.evidence if one.value.startswith("-P")] == ["-P slow", "-P usual"]
+    assert [evidence.value for evidence in plan.evidence if evidence.value.startswith("-P")] == ["-P slow", "-P usual"]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_tests_that_a_build_skips_by_a_property_run(tmp_path: Path) -> None:
     }
     plan = JAVA.render_plan(create_draft(tmp_path, files))
     assert plan.test.argv == ("mvn", "-B", "-ntp", "-DskipTests=false", "test")
-    evidence = next(one for one in plan.evidence if one.value == "-DskipTests=false")
+    evidence = next(evidence for evidence in plan.evidence if evidence.value == "-DskipTests=false")
     assert (evidence.path, evidence.line) == ("pom.xml", 3)
 
 
@@ -172,10 +172,10 @@ def test_selected_test_files_run_in_their_own_modules(tmp_path: Path) -> None:
         "loose/pom.xml": build_pom("loose"),
     }
     tree = write(tmp_path / "nested", nested)
-    one, two, loose = (f"{name}/src/test/java/a/ATest.java" for name in ("modules/one", "two", "loose"))
-    assert select(tree, one) == ["-Dtest=ATest", "-pl", "modules/one", "-am"]
-    assert select(tree, one, two) == ["-Dtest=ATest,ATest", "-pl", "modules/one,two", "-am"]
-    assert select(tree, one, loose) == ["-Dtest=ATest,ATest"]  # of a module that no pom lists: everything is searched
+    first, two, loose = (f"{name}/src/test/java/a/ATest.java" for name in ("modules/one", "two", "loose"))
+    assert select(tree, first) == ["-Dtest=ATest", "-pl", "modules/one", "-am"]
+    assert select(tree, first, two) == ["-Dtest=ATest,ATest", "-pl", "modules/one,two", "-am"]
+    assert select(tree, first, loose) == ["-Dtest=ATest,ATest"]  # of a module that no pom lists: everything is searched
     siblings = write(tmp_path / "siblings", SIBLINGS)
     file = "core/src/test/java/a/ATest.java"
     assert select(siblings, file, folder="build") == ["-Dtest=ATest", "-pl", "../core", "-am"]

@@ -113,7 +113,9 @@ def test_groovy_scripts_of_several_projects_become_poms(tmp_path: Path) -> None:
     surefire = core.findall(".//configuration")[-1]
     assert (surefire.findtext("argLine"), surefire.findtext("excludedGroups")) == ("-Xmx1g -Dx=y", "slow")
     assert surefire.findtext("systemPropertyVariables/kind") == "unit"
-    assert [(one.value, one.path, one.line) for one in translation.evidence] == [("checkstyle", "build.gradle", 5)]
+    assert [(evidence.value, evidence.path, evidence.line) for evidence in translation.evidence] == [
+        ("checkstyle", "build.gradle", 5)
+    ]
 
 
 def test_kotlin_scripts_become_poms(tmp_path: Path) -> None:
@@ -126,7 +128,7 @@ def test_kotlin_scripts_become_poms(tmp_path: Path) -> None:
     plugin = next(node for node in root.iter("plugin") if node.findtext("artifactId") == "kotlin-maven-plugin")
     assert (plugin.findtext("version"), plugin.findtext("configuration/jvmTarget")) == ("1.9.10", "17")
     assert [node.text for node in plugin.iter("plugin") if node.text] == ["kotlinx-serialization"]
-    assert [one.value for one in translation.evidence] == ["maven-publish"]
+    assert [evidence.value for evidence in translation.evidence] == ["maven-publish"]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_modules_without_an_equivalent_are_left_out_if_the_change_does_not_need_
     tree = build_tree(tmp_path, files)
     draft = JAVA.create_draft(tree, build_context("core/src/main/java/a/A.java"))
     plan = JAVA.render_plan(replace(draft, switches=draft.switches | {MAVEN_TRANSLATION}))
-    left_out = next(one for one in plan.evidence if one.choice == "module")
+    left_out = next(evidence for evidence in plan.evidence if evidence.choice == "module")
     assert (left_out.value, left_out.note) == (":tool", "left out: tools/tool/build.gradle:1: a:b has no version")
     assert JAVA.find_test_files(tree, plan) == ["core/src/test/java/a/ATest.java"]
     draft = JAVA.create_draft(tree, build_context("tools/tool/src/main/java/b/B.java"))

@@ -46,7 +46,7 @@ def test_options_for_tests_are_enabled_and_those_for_style_checks_disabled(tmp_p
         "-DDISABLE_TESTS=OFF",
         "-DDISABLE_WERROR=ON",
     ]
-    assert any(one.value == "A_BUILD_TESTS=ON" and one.line == 2 for one in plan.evidence)
+    assert any(evidence.value == "A_BUILD_TESTS=ON" and evidence.line == 2 for evidence in plan.evidence)
 
 
 def test_a_root_that_only_adds_folders_is_the_project(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_submodules_of_libraries_that_debian_packages_are_filled(tmp_path: Path)
         f"{copy.format('include')} && {copy.format('single_include')}",
         "mkdir -p lib/t/ && cp -r /usr/src/googletest/. lib/t/",
     ]
-    notes = {one.value: one.note for one in plan.evidence if one.choice == "submodule"}
+    notes = {evidence.value: evidence.note for evidence in plan.evidence if evidence.choice == "submodule"}
     assert notes["lib/json"] == "replaced by Debian's nlohmann-json3-dev"
     assert notes["lib/own"].startswith("left empty")
 
@@ -218,7 +218,10 @@ def test_options_of_meson_that_enable_tests_are_set(tmp_path: Path) -> None:
     _, plan = build_plan(tmp_path, files)
     (setup,) = (step for step in plan.source_steps if "meson setup" in step)
     assert setup.endswith("-Dwerror=false -Dbuild_tests=true -Dtests=enabled -Ddocs=false")
-    assert any((one.value, one.path, one.line) == ("tests=enabled", "meson_options.txt", 3) for one in plan.evidence)
+    assert any(
+        (evidence.value, evidence.path, evidence.line) == ("tests=enabled", "meson_options.txt", 3)
+        for evidence in plan.evidence
+    )
 
 
 MAKEFILE = "all: a\n\ncheck: lint\n\ntest unit: a\n\t./a\n\n.PHONY: check test\nx := 1\n"
@@ -227,7 +230,7 @@ MAKEFILE = "all: a\n\ncheck: lint\n\ntest unit: a\n\t./a\n\n.PHONY: check test\n
 def test_a_plain_makefile_is_tested_by_its_target(tmp_path: Path) -> None:
     _, plan = build_plan(tmp_path, {"Makefile": MAKEFILE, "tests/test_a.c": MAIN})
     assert (plan.test.framework, plan.test.argv, plan.test.folder) == ("make", ("make", "test"), "")
-    assert any((one.value, one.path, one.line) == ("test", "Makefile", 5) for one in plan.evidence)
+    assert any((evidence.value, evidence.path, evidence.line) == ("test", "Makefile", 5) for evidence in plan.evidence)
 
 
 def test_the_target_that_ci_makes_is_preferred(tmp_path: Path) -> None:
@@ -239,8 +242,8 @@ def test_the_target_that_ci_makes_is_preferred(tmp_path: Path) -> None:
     }
     _, plan = build_plan(tmp_path, files)
     assert plan.test.argv == ("make", "unit-check")
-    found = [(one.path, one.line) for one in plan.evidence if one.value == "unit-check"]
-    assert found == [(".github/workflows/ci.yml", 4)]
+    places = [(evidence.path, evidence.line) for evidence in plan.evidence if evidence.value == "unit-check"]
+    assert places == [(".github/workflows/ci.yml", 4)]
 
 
 def test_a_makefile_of_the_test_folder_runs_there(tmp_path: Path) -> None:
@@ -272,7 +275,9 @@ def test_programs_named_for_tests_run_where_ctest_has_no_list(name: str, tmp_pat
     text = f"project(a)\nadd_executable(latest a.c)\nadd_executable({name} tests/a.c)\n"
     _, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "a.c": MAIN, "tests/a.c": MAIN})
     assert plan.test.framework == "programs"
-    assert any((one.value, one.path, one.line) == (name, "CMakeLists.txt", 3) for one in plan.evidence)
+    assert any(
+        (evidence.value, evidence.path, evidence.line) == (name, "CMakeLists.txt", 3) for evidence in plan.evidence
+    )
 
 
 @pytest.mark.parametrize(

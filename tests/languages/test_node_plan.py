@@ -141,10 +141,10 @@ def test_files_below_subfolders_are_expected_of_a_mocha_that_enters_them(
     files = {**files, "test/a.js": TEST, "test/deep/b.js": TEST, "test/help.js": "export function test(options) {}\n"}
     plan = JAVASCRIPT.render_plan(build_draft(tmp_path, package, files))
     plan = plan.model_copy(update={"test": plan.test.model_copy(update={"paths": ()})})
-    found = JAVASCRIPT.find_test_files(
+    test_files = JAVASCRIPT.find_test_files(
         build_tree(tmp_path / "again", files | {"package.json": json.dumps(package)}), plan
     )
-    assert found == ["test/a.js", "test/deep/b.js"]
+    assert test_files == ["test/a.js", "test/deep/b.js"]
 
 
 def test_a_build_in_the_script_of_the_runner_runs_without_the_runner(tmp_path: Path) -> None:
@@ -200,8 +200,8 @@ def test_the_files_of_vitest_are_those_that_its_projects_include(tmp_path: Path,
     files |= dict.fromkeys(names, TEST)
     draft = build_draft(tmp_path, {"scripts": {"test": "vitest --project=unit*"}}, files)
     plan = JAVASCRIPT.render_plan(draft)
-    found = JAVASCRIPT.find_test_files(build_tree(tmp_path / "again", files), plan)
-    assert [name.removesuffix(".test.ts") for name in found] == expected.split()
+    test_files = JAVASCRIPT.find_test_files(build_tree(tmp_path / "again", files), plan)
+    assert [name.removesuffix(".test.ts") for name in test_files] == expected.split()
 
 
 def test_patterns_of_borp_are_files_of_the_tests(tmp_path: Path) -> None:
@@ -228,8 +228,8 @@ def test_bun_installs_and_runs_tests(tmp_path: Path) -> None:
     assert " bun install --no-progress --no-save\n" in list_steps(draft)
     assert (draft.test.framework, draft.test.argv) == ("bun", ("bun", "test", "--timeout", "9"))
     plan = JAVASCRIPT.render_plan(draft)
-    found = JAVASCRIPT.find_test_files(build_tree(tmp_path / "again", files), plan)
-    assert found == ["src/b_spec.ts", "src/c.test.ts"]
+    test_files = JAVASCRIPT.find_test_files(build_tree(tmp_path / "again", files), plan)
+    assert test_files == ["src/b_spec.ts", "src/c.test.ts"]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_bun_installs_and_runs_tests(tmp_path: Path) -> None:
     ],
 )
 def test_scripts_and_programs_are_started_by_bun(line: str, words: tuple[str, ...]) -> None:
-    assert [one.words for one in expand_scripts(line, {"test": "vitest"})] == [words]
+    assert [script.words for script in expand_scripts(line, {"test": "vitest"})] == [words]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_scripts_and_programs_are_started_by_bun(line: str, words: tuple[str, ..
     ],
 )
 def test_istanbul_takes_options_wherever_they_stand(line: str, words: tuple[str, ...]) -> None:
-    assert [one.words for one in expand_scripts(line, {})] == [words]
+    assert [script.words for script in expand_scripts(line, {})] == [words]
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_a_dependency_from_a_forge_is_excluded_and_reported(tmp_path: Path) -> N
     package = {"scripts": {"test": "jest"}, "devDependencies": {"a": "ada/a#v1", "b": "file:../b", "c": "npm:x@1"}}
     draft = build_draft(tmp_path, package, {})
     assert draft.excluded_packages == ("a",)
-    assert ("left out", "a") in {(one.choice, one.value) for one in draft.evidence}
+    assert ("left out", "a") in {(evidence.choice, evidence.value) for evidence in draft.evidence}
 
 
 def test_only_packages_that_nothing_but_development_lists_can_be_left_out(tmp_path: Path) -> None:
@@ -380,7 +380,9 @@ def test_only_packages_that_nothing_but_development_lists_can_be_left_out(tmp_pa
     reduced = draft.leave_out("c")
     assert reduced.leave_out("c") == reduced
     # npm ci would reject a lock file that lists more than package.json
-    steps = {one.excluded_packages: JAVASCRIPT.render_plan(one).dependency_steps for one in (draft, reduced)}
+    steps = {
+        variant.excluded_packages: JAVASCRIPT.render_plan(variant).dependency_steps for variant in (draft, reduced)
+    }
     assert ["npm ci" in " ".join(steps[key]) for key in ((), ("c",))] == [True, False]
 
 
@@ -414,7 +416,7 @@ def test_the_newest_node_in_ci_that_existed_is_selected(tmp_path: Path) -> None:
         "      - run: npm test\n"
     )
     draft = build_draft(tmp_path, {"scripts": {"test": "jest"}}, {".github/workflows/a.yml": ci})
-    assert [one.value for one in draft.versions] == ["18", "14"]
+    assert [version.value for version in draft.versions] == ["18", "14"]
     assert draft.versions[0].path == ".github/workflows/a.yml"
 
 
@@ -460,8 +462,8 @@ def test_engines_are_npm_ranges() -> None:
 
 
 def test_chains_and_redirections_are_split() -> None:
-    found = list(expand_scripts("A=b jest x 2>&1 | tee out; yarn mocha && pnpm -r test", {}))
-    assert [one.words for one in found] == [("jest", "x"), ("tee", "out"), ("mocha",), ("pnpm", "-r", "test")]
+    scripts = list(expand_scripts("A=b jest x 2>&1 | tee out; yarn mocha && pnpm -r test", {}))
+    assert [script.words for script in scripts] == [("jest", "x"), ("tee", "out"), ("mocha",), ("pnpm", "-r", "test")]
 
 
 def test_javascript_globs_are_converted_to_regexes() -> None:
@@ -470,7 +472,7 @@ def test_javascript_globs_are_converted_to_regexes() -> None:
     assert not re.fullmatch(convert_glob("test/*.js"), "test/a/b.js")
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda one: one.name)
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda item: item.name)
 @pytest.mark.parametrize("file", ["a/x.spec.ts", "test.js"])
 def test_a_canary_is_a_test_with_the_random_word_in_its_name(framework: object, file: str, tmp_path: Path) -> None:
     canary = framework.canary  # type: ignore[attr-defined]

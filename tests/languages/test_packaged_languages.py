@@ -68,7 +68,7 @@ def test_rocks_are_read_from_rockspec_ci_and_loaded_modules(tmp_path: Path) -> N
         ("say", "optional"),
         ("luafilesystem", "optional"),
     ]
-    assert [one.value for one in draft.versions] == ["5.3", "5.2"]
+    assert [version.value for version in draft.versions] == ["5.3", "5.2"]
     assert MAKE not in draft.switches
     assert dict(draft.env)["LUA_PATH"].startswith("./source/?.lua;./source/?/init.lua;./?.lua;")
     assert "'luafilesystem=lua-filesystem lua-luafilesystem'" in apply_switch(draft)
@@ -146,7 +146,7 @@ def test_r_packages_are_read_from_description(tmp_path: Path) -> None:
         ("cpp11", 6, "runtime"),
         ("withr", 7, "optional"),
     ]
-    assert [one.value for one in draft.versions] == ["4.2", "4.5"]
+    assert [version.value for version in draft.versions] == ["4.2", "4.5"]
     plan = R.render_plan(draft)
     assert R.find_test_files(tree, plan) == ["tests/testthat/test-a.R"]
     assert "cran/2024-06-02" in plan.dependency_steps[1]
@@ -269,14 +269,16 @@ SBT_FILES = {
 def test_scala_builds_are_read_from_the_files_of_sbt(tmp_path: Path) -> None:
     tree = build_tree(tmp_path, SBT_FILES)
     draft = SCALA.create_draft(tree, build_context(versions=("8", "11", "17")))
-    assert [one.value for one in draft.versions] == ["11", "17", "8"]
+    assert [version.value for version in draft.versions] == ["11", "17", "8"]
     assert [path for path, _ in draft.manifests] == [
         "build.sbt",
         "project/Versions.scala",
         "project/build.properties",
         "project/plugins.sbt",
     ]
-    assert [(one.value, one.line) for one in draft.evidence if one.choice == "test"] == [("sbt 1.9.7", 2)]
+    assert [(evidence.value, evidence.line) for evidence in draft.evidence if evidence.choice == "test"] == [
+        ("sbt 1.9.7", 2)
+    ]
     plan = SCALA.render_plan(draft)
     assert SCALA.find_test_files(tree, plan) == [
         "core/src/test/scala/CupCheck.scala",

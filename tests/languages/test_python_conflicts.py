@@ -100,16 +100,16 @@ def test_secondary_versions_of_the_message_are_given_up_and_no_others(
     log: str, dependencies: list[tuple[str, str, Role]], blamed: list[str]
 ) -> None:
     draft = make_draft(*dependencies)
-    assert [one.source.text for one in find_conflicts(f"downloading\n{log}", draft)] == blamed
+    assert [conflict.source.text for conflict in find_conflicts(f"downloading\n{log}", draft)] == blamed
 
 
 def test_a_release_of_the_same_month_is_looked_for_first() -> None:
     draft = make_draft(("numpy==1.26.4", "ci.txt", Role.TEST))
     assert not find_conflicts(MISSING, draft)
-    assert [one.source.text for one in find_conflicts(MISSING, use_exact_date(draft))] == ["numpy==1.26.4"]
+    assert [conflict.source.text for conflict in find_conflicts(MISSING, use_exact_date(draft))] == ["numpy==1.26.4"]
 
 
 def test_only_the_last_message_counts() -> None:
     draft = make_draft(("attrs==20.1.0", "ci.txt", Role.TEST), ("pluggy==0.5", "ci.txt", Role.TEST))
     draft = replace(draft, name="q")
-    assert [one.source.text for one in find_conflicts(TWICE + DEEP, draft)] == ["pluggy==0.5"]
+    assert [conflict.source.text for conflict in find_conflicts(TWICE + DEEP, draft)] == ["pluggy==0.5"]

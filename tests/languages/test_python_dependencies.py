@@ -72,9 +72,9 @@ def test_a_requirement_for_old_pythons_does_not_replace_the_general_one(tmp_path
 def test_files_of_the_oldest_supported_versions_are_no_test_environment(tmp_path: Path, name: str) -> None:
     ci = f"jobs:\n  build:\n    steps:\n      - run: pip install -r test.txt -r {name}\n      - run: pytest\n"
     files = {name: "attrs==20.1\nsix==1.9\n", "test.txt": "pytest\nattrs>=22\n", "setup.py": "", "test_one.py": TEST}
-    found = list_requirements(build_plan(tmp_path, {".github/workflows/tests.yml": ci} | files))
-    assert found >= {"pytest", "attrs>=22"}
-    assert not {one for one in found if "==" in one}
+    requirements = list_requirements(build_plan(tmp_path, {".github/workflows/tests.yml": ci} | files))
+    assert requirements >= {"pytest", "attrs>=22"}
+    assert not {requirement for requirement in requirements if "==" in requirement}
 
 
 def test_factors_environments_and_sessions_of_the_oldest_and_unreleased_versions_are_left_out(tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ commands = pytest
 """
     nox = "def tests_lowest(session):\n    session.install('pytest', 'idna==2.0')\n    session.run('pytest')\n"
     plan = build_plan(tmp_path, {"tox.ini": tox, "noxfile.py": nox, "setup.py": "", "test_one.py": TEST})
-    found = list_requirements(plan)
-    assert found >= {"pytest", "mock", "attrs>=22", "numpy"}
-    assert not {one for one in found if "==" in one or "dev" in one}
+    requirements = list_requirements(plan)
+    assert requirements >= {"pytest", "mock", "attrs>=22", "numpy"}
+    assert not {requirement for requirement in requirements if "==" in requirement or "dev" in requirement}
 
 
 def test_an_environment_named_main_is_a_suite_and_a_branch_of_a_dependency_is_not(tmp_path: Path) -> None:
@@ -125,18 +125,20 @@ commands = pytest
 deps = six
 commands = pytest
 """
-    found = list_requirements(build_plan(tmp_path, {"tox.ini": tox, "setup.py": "", "test_one.py": TEST}))
-    assert {"attrs", "mock"} <= found
-    assert not {one for one in found if "six" in one or "example.org" in one}
+    requirements = list_requirements(build_plan(tmp_path, {"tox.ini": tox, "setup.py": "", "test_one.py": TEST}))
+    assert {"attrs", "mock"} <= requirements
+    assert not {requirement for requirement in requirements if "six" in requirement or "example.org" in requirement}
 
 
 def test_a_pin_of_the_oldest_numpy_for_isolated_builds_is_no_pin_of_the_tests(tmp_path: Path) -> None:
     project = (
         '[build-system]\nrequires = ["setuptools", "oldest-supported-numpy"]\nbuild-backend = "setuptools.build_meta"\n'
     )
-    found = list_requirements(build_plan(tmp_path, {"pyproject.toml": project, "setup.py": "", "test_one.py": TEST}))
-    assert "numpy" in found
-    assert "oldest-supported-numpy" not in found
+    requirements = list_requirements(
+        build_plan(tmp_path, {"pyproject.toml": project, "setup.py": "", "test_one.py": TEST})
+    )
+    assert "numpy" in requirements
+    assert "oldest-supported-numpy" not in requirements
 
 
 def test_a_second_suite_in_a_folder_of_its_own_is_left_out(tmp_path: Path) -> None:

@@ -111,8 +111,8 @@ def test_every_choice_has_evidence_with_file_and_line(tmp_path: Path) -> None:
 
 
 def test_the_same_tree_and_date_give_the_same_plan(tmp_path: Path) -> None:
-    one, other = build_plan(tmp_path / "a", MODERN), build_plan(tmp_path / "b", MODERN)
-    assert one.id == other.id
+    plan, other = build_plan(tmp_path / "a", MODERN), build_plan(tmp_path / "b", MODERN)
+    assert plan.id == other.id
 
 
 def test_commits_of_one_month_with_equal_requirements_share_a_dependency_layer(tmp_path: Path) -> None:
@@ -215,10 +215,10 @@ def test_each_fallback_gives_a_different_plan(tmp_path: Path) -> None:
 
 def test_only_an_install_without_dependencies_is_tried_offline(tmp_path: Path) -> None:
     drafts = list_fallbacks(build_draft(tmp_path, MODERN))
-    assert [can_install_offline(render_plan(one)) for one in drafts] == [
-        INSTALL_DEPENDENCIES not in one.switches for one in drafts
+    assert [can_install_offline(render_plan(draft)) for draft in drafts] == [
+        INSTALL_DEPENDENCIES not in draft.switches for draft in drafts
     ]
-    assert {INSTALL_DEPENDENCIES in one.switches for one in drafts} == {True, False}
+    assert {INSTALL_DEPENDENCIES in draft.switches for draft in drafts} == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -230,11 +230,11 @@ def test_versions_are_extracted_from_tags(tag: str, version: str) -> None:
 
 def test_a_rolling_base_is_used_only_if_no_other_version_is_listed(tmp_path: Path) -> None:
     draft = build_draft(tmp_path, MODERN)
-    versions = [one.value for one in draft.versions]
+    versions = [version.value for version in draft.versions]
     assert len(versions) > 1
     stable = prefer_stable_versions(draft, {versions[0]})
     assert stable.versions[0].value == versions[1]
-    assert sorted(one.value for one in stable.versions) == sorted(versions)
+    assert sorted(version.value for version in stable.versions) == sorted(versions)
     assert prefer_stable_versions(stable, set(versions)).versions == stable.versions
 
 
@@ -248,7 +248,7 @@ def test_optional_packages_are_installed_without_a_compiler(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("requirement", "found"),
+    ("requirement", "expected"),
     [
         ("pytest==2.3.4", "pytest"),
         ("pytest>=2.8,<3.0", "pytest"),
@@ -260,11 +260,11 @@ def test_optional_packages_are_installed_without_a_compiler(tmp_path: Path) -> N
     ],
 )
 def test_versions_of_pytest_that_no_python_here_supports_are_lifted(
-    requirement: str, found: str, tmp_path: Path
+    requirement: str, expected: str, tmp_path: Path
 ) -> None:
     files = {"setup.py": "", "test_a.py": TEST, "tox.ini": f"[testenv]\ndeps = {requirement}\ncommands = pytest\n"}
     plan = build_plan(tmp_path, files, date(2013, 11, 29))
-    assert {one for one in list_requirements(plan) if one.startswith("pytest")} == {found}
+    assert {listed for listed in list_requirements(plan) if listed.startswith("pytest")} == {expected}
     assert "--exclude-newer-package pytest=2016-12-07T00:00:00Z" in "\n".join(plan.dependency_steps)
 
 

@@ -18,10 +18,10 @@ def make_fact(kind: FactKind, value: str, path: str = "pyproject.toml") -> Fact:
 
 
 def test_a_version_that_had_just_been_released_is_the_last_to_be_tried() -> None:
-    versions = [one.value for one in rank_versions([], AVAILABLE, date(2024, 3, 1))]
+    versions = [version.value for version in rank_versions([], AVAILABLE, date(2024, 3, 1))]
     assert versions == ["3.11", "3.10", "3.9", "3.8", "3.12"]
     listed = [make_fact(FactKind.PYTHON, "3.10")]
-    assert [one.value for one in rank_versions(listed, AVAILABLE, date(2024, 3, 1))] == ["3.10", "3.11"]
+    assert [version.value for version in rank_versions(listed, AVAILABLE, date(2024, 3, 1))] == ["3.10", "3.11"]
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_a_version_that_had_just_been_released_is_the_last_to_be_tried() -> None
     ids=["nothing", "a minimum", "a range", "a list", "two files"],
 )
 def test_older_versions_follow_only_where_the_repository_lists_none(facts: list[Fact], versions: list[str]) -> None:
-    assert [one.value for one in rank_versions(facts, AVAILABLE, DAY)] == versions
+    assert [version.value for version in rank_versions(facts, AVAILABLE, DAY)] == versions

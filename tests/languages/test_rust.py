@@ -58,7 +58,7 @@ def test_a_package_with_only_tests_gets_a_stub_for_compiling_dependencies(tmp_pa
         "tools/src/bin/a.rs": "fn main() {}\n",
     }
     draft = build_draft(build_tree(tmp_path, BASE | suite))
-    stubs = next(one.value.split() for one in draft.evidence if one.choice == "stub_sources")
+    stubs = next(evidence.value.split() for evidence in draft.evidence if evidence.choice == "stub_sources")
     assert stubs == ["src/lib.rs", "suite/tests/test_a.rs", "tools/src/bin/a.rs"]
 
 
@@ -68,7 +68,7 @@ def test_dependencies_that_require_the_tree_itself_can_be_compiled_with_its_sour
     root = ONE + '[patch.crates-io]\none = { path = "." }\nother = { git = "https://example.org/other" }\n'
     draft = build_draft(build_tree(tmp_path / "patched", BASE | {"Cargo.toml": root}))
     early, late = RUST.render_plan(draft), RUST.render_plan(compile_with_sources(draft))
-    assert [one.value for one in draft.evidence if one.choice == "patched"] == ["one"]
+    assert [evidence.value for evidence in draft.evidence if evidence.choice == "patched"] == ["one"]
     assert any("--no-run" in step for step in early.dependency_steps)
     assert not any("--no-run" in step for step in (*late.dependency_steps, *early.source_steps))
     assert "--no-run --offline" in late.source_steps[-1]
@@ -97,7 +97,7 @@ def test_the_ci_command_that_covers_most_code_is_selected(tmp_path: Path) -> Non
     )
     draft = build_draft(build_tree(tmp_path, BASE | {".github/workflows/ci.yml": ci}))
     assert draft.test.argv == ("cargo", "test", "--features", "a b")
-    (evidence,) = [one for one in draft.evidence if one.choice == "test.argv"]
+    (evidence,) = [evidence for evidence in draft.evidence if evidence.choice == "test.argv"]
     assert (evidence.path, evidence.line) == (".github/workflows/ci.yml", 8)
 
 
@@ -124,8 +124,8 @@ def test_files_of_modules_with_a_path_are_expected_where_one_of_their_guards_is_
     )
     names = ("neon", "parts/wide", "usual", "fast")
     tree = build_tree(tmp_path, BASE | {"src/lib.rs": library} | {f"src/{name}.rs": TEST for name in names})
-    found = RUST.find_test_files(tree, RUST.render_plan(build_draft(tree)))
-    assert found == ["src/fast.rs", "src/usual.rs", "tests/it.rs"]
+    test_files = RUST.find_test_files(tree, RUST.render_plan(build_draft(tree)))
+    assert test_files == ["src/fast.rs", "src/usual.rs", "tests/it.rs"]
 
 
 def test_files_of_other_systems_and_features_are_not_expected(tmp_path: Path) -> None:

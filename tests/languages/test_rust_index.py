@@ -59,7 +59,7 @@ def test_versions_published_by_the_day_are_served_and_every_compatibility_range_
     index_url: str,
 ) -> None:
     versions = [json.loads(line) for line in httpx.get(f"{index_url}/cr/at/crate").text.splitlines()]
-    assert {one["vers"]: one["yanked"] for one in versions} == {
+    assert {version["vers"]: version["yanked"] for version in versions} == {
         "0.7.0": True,
         "0.7.1": False,
         "0.8.0": True,
@@ -70,4 +70,4 @@ def test_versions_published_by_the_day_are_served_and_every_compatibility_range_
         "0.0.1": False,
         "0.0.2": False,
     }
-    assert [one["name"] for one in versions] == ["crate"] * 9
+    assert [version["name"] for version in versions] == ["crate"] * 9

@@ -97,7 +97,7 @@ def test_a_ruby_change_in_a_nested_project_is_planned_there(tmp_path: Path) -> N
     tree = build_tree(tmp_path, files)
     draft = RUBY.create_draft(tree, build_context("inner/spec/inner_spec.rb", versions=RUBY_VERSIONS))
     assert (draft.test.framework, draft.test.folder, draft.test.paths) == ("rspec", "inner", ("inner/spec",))
-    assert [one.value for one in draft.versions][:1] == ["2.7"]
+    assert [version.value for version in draft.versions][:1] == ["2.7"]
     assert [path for path, _ in draft.manifests] == ["inner/.ruby-version", "inner/Gemfile"]
     assert [d.source.text for d in draft.dependencies] == ["rspec", "rack=rack/all"]
     assert RUBY.create_draft(tree, build_context(versions=RUBY_VERSIONS)).test.framework == "minitest"
@@ -197,7 +197,7 @@ def test_elixir_packages_of_other_environments_are_not_required(tmp_path: Path) 
     }
     draft = ELIXIR.create_draft(build_tree(tmp_path, files), build_context(versions=("1.10", "1.14")))
     assert [d.source.text for d in draft.dependencies] == ["jason", "mox"]
-    assert [one.value for one in draft.versions] == ["1.14"]
+    assert [version.value for version in draft.versions] == ["1.14"]
     assert "mix deps.get" in ELIXIR.render_plan(draft).dependency_steps[0]
     assert ELIXIR.render_plan(replace(draft, dependencies=())).dependency_steps == ()
 

@@ -41,7 +41,10 @@ def make_draft() -> PlanDraft:
 
 
 def list_settings(tmp_path: Path, files: dict[str, str]) -> list[tuple[str, str, str, int]]:
-    return [(one.name, one.value, one.path, one.line) for one in read_settings(build_tree(tmp_path, files))]
+    return [
+        (setting.name, setting.value, setting.path, setting.line)
+        for setting in read_settings(build_tree(tmp_path, files))
+    ]
 
 
 def test_the_first_job_with_tests_decides(tmp_path: Path) -> None:
@@ -56,7 +59,7 @@ def test_tox_keeps_the_variables_of_ci_from_the_tests(tmp_path: Path) -> None:
     files = {".github/workflows/ci.yml": WORKFLOW.format(line="tox"), "tox.ini": TOX}
     assert list_settings(tmp_path, files) == [("COLUMNS", "132", "tox.ini", 3)]
     passed = files | {"tox.ini": TOX + "passenv = TZ\n"}
-    assert [one[0] for one in list_settings(tmp_path / "passed", passed)] == ["COLUMNS", "TZ"]
+    assert [setting[0] for setting in list_settings(tmp_path / "passed", passed)] == ["COLUMNS", "TZ"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +74,7 @@ def test_tox_keeps_the_variables_of_ci_from_the_tests(tmp_path: Path) -> None:
 )
 def test_lines_of_ci_set_variables(tmp_path: Path, line: str, setting: tuple[str, str]) -> None:
     workflow = f"on: push\njobs:\n  test:\n    steps:\n      - run: {line}\n      - run: pytest\n"
-    assert [one[:2] for one in list_settings(tmp_path, {".github/workflows/ci.yml": workflow})] == [setting]
+    assert [entry[:2] for entry in list_settings(tmp_path, {".github/workflows/ci.yml": workflow})] == [setting]
 
 
 def test_nox_sets_variables(tmp_path: Path) -> None:
@@ -84,9 +87,11 @@ def test_settings_replace_the_common_ones_and_locales_are_generated(tmp_path: Pa
     draft = add_surroundings(make_draft(), build_tree(tmp_path, {path: WORKFLOW.format(line="pytest")}))
     assert dict(draft.env) == {"LANG": "C.UTF-8", "TZ": "America/New_York", "LC_ALL": "nl_NL.UTF-8"}
     assert len(draft.env) == 3
-    assert [(one.text, one.path, one.line) for one in draft.system_packages] == [("locales", path, 9)]
+    assert [
+        (system_package.text, system_package.path, system_package.line) for system_package in draft.system_packages
+    ] == [("locales", path, 9)]
     assert "localedef -i nl_NL -f UTF-8 nl_NL.UTF-8" in draft.dependency_steps[0]
-    assert {(one.choice, one.value, one.line) for one in draft.evidence} == {
+    assert {(evidence.choice, evidence.value, evidence.line) for evidence in draft.evidence} == {
         ("env", "TZ=America/New_York", 4),
         ("env", "LC_ALL=nl_NL.UTF-8", 9),
     }

@@ -61,7 +61,7 @@ def build_context(*changed_paths: str, versions: tuple[str, ...] = VERSIONS) -> 
 
 
 def list_versions(draft: PlanDraft) -> list[str]:
-    return [one.value for one in draft.versions]
+    return [version.value for version in draft.versions]
 
 
 def test_dependencies_of_swift_are_read_from_manifests_of_the_tree(tmp_path: Path) -> None:
@@ -70,7 +70,9 @@ def test_dependencies_of_swift_are_read_from_manifests_of_the_tree(tmp_path: Pat
         ("https://example.org/mug.git", "Package.swift", 9),
         ("a.lid", "Inner/Pot/Package.swift", 2),
     ]
-    assert [(one.text, one.line) for one in draft.system_packages] == [("libz-dev", 13)]
+    assert [(system_package.text, system_package.line) for system_package in draft.system_packages] == [
+        ("libz-dev", 13)
+    ]
     assert [path for path, _ in draft.manifests] == [
         "Inner/Pot/Package.swift",
         "Package.swift",
@@ -82,7 +84,9 @@ def test_dependencies_of_swift_are_read_from_manifests_of_the_tree(tmp_path: Pat
     assert "is out of reach from here, and Debian has no packages of Swift" in plan.dependency_steps[1]
     assert "git ls-remote https://example.org/mug.git HEAD" in plan.dependency_steps[1]
     assert "a.lid" not in plan.dependency_steps[1]
-    assert [(one.value, one.line) for one in draft.evidence if one.choice == "pin"] == [("ranges", 9)]
+    assert [(evidence.value, evidence.line) for evidence in draft.evidence if evidence.choice == "pin"] == [
+        ("ranges", 9)
+    ]
     for step in (*plan.dependency_steps, *plan.source_steps):
         subprocess.run(["bash", "-n", "-c", step], check=True)
 
@@ -107,7 +111,7 @@ def test_a_lock_file_of_swift_is_a_manifest_and_evidence(tmp_path: Path) -> None
     tree = build_tree(tmp_path, {**SWIFT_FILES, "Package.resolved": "{}"})
     draft = SWIFT.create_draft(tree, build_context())
     assert "Package.resolved" in {path for path, _ in draft.manifests}
-    assert [one.path for one in draft.evidence if one.choice == "pin"] == ["Package.resolved"]
+    assert [evidence.path for evidence in draft.evidence if evidence.choice == "pin"] == ["Package.resolved"]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tests.languages.trees import build_tree
 
 
 def make_package(name: str, *, scripts: dict[str, str] | None = None, **dependencies: str) -> str:
-    needed = {f"@x/{one}": version for one, version in dependencies.items()}
+    needed = {f"@x/{dependency}": version for dependency, version in dependencies.items()}
     return json.dumps(
         {
             "name": f"@x/{name}",
@@ -160,6 +160,6 @@ def test_a_build_that_is_accepted_is_not_narrowed(tmp_path: Path, reason: Reason
                 number=2, proposal=proposal, draft=first, reason=reason, detail="", rolled_back=True, seconds=0
             )
         )
-    edits = [edit for one in history for edit in one.proposal.edits]
+    edits = [edit for outcome in history for edit in outcome.proposal.edits]
     assert len(edits) > 1
     assert (UseFallback(name=NARROWING) in edits) == is_narrowed

@@ -26,7 +26,7 @@ def main() -> int:
         (folder / "measured" / "m.db").rename(folder / "m.db")
         (folder / "measured" / "mergemill-store").rename(folder / "mergemill-store")
         write_seeds(folder / "seeds.json", range(3))
-    wrong = next(one for one in store_scores(folder, per_kind=1) if not one.resolved)
+    wrong = next(score for score in store_scores(folder, per_kind=1) if not score.resolved)
     with ScriptedModel(make_simulator({wrong.program})) as model:
         variables = {"MERGEMILL_DB": make_url(folder), "MERGEMILL_LLM": model.url, "MERGEMILL_MODEL": "scripted"}
         return subprocess.run(sys.argv[1:], env=os.environ | variables, check=False).returncode

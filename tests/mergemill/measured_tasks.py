@@ -153,9 +153,9 @@ def _is_equal(function: Callable[[list[int]], object], numbers: list[int], expec
 
 def find_program(prompt: str) -> str:
     """Return the program file in a prompt or tree."""
-    found = re.search(r'"""Sums of .*?return [^\n]*\n.*?return [^\n]*\n', prompt, re.DOTALL)
-    assert found, prompt
-    return found[0]
+    match = re.search(r'"""Sums of .*?return [^\n]*\n.*?return [^\n]*\n', prompt, re.DOTALL)
+    assert match, prompt
+    return match[0]
 
 
 def make_simulator(paid: Collection[str] = (), unpaid: Collection[str] = ()) -> Callable[[ModelRequest], Turn]:
@@ -197,13 +197,13 @@ class KnownSubmission:
 def store_scores(folder: Path, *, per_kind: int = 2) -> list[KnownSubmission]:
     """Store the real score of every submission that a measurement makes; return them."""
     settings = Settings(db=make_url(folder), store=folder / "mergemill-store")
-    services, found = make_services(settings, engine=False), {}
+    services, scores = make_services(settings, engine=False), {}
     with Store.open(settings.storage.db) as store:
         for task, _, _ in list(queries.iter_tasks(store, queries.TaskFilters())):
             for kind, collect in COLLECTORS.items():
-                for one in collect(task, services, store, per_kind):
-                    found.setdefault(one.submission.key, _store(store, services, one.submission, kind))
-    return list(found.values())
+                for submission in collect(task, services, store, per_kind):
+                    scores.setdefault(submission.submission.key, _store(store, services, submission.submission, kind))
+    return list(scores.values())
 
 
 def _store(store: Store, services: Services, submission: Submission, kind: SubmissionKind) -> KnownSubmission:

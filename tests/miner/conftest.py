@@ -48,9 +48,9 @@ class MinerHarness:
         )
 
     def mine(self, source: str, **options: object) -> list[MinedChange]:
-        found = list(mine(source, self.open_services(**options)))
-        assert all(isinstance(item, MinedChange) for item in found), found
-        return cast("list[MinedChange]", found)
+        changes = list(mine(source, self.open_services(**options)))
+        assert all(isinstance(item, MinedChange) for item in changes), changes
+        return cast("list[MinedChange]", changes)
 
     def read_patches(self, mined: MinedChange) -> tuple[str, str]:
         """Return gold and test patch of a candidate."""

@@ -137,8 +137,8 @@ def test_published_tasks_are_not_compared_with_benchmarks(
             }
         ],
     )
-    found = harness.mine(f"instances:{file}", benchmarks=file, clones=tmp_path)[0].result
-    assert not hasattr(found, "reason"), found
+    result = harness.mine(f"instances:{file}", benchmarks=file, clones=tmp_path)[0].result
+    assert not hasattr(result, "reason"), result
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_a_missing_list_is_reported_with_the_existing_ones(tmp_path: Path) -> No
 
 def test_lists_of_names_are_part_of_the_program() -> None:
     for file in DATA_FOLDER.glob("*.csv"):
-        found = list(read_rows(file))
-        assert len({entry.repo for entry in found}) == len(found) > 0
-        assert all(entry.number is None and entry.sketch is None and not entry.commit for entry in found)
+        rows = list(read_rows(file))
+        assert len({entry.repo for entry in rows}) == len(rows) > 0
+        assert all(entry.number is None and entry.sketch is None and not entry.commit for entry in rows)
     named = load_benchmarks(Settings(benchmarks=("swe-bench",)).mining.benchmarks)
     assert named.find_by_name("Django/django", 1, "")
     assert not named.find_by_name("acme/widget", 1, "")

@@ -196,21 +196,21 @@ def test_names_of_swe_rebench_are_read_without_colours_and_durations(tmp_path: P
 
 
 def test_harbor_folders_are_read_by_their_row_or_their_patches(tmp_path: Path) -> None:
-    one, two, three = (tmp_path / "set" / name for name in ("one", "two", "three"))
-    for folder in (one, two, three):
+    first, two, three = (tmp_path / "set" / name for name in ("one", "two", "three"))
+    for folder in (first, two, three):
         for part in ("solution", "tests"):
             (folder / part).mkdir(parents=True)
         (folder / "task.toml").write_text('version = "1.0"\n')
         (folder / "instruction.md").write_text("It is wrong.")
-    (one / "tests" / "config.json").write_text(json.dumps(SWE_BENCH | {"instance_id": "one"}))
+    (first / "tests" / "config.json").write_text(json.dumps(SWE_BENCH | {"instance_id": "one"}))
     metadata = {"repo": "acme/widget", "base_commit": "a" * 40}
     lines = [f'{name} = "{value}"' for name, value in metadata.items()]
     (two / "task.toml").write_text("\n".join(["[metadata]", *lines, 'FAIL_TO_PASS = ["test_a.py::test_a"]', ""]))
     (two / "solution" / "gold.patch").write_text(PATCH)
     (two / "tests" / "test.patch").write_text(TEST_PATCH)
     (tmp_path / "set" / "notes").mkdir()
-    found = list(read_rows(tmp_path / "set", "harbor"))
-    rows = {Path(place).name: row for place, row in found}
+    harbor_rows = list(read_rows(tmp_path / "set", "harbor"))
+    rows = {Path(place).name: row for place, row in harbor_rows}
     assert sorted(rows) == ["one", "three", "two"]
     assert isinstance(rows["three"], InputError)
     assert isinstance(rows["one"], InstanceRow)
@@ -283,9 +283,9 @@ def test_a_bad_row_is_named_and_the_others_are_read(format_name: str, change: di
     good = ROWS[format_name]
     path = write(tmp_path / "rows.jsonl", good, good | change, good)
     path.write_text(path.read_text() + "not JSON\n" + "[1]\n")
-    found = list(read_rows(path, format_name))
-    assert [isinstance(row, InputError) for _, row in found] == [False, True, False, True, True]
-    assert str(found[1][1]).startswith(f"{path}:2: ")
+    rows = list(read_rows(path, format_name))
+    assert [isinstance(row, InputError) for _, row in rows] == [False, True, False, True, True]
+    assert str(rows[1][1]).startswith(f"{path}:2: ")
 
 
 def test_files_and_formats_that_do_not_exist_are_errors(tmp_path: Path) -> None:

@@ -101,12 +101,12 @@ def test_each_bad_line_is_reported_and_the_others_are_mined(
         {**row, "instance_id": "x", "base_commit": "0" * 40},
     ]
     source = write_rows(tmp_path, *bad, "", row, row)
-    found = list(mine(source, harness.open_services(clones=tmp_path / "clones")))
-    errors = [str(item) for item in found if isinstance(item, InputError)]
+    changes = list(mine(source, harness.open_services(clones=tmp_path / "clones")))
+    errors = [str(item) for item in changes if isinstance(item, InputError)]
     assert [int(error.split(":")[1]) for error in errors] == [1, 2, 3, 4, 5, 6, 7, 10]
     assert all("\n" not in error for error in errors)
     assert "is also in line 9" in errors[-1]
-    assert [item.pull_request.name for item in found if isinstance(item, MinedChange)] == ["acme__widget-1"]
+    assert [item.pull_request.name for item in changes if isinstance(item, MinedChange)] == ["acme__widget-1"]
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_only_repositories_of_selected_tasks_are_opened(
     source, clones = write_rows(tmp_path, far, row, {**far, "instance_id": "far__away-2"}), tmp_path / "clones"
 
     def names(only: list[str], **options: object) -> list[str]:
-        found = mine(source, harness.open_services(clones=clones, **options), only)
-        return [item.pull_request.name for item in found if isinstance(item, MinedChange)]
+        changes = mine(source, harness.open_services(clones=clones, **options), only)
+        return [item.pull_request.name for item in changes if isinstance(item, MinedChange)]
 
     assert names(["acme__widget-1", "other__name-1"]) == ["acme__widget-1"]
     assert names([], since="2024-01-01") == ["acme__widget-1"]

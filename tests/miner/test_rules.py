@@ -170,8 +170,8 @@ def test_only_licences_that_are_named_pass(tiny: TinyRepo, reason: FindReason) -
 def test_the_licence_is_that_of_the_base(tiny: TinyRepo, harness: MinerHarness) -> None:
     tiny.commit("Make one() return one under no licence", FIX | {"LICENSE": None})
     tiny.commit("Make one() return three", {"pkg/core.py": "x = 3\n", "tests/test_core.py": "x = 3\n"})
-    found = [getattr(item.result, "license", None) for item in harness.mine(f"git:{tiny.path}")]
-    assert found[:2] == ["NOASSERTION", "MIT"]
+    licenses = [getattr(item.result, "license", None) for item in harness.mine(f"git:{tiny.path}")]
+    assert licenses[:2] == ["NOASSERTION", "MIT"]
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ def test_the_licence_is_found_in_headers_of_files(tiny: TinyRepo, harness: Miner
     tiny.commit("Say it in the files", {"LICENSE": None, "pkg/a.py": f"{HEADER} MIT\n", "pkg/b.py": f"{HEADER} MIT\n"})
     tiny.commit("Make one() return one", FIX | {"pkg/c.py": f"{HEADER} Apache-2.0\n"})
     tiny.commit("Make one() return three", {"pkg/core.py": "x = 3\n", "tests/test_core.py": "x = 3\n"})
-    found = [getattr(item.result, "license", None) for item in harness.mine(f"git:{tiny.path}", limit=2)]
-    assert found == ["MIT", "MIT"]
+    licenses = [getattr(item.result, "license", None) for item in harness.mine(f"git:{tiny.path}", limit=2)]
+    assert licenses == ["MIT", "MIT"]
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ PATCH = diff("pkg/core.py", *LINES)
 FIRST, LAST = 3625119894405932476, 6951857981124797665
 
 
-def compute_similarity(one: str, other: str) -> float:
-    return compute_jaccard_index(build_sketch(one, "", "").patch, build_sketch(other, "", "").patch)
+def compute_similarity(text: str, other: str) -> float:
+    return compute_jaccard_index(build_sketch(text, "", "").patch, build_sketch(other, "", "").patch)
 
 
 def test_a_patch_is_the_same_in_another_file_and_at_another_depth() -> None:
@@ -81,15 +81,15 @@ def test_exact_copies_are_allowed_where_the_setting_is_one() -> None:
 
 def test_similar_patches_share_keys_and_others_do_not() -> None:
     chance = random.Random(1)
-    missed = found = 0
+    missed = detected = 0
     for trial in range(60):
         lines = [f"+    value_{trial}_{n} = {n}" for n in range(40)]
         near = [line if chance.random() > 0.1 else f"{line} + {chance.random()}" for line in lines]
         far = [f"+    other_{trial}_{n} = {n}" for n in range(40)]
         ours, like, unlike = (set(build_sketch(diff("a.py", *side), "", "").keys) for side in (lines, near, far))
         missed += not ours & like
-        found += bool(ours & unlike)
-    assert (missed, found) == (0, 0)
+        detected += bool(ours & unlike)
+    assert (missed, detected) == (0, 0)
 
 
 def test_keys_never_change() -> None:

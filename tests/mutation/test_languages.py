@@ -91,7 +91,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("path", PROGRAMS)
 def test_each_language_has_many_operators_and_all_mutants_differ(path: str) -> None:
     source = PROGRAMS[path].encode()
-    found = list(generate_mutants(path, source))
+    mutants = list(generate_mutants(path, source))
     assert {
         "comparison-boundary",
         "comparison-flipped",
@@ -105,22 +105,22 @@ def test_each_language_has_many_operators_and_all_mutants_differ(path: str) -> N
         "branch-removed",
         "wrong-variable",
         "arguments-swapped",
-    } <= {change.operator for change in found}
-    assert len({change.after for change in found} | {source}) == len(found) + 1
-    assert found == list(generate_mutants(path, source))
-    assert all(b"not a < b" in change.after for change in found), "a comment was changed"
+    } <= {change.operator for change in mutants}
+    assert len({change.after for change in mutants} | {source}) == len(mutants) + 1
+    assert mutants == list(generate_mutants(path, source))
+    assert all(b"not a < b" in change.after for change in mutants), "a comment was changed"
 
 
 @pytest.mark.parametrize("path", PROGRAMS)
 def test_each_language_has_variants(path: str) -> None:
     source = PROGRAMS[path].encode()
-    found = {change.operator: change for change in generate_variants(path, source)}
+    changes = {change.operator: change for change in generate_variants(path, source)}
     expected = {"local-renamed", "branches-swapped", "doubly-negated", "remark-added", "blank-line-added"}
-    assert expected <= set(found)
-    renamed = found["local-renamed"].after
+    assert expected <= set(changes)
+    renamed = changes["local-renamed"].after
     assert renamed == source.replace(b"sum", b"sum2")
     test, other = (b"$a < $b && !ok($a)", b"g($a, $b)") if path == "a.php" else (b"a < b && !ok(a)", b"g(a, b)")
-    swapped = found["branches-swapped"].after
+    swapped = changes["branches-swapped"].after
     assert b"!(" + test + b")" in swapped
     if path != "a.go":  # where the call is at another position
         assert swapped.index(other) != source.index(other) + len(b"!()"), "the branches were not swapped"

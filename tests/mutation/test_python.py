@@ -141,10 +141,12 @@ def test_mutations_of_real_files_compile_and_all_differ() -> None:
         source = file.read_bytes()
         tree = ast.dump(ast.parse(source))
         for make in (generate_mutants, generate_variants):
-            found = list(make(str(file), source))
-            assert [one.after for one in found] == [one.after for one in make(str(file), source)]
-            assert len({one.after for one in found} | {source}) == len(found) + 1
-            for change in found:
+            mutations = list(make(str(file), source))
+            assert [mutation.after for mutation in mutations] == [
+                mutation.after for mutation in make(str(file), source)
+            ]
+            assert len({mutation.after for mutation in mutations} | {source}) == len(mutations) + 1
+            for change in mutations:
                 compile(change.after, str(file), "exec")
                 assert make is generate_variants or ast.dump(ast.parse(change.after)) != tree, change.detail
 

@@ -614,9 +614,9 @@ def _make_logprobs(tokens: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _choose_turn(answer: Sequence[Turn] | Sequence[Script]) -> Answer:
-    scripts = [one if isinstance(one, Script) else Script(turns=(one,)) for one in answer]
-    if not any(isinstance(one, Script) for one in answer):
-        scripts = [Script(turns=tuple(one for one in answer if isinstance(one, Turn)))]
+    scripts = [part if isinstance(part, Script) else Script(turns=(part,)) for part in answer]
+    if not any(isinstance(part, Script) for part in answer):
+        scripts = [Script(turns=tuple(part for part in answer if isinstance(part, Turn)))]
 
     def choose(request: ModelRequest) -> Turn:
         text = request.raw.decode(errors="replace")
@@ -643,8 +643,8 @@ def _parse_turn(entry: Mapping[str, Any]) -> Turn:
 
 def _import_answer(name: str) -> Answer:
     module, _, function = name.partition(":")
-    found: Answer = getattr(importlib.import_module(module), function)
-    return found
+    answer: Answer = getattr(importlib.import_module(module), function)
+    return answer
 
 
 def main() -> None:

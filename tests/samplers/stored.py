@@ -62,8 +62,8 @@ def make_database(folder: Path) -> tuple[Task, Task]:
     artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
     with Store.open(make_url(folder)) as store:
         task, other = add_lineage(store, 1), add_lineage(store, 2)
-        for one in (task, other):
-            change = one.name.rpartition(".")[0]
+        for stored_task in (task, other):
+            change = stored_task.name.rpartition(".")[0]
             for text in (f"gold {change}", f"test {change}"):  # their hashes stand in the records
                 artifacts.put_text(text)
         add_rollout(store, artifacts, task, 1)

@@ -109,12 +109,14 @@ def test_a_full_disk_ends_it_with_75_and_what_was_done_is_kept(tasks: Path, smal
         full = sample(tasks, model, *options, "--attempts", "2")
         assert full.exit_code == 75, (full.stdout, full.stderr)
         assert "Traceback" not in full.stderr
-        unscored = [one for one in read_rollouts(tasks) if one.status != "done"]
-        assert {(one.status, one.reason, one.value) for one in unscored} == {("infrastructure", "disk-full", None)}
+        unscored = [rollout for rollout in read_rollouts(tasks) if rollout.status != "done"]
+        assert {(rollout.status, rollout.reason, rollout.value) for rollout in unscored} == {
+            ("infrastructure", "disk-full", None)
+        }
         (small_disk / "filler").unlink()
         last = sample(tasks, model, *options, "--attempts", "2")
     assert last.exit_code == 0, last.stderr
-    kept = [(one.name, one.attempt) for one in read_rollouts(tasks) if one.status == "done"]
+    kept = [(rollout.name, rollout.attempt) for rollout in read_rollouts(tasks) if rollout.status == "done"]
     assert len(kept) == len(set(kept)) == 4
     assert (
         json.loads(

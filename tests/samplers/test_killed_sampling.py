@@ -103,8 +103,8 @@ def find_gateway(driver: subprocess.Popen[bytes]) -> int | None:
 
 
 def list_results(folder: Path) -> list[tuple[str, int, float | None, int]]:
-    done = [one for one in read_rollouts(folder) if one.status != "infrastructure"]
-    return sorted((one.plan, one.attempt, one.value, one.requests) for one in done)
+    done = [rollout for rollout in read_rollouts(folder) if rollout.status != "infrastructure"]
+    return sorted((rollout.plan, rollout.attempt, rollout.value, rollout.requests) for rollout in done)
 
 
 def check_kills(certified: Path, tmp_path: Path, kills: int) -> None:

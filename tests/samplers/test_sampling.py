@@ -88,7 +88,7 @@ def test_a_model_that_fixes_the_bug_is_paid_and_all_it_did_is_recorded(tasks: Pa
     assert (again.lines[-1]["earlier"], again.lines[-1]["new"]) == (2, 0)
     assert paid == sum(event["requests"] for event in done.lines[:-1]) == 2 * (3 + 1)
 
-    rollout = next(one for one in read_rollouts(tasks) if one.name == BUGFIX)
+    rollout = next(rollout for rollout in read_rollouts(tasks) if rollout.name == BUGFIX)
     artifacts = get_artifacts(tasks)
     assert rollout.status is RolloutStatus.DONE
     assert rollout.submission is not None
@@ -99,10 +99,10 @@ def test_a_model_that_fixes_the_bug_is_paid_and_all_it_did_is_recorded(tasks: Pa
     ]
     assert rollout.exchanges is not None
     ends = [json.loads(line) for line in artifacts.get(rollout.exchanges).splitlines()]
-    requests = [json.loads(one["request"]) for one in ends if one["event"] == "end"]
-    assert [len(one["messages"]) for one in requests] == [2, 4, 6]
-    assert {one["temperature"] for one in requests} == {0.5}
-    assert all(one["completion_token_ids"] for one in ends if one["event"] == "end")
+    requests = [json.loads(event["request"]) for event in ends if event["event"] == "end"]
+    assert [len(request["messages"]) for request in requests] == [2, 4, 6]
+    assert {request["temperature"] for request in requests} == {0.5}
+    assert all(event["completion_token_ids"] for event in ends if event["event"] == "end")
     assert len(rollout.latencies) == 3
     trees = [state.tree for state in rollout.states]
     assert len(set(trees)) == 2  # before and after the edit
@@ -141,7 +141,7 @@ def test_reviews_and_tests_are_submitted_in_their_own_form(tasks_of_all_kinds: P
     with ScriptedModel(scripts) as model:
         done = sample(tasks, model, "--scaffold", "react", "--only", f"{review},{writing}")
     assert done.exit_code == 0, done.stderr
-    rollouts = {one.name: one for one in read_rollouts(tasks)}
+    rollouts = {rollout.name: rollout for rollout in read_rollouts(tasks)}
     assert rollouts[writing].value is not None
     assert rollouts[writing].value > 0.5
     submission = rollouts[review].submission
@@ -241,7 +241,7 @@ def test_the_container_reaches_the_gateway_and_nothing_else(tasks: Path) -> None
     )
     with ScriptedModel([run_command(probe), SUBMIT]) as model:
         done = sample(tasks, model, "--scaffold", "react", "--only", BUGFIX)
-        (last,) = [one for one in model.requests if one.place == 1]
+        (last,) = [request for request in model.requests if request.place == 1]
     assert done.exit_code == 0, done.stderr
     output = last.body["messages"][-1]["content"]
     assert "OPEN" not in output

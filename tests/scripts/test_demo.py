@@ -53,8 +53,8 @@ def run_demo(clone: Path, system: str) -> str:
 
 def count_trained(output: str) -> dict[str, tuple[int, int]]:
     """Return folder -> (rows that are trained, rows)."""
-    found = re.findall(r"LLaMA-Factory trains (\d+) of (\d+) rows, \d+ answers, of (\S+)", output)
-    return {folder: (int(trained), int(rows)) for trained, rows, folder in found}
+    matches = re.findall(r"LLaMA-Factory trains (\d+) of (\d+) rows, \d+ answers, of (\S+)", output)
+    return {folder: (int(trained), int(rows)) for trained, rows, folder in matches}
 
 
 def test_simulated_conversations_are_trained_row_for_row(clone: Path) -> None:

@@ -105,9 +105,9 @@ def read_prompt(request: ModelRequest) -> str:
 
 def find_case(request: ModelRequest) -> int:
     """Return the number of the seed in a prompt."""
-    found = CASE.search(read_prompt(request))
-    assert found
-    return int(found[1])
+    match = CASE.search(read_prompt(request))
+    assert match
+    return int(match[1])
 
 
 def is_verdict(request: ModelRequest) -> bool:

@@ -100,7 +100,7 @@ def test_rows_from_the_database_are_those_of_the_run(folder: Path) -> None:
     for name in ("sharegpt", "sharegpt-hermes", "messages"):
         assert read_rows(folder / "all" / name) == read_rows(folder / "sft" / name)
     table = "parquet/data/train-00000-of-00001.parquet"
-    tables = [pq.read_table(folder / one / table).sort_by("id") for one in ("all", "sft")]
+    tables = [pq.read_table(folder / config / table).sort_by("id") for config in ("all", "sft")]
     assert tables[0] == tables[1]
     card = (folder / "all" / "messages" / "README.md").read_text()
     assert "environment: simulated" in card

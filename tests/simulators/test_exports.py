@@ -92,7 +92,7 @@ def test_messages_have_a_result_for_each_call_and_a_loss_on_the_agent_alone(fold
 def test_every_row_and_card_is_marked_as_simulated(folder: Path) -> None:
     for profile in ("default", "simia"):
         out = folder / profile
-        cards = [out / "README.md", *(out / one.name / "README.md" for one in FORMATS)]
+        cards = [out / "README.md", *(out / row_format.name / "README.md" for row_format in FORMATS)]
         for card in cards:
             text = card.read_text()
             front = yaml.safe_load(text.split("---")[1])
@@ -112,18 +112,18 @@ def test_every_row_and_card_is_marked_as_simulated(folder: Path) -> None:
 def test_the_table_holds_the_same_messages(folder: Path) -> None:
     rows = read_lines(folder / "default" / "messages" / "train.jsonl")
     table = pq.read_table(folder / "default" / "parquet" / "data").to_pylist()
-    assert [json.loads(one["messages"]) for one in table] == [row["messages"] for row in rows]
-    assert [json.loads(one["metadata"]) for one in table] == [row["metadata"] for row in rows]
+    assert [json.loads(line["messages"]) for line in table] == [row["messages"] for row in rows]
+    assert [json.loads(line["metadata"]) for line in table] == [row["metadata"] for row in rows]
 
 
 @pytest.mark.parametrize("name", ["sharegpt", "sharegpt-hermes", "messages"])
 def test_own_rows_are_seeds_with_the_same_turns(folder: Path, name: str) -> None:
     wanted = read_lines(folder / "default" / "trajectories.jsonl")
-    found = read_seeds(folder / "default" / name)
-    assert found.problems == []
-    turns = [[turn.to_json() for turn in seed.conversation.body] for seed in found.seeds]
-    assert turns == [one["turns"] for one in wanted]
-    assert {len(seed.conversation.tools) for seed in found.seeds} == {15}
+    seeds = read_seeds(folder / "default" / name)
+    assert seeds.problems == []
+    turns = [[turn.to_json() for turn in seed.conversation.body] for seed in seeds.seeds]
+    assert turns == [expected["turns"] for expected in wanted]
+    assert {len(seed.conversation.tools) for seed in seeds.seeds} == {15}
 
 
 def test_what_a_format_cannot_hold_is_counted_on_the_card(tmp_path: Path) -> None:

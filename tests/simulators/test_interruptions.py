@@ -36,10 +36,10 @@ WRITTEN = ("trajectories.jsonl", "dropped.jsonl", "seeds.jsonl", "README.md")
 
 def list_outputs(folder: Path) -> dict[str, str]:
     """Return the text of every file of a run but the ledger, whose order and times vary."""
-    found = {name: (folder / name).read_text() for name in WRITTEN}
+    texts = {name: (folder / name).read_text() for name in WRITTEN}
     for path in sorted((*folder.rglob("train.jsonl"), *folder.rglob("*/README.md"))):
-        found[path.relative_to(folder).as_posix()] = path.read_text()
-    return found
+        texts[path.relative_to(folder).as_posix()] = path.read_text()
+    return texts
 
 
 def answer_oddly(request: ModelRequest) -> Turn:

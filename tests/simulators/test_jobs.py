@@ -50,11 +50,11 @@ def test_a_longer_run_begins_with_the_jobs_of_a_shorter_one(seeds: list[Seed], p
 def test_scenarios_and_failures_are_drawn_by_seed_and_sample(seeds: list[Seed]) -> None:
     jobs = plan_jobs(seeds, PROFILES[DEFAULT], per_seed=60)
     scenarios = Counter(job.scenario.name for job in jobs)
-    assert set(scenarios) == {one.name for one in SCENARIOS}
+    assert set(scenarios) == {scenario.name for scenario in SCENARIOS}
     assert min(scenarios.values()) > 60
     failing = [job.failure for job in jobs if job.failure]
     assert 30 < len(failing) < 100
-    assert {one.name for one in failing} == {one.name for one in FAILURES}
+    assert {scenario.name for scenario in failing} == {failure.name for failure in FAILURES}
     few = plan_jobs(seeds[3:4], PROFILES[DEFAULT], per_seed=60)
     assert few == [job for job in jobs if job.seed.id == seeds[3].id]
     plain = plan_jobs(seeds, replace(PROFILES[DEFAULT], scenarios=False, failures=0.0), per_seed=60)

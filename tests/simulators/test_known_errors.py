@@ -102,19 +102,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_exactly_the_erroneous_ones_fall_each_under_its_reason(folder: Path) -> None:
-    seeds = {one["id"]: one["line"] - 1 for one in read_lines(folder / "out" / "seeds.jsonl")}
+    seeds = {line["id"]: line["line"] - 1 for line in read_lines(folder / "out" / "seeds.jsonl")}
     dropped = read_lines(folder / "out" / "dropped.jsonl")
-    assert {seeds[one["seed"]]: one["reason"] for one in dropped} == {n: reason for n, (reason, _) in ERRORS.items()}
-    kept = {one["seed"]["line"] - 1 for one in read_lines(folder / "out" / "trajectories.jsonl")}
+    assert {seeds[line["seed"]]: line["reason"] for line in dropped} == {n: reason for n, (reason, _) in ERRORS.items()}
+    kept = {line["seed"]["line"] - 1 for line in read_lines(folder / "out" / "trajectories.jsonl")}
     assert kept == set(range(N_SEEDS)) - set(ERRORS)
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["kept"], sum(summary["dropped"].values()), summary["planned"]) == (80, 20, 100)
-    assert all(one["environment"] == "simulated" for one in dropped)
+    assert all(line["environment"] == "simulated" for line in dropped)
 
 
 @pytest.mark.parametrize("name", ["sharegpt", "sharegpt-hermes", "messages"])
 def test_ids_tools_and_turns_of_every_seed_are_in_the_provenance(folder: Path, name: str) -> None:
-    seeds = {one["id"]: one for one in read_lines(folder / "out" / "seeds.jsonl")}
+    seeds = {line["id"]: line for line in read_lines(folder / "out" / "seeds.jsonl")}
     rows = read_lines(folder / "out" / name / "train.jsonl")
     assert len(rows) == 80
     for row in rows:

@@ -53,7 +53,7 @@ def test_a_shipped_pack_is_whole(name: str) -> None:
 
 def collect_names(schema: Any) -> set[str]:
     if isinstance(schema, list):
-        return {name for one in schema for name in collect_names(one)}
+        return {name for item in schema for name in collect_names(item)}
     if not isinstance(schema, dict):
         return set()
     inner = {name for value in schema.values() for name in collect_names(value)}

@@ -72,11 +72,11 @@ def test_a_verdict_counts_only_with_quotes_that_stand_in_the_seed(tmp_path: Path
     with ScriptedModel(answer) as model:
         done = simulate(tmp_path, model, "--per-seed", "1")
         assert done.exit_code == 0, done.stderr
-        verdicts = {one["line"] - 1: one for one in read_lines(tmp_path / "out" / "seeds.jsonl")}
+        verdicts = {line["line"] - 1: line for line in read_lines(tmp_path / "out" / "seeds.jsonl")}
         n_verdicts = sum(is_verdict(request) for request in model.requests)
         again = simulate(tmp_path, model, "--per-seed", "1")
         assert sum(is_verdict(request) for request in model.requests) == n_verdicts
-    reasons = {number: one["reason"] for number, one in verdicts.items()}
+    reasons = {number: verdict["reason"] for number, verdict in verdicts.items()}
     assert reasons == {
         0: None,
         1: "seed-incomplete",

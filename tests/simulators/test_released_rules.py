@@ -41,8 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    return found
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return summary
 
 
 def find_line(folder: Path, number: int) -> str | None:
@@ -55,10 +55,12 @@ def find_line(folder: Path, number: int) -> str | None:
 def test_a_row_is_byte_for_byte_what_was_written_by_hand(folder: Path, number: int) -> None:
     case = CASES[number]
     line = find_line(folder, number)
-    dropped = [one for one in read_lines(folder / "out" / "dropped.jsonl") if one["seed"] == name_seed(folder, number)]
+    dropped = [
+        entry for entry in read_lines(folder / "out" / "dropped.jsonl") if entry["seed"] == name_seed(folder, number)
+    ]
     if case["outcome"] == "dropped":
         assert line is None
-        assert [one["reason"] for one in dropped] == [case["reason"]]
+        assert [entry["reason"] for entry in dropped] == [case["reason"]]
         return
     assert line is not None
     turns = [{"from": speaker, "value": text} for speaker, text in case["turns"]]
@@ -67,7 +69,7 @@ def test_a_row_is_byte_for_byte_what_was_written_by_hand(folder: Path, number: i
 
 
 def name_seed(folder: Path, number: int) -> str:
-    return next(one["id"] for one in read_lines(folder / "out" / "seeds.jsonl") if one["line"] == number + 1)
+    return next(line["id"] for line in read_lines(folder / "out" / "seeds.jsonl") if line["line"] == number + 1)
 
 
 @pytest.mark.parametrize("rule", [step.name for step in STEPS if step.is_released and step.name not in ABOVE])
@@ -111,7 +113,7 @@ def test_the_system_prompt_is_that_of_the_pack_with_its_tools(folder: Path) -> N
 
 
 def test_what_was_written_before_a_repair_is_kept(folder: Path) -> None:
-    by_line = {one["seed"]["line"]: one for one in read_lines(folder / "out" / "trajectories.jsonl")}
+    by_line = {line["seed"]["line"]: line for line in read_lines(folder / "out" / "trajectories.jsonl")}
     number = next(n for n, case in enumerate(CASES) if case["rule"] == "5 validators" and case["outcome"] == "repaired")
     raw = '{"name": "get_order_details", "arguments": {"order_id": "W18"}}'
     assert by_line[number + 1]["repairs"] == [{"step": "validators", "turn": 2, "raw": raw}]

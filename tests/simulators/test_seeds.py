@@ -129,10 +129,10 @@ WANTED = (
 def read_one(tmp_path: Path, document: Any) -> Seed:
     path = tmp_path / "seeds.json"
     path.write_text(json.dumps(document))
-    found = read_seeds(path)
-    assert found.problems == []
-    assert len(found.seeds) == 1
-    return found.seeds[0]
+    seeds = read_seeds(path)
+    assert seeds.problems == []
+    assert len(seeds.seeds) == 1
+    return seeds.seeds[0]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_every_format_gives_the_same_conversation(tmp_path: Path, format_name: s
     body = seed.conversation.body
     assert [turn.role for turn in body] == [turn.role for turn in WANTED]
     assert [(turn.text, turn.reasoning) for turn in body] == [(turn.text, turn.reasoning) for turn in WANTED]
-    assert [(one.name, one.arguments) for one in body[1].calls] == [(CALL["name"], CALL["arguments"])]
+    assert [(call.name, call.arguments) for call in body[1].calls] == [(CALL["name"], CALL["arguments"])]
     assert seed.conversation.system.startswith("Be kind.")
     assert [tool["name"] for tool in seed.conversation.tools] == ["get_order_details"]
     assert seed.name.startswith("s1")
@@ -176,15 +176,15 @@ def test_companions_of_an_export_are_no_seeds(tmp_path: Path) -> None:
     (tmp_path / "dataset_info.json").write_text('{"mergemill": {}}')
     (tmp_path / "manifest.json").write_text('{"kind": "x"}')
     (tmp_path / "README.md").write_text("# Card\n")
-    found = read_seeds(tmp_path)
-    assert (len(found.seeds), found.problems) == (1, [])
+    seeds = read_seeds(tmp_path)
+    assert (len(seeds.seeds), seeds.problems) == (1, [])
 
 
 def test_a_licence_is_that_of_the_source_else_the_one_given(tmp_path: Path) -> None:
     other = {**SHAREGPT, "id": "s2", "license": "", "conversations": [*SHAREGPT["conversations"]] * 2}
     (tmp_path / "seeds.json").write_text(json.dumps([SHAREGPT, other]))
-    found = read_seeds(tmp_path / "seeds.json", license_id="CC0-1.0")
-    assert [seed.license for seed in found.seeds] == ["MIT", "CC0-1.0"]
+    seeds = read_seeds(tmp_path / "seeds.json", license_id="CC0-1.0")
+    assert [seed.license for seed in seeds.seeds] == ["MIT", "CC0-1.0"]
 
 
 @pytest.mark.parametrize(
@@ -248,9 +248,9 @@ def test_exported_trajectories_are_seeds(tmp_path: Path, words: tuple[str, ...])
     assert run(tmp_path, "trajectories", "select").exit_code == 0
     done = run(tmp_path, "trajectories", "export", "--format", *words, "--out", "rows")
     assert done.exit_code == 0, done.stderr
-    found = read_seeds(tmp_path / "rows")
-    assert found.problems == []
-    seed = found.seeds[0]
+    seeds = read_seeds(tmp_path / "rows")
+    assert seeds.problems == []
+    seed = seeds.seeds[0]
     assert [turn.role.value for turn in seed.conversation.body] == [
         "human",
         "function_call",

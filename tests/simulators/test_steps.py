@@ -63,15 +63,15 @@ def process_one(answer: str, **more: Any) -> Draft | DroppedConversation:
 
 
 def keep(answer: str, **more: Any) -> Draft:
-    found = process_one(answer, **more)
-    assert isinstance(found, Draft), found
-    return found
+    outcome = process_one(answer, **more)
+    assert isinstance(outcome, Draft), outcome
+    return outcome
 
 
 def find_reason(answer: str, **more: Any) -> str:
-    found = process_one(answer, **more)
-    assert isinstance(found, DroppedConversation), found
-    return found.reason.value
+    outcome = process_one(answer, **more)
+    assert isinstance(outcome, DroppedConversation), outcome
+    return outcome.reason.value
 
 
 def ask(
@@ -216,8 +216,8 @@ TWICE = f"FUNCTION_CALL: {show()}\nOBSERVATION: b"
     ],
 )
 def test_roles_take_turns(answer: str, reason: str) -> None:
-    found = process_one(answer)
-    assert (found.reason.value if isinstance(found, DroppedConversation) else "") == reason
+    outcome = process_one(answer)
+    assert (outcome.reason.value if isinstance(outcome, DroppedConversation) else "") == reason
 
 
 def test_the_number_of_turns_is_about_the_seeds() -> None:
@@ -255,8 +255,8 @@ def test_an_injected_failure_must_happen() -> None:
     ],
 )
 def test_an_id_was_given_before(human: str, order: str, reason: str) -> None:
-    found = process_one(ask(show(order), human=human))
-    assert (found.reason.value if isinstance(found, DroppedConversation) else "") == reason
+    outcome = process_one(ask(show(order), human=human))
+    assert (outcome.reason.value if isinstance(outcome, DroppedConversation) else "") == reason
     assert keep(ask(show(order), human=human), options=replace(OPTIONS, seen_ids=False))
 
 
@@ -273,18 +273,18 @@ def test_exact_and_near_duplicates() -> None:
     different = " ".join(f"thing{number}" for number in range(60))
     answers = [ask(show(), human=f"{text} W7", end=text + end) for text, end in ((long, ""), (long, ""), (other, "."))]
     outcomes, processing = process(*answers, ask(show(), human=f"{different} W7", end=different))
-    kinds = [one.reason.value if isinstance(one, DroppedConversation) else "kept" for one in outcomes]
+    kinds = [outcome.reason.value if isinstance(outcome, DroppedConversation) else "kept" for outcome in outcomes]
     assert kinds == ["kept", "duplicate", "near-duplicate", "kept"]
     assert isinstance(outcomes[2], DroppedConversation)
     assert outcomes[2].detail.endswith(f"to {SEED.id}-1")
     assert processing.dropped == {"duplicate": 1, "near-duplicate": 1}
     tolerant, _ = process(*answers, options=replace(OPTIONS, near_duplicates=1.0))
-    assert [isinstance(one, Draft) for one in tolerant] == [True, False, True]
+    assert [isinstance(outcome, Draft) for outcome in tolerant] == [True, False, True]
 
 
 def test_the_same_texts_of_other_speakers_are_no_duplicate() -> None:
     outcomes, _ = process("HUMAN: a\nASSISTANT: b", "HUMAN: a\nHUMAN: b", options=PROFILES["simia"])
-    assert [isinstance(one, Draft) for one in outcomes] == [True, True]
+    assert [isinstance(outcome, Draft) for outcome in outcomes] == [True, True]
 
 
 def test_a_cut_answer_is_dropped_though_it_could_be_parsed() -> None:

@@ -68,8 +68,8 @@ class PostgresServer:
 
 def find_programs() -> Path | None:
     """Folder of PostgreSQL's programs, or None where it is not installed."""
-    found = shutil.which("initdb") or max(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), default="")
-    return Path(found).resolve().parent if found else None
+    path = shutil.which("initdb") or max(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), default="")
+    return Path(path).resolve().parent if path else None
 
 
 @pytest.fixture(scope="session")

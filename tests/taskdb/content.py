@@ -19,14 +19,14 @@ VIEWS = {
 def read_content(url: str) -> dict[str, list[str]]:
     """Return name of a record's table or of a view -> its rows, sorted; each row as often as it occurs."""
     with Store.open(url) as store:
-        found: dict[str, list[str]] = {
+        content: dict[str, list[str]] = {
             name: sorted(_format(row) for row in readonly.run_query(store, query)) for name, query in VIEWS.items()
         }
         for row, _ in RECORD_TABLES.values():
             table = str(row.__tablename__)
             query = f"SELECT id FROM {table} ORDER BY id"  # noqa: S608 - constant names
-            found[table] = [one["id"] for one in readonly.run_query(store, query)]
-    return found
+            content[table] = [record["id"] for record in readonly.run_query(store, query)]
+    return content
 
 
 def read_records(url: str) -> dict[str, list[str]]:

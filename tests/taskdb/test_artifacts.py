@@ -27,4 +27,4 @@ def test_artifacts_can_be_read_by_whom_the_umask_permits(tmp_path: Path) -> None
     (path,) = (tmp_path / "artifacts").rglob("*.zst")
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o640, 0o750)
     assert artifacts.get(digest) == b"text"
-    assert [one for one in path.parent.iterdir() if one != path] == []
+    assert [entry for entry in path.parent.iterdir() if entry != path] == []

@@ -68,7 +68,7 @@ def test_flaky_tests_do_not_identify_a_verification() -> None:
     assert varied.id == calm.id
     earlier = records.make_verification(environment, flaky=(("t.py::a", "gold: passed 2, failed 1"),))
     assert earlier.id != calm.id
-    assert [one.list_flaky() for one in (earlier, varied)] == [
+    assert [verification.list_flaky() for verification in (earlier, varied)] == [
         [("t.py::a", "gold: passed 2, failed 1")],
         [("t.py::at_12:30:05", "test-only: failed 3; gold: passed 2, absent 1")],
     ]

@@ -27,11 +27,14 @@ def test_the_newest_copy_comes_first(db: str) -> None:
         copy("mergemill/env:b-1", "3"),
     )
     with Store.open(db) as store:
-        for one in (first, other, second):
-            store.add(one)
-        found = load_image_copies(store)
-    assert [one.reference for one in found["mergemill/env:a-1"]] == [second.reference, first.reference]
-    assert [one.reference for one in found["mergemill/env:b-1"]] == [other.reference]
+        for image_copy in (first, other, second):
+            store.add(image_copy)
+        image_copies = load_image_copies(store)
+    assert [image_copy.reference for image_copy in image_copies["mergemill/env:a-1"]] == [
+        second.reference,
+        first.reference,
+    ]
+    assert [image_copy.reference for image_copy in image_copies["mergemill/env:b-1"]] == [other.reference]
 
 
 def test_pushing_an_image_again_adds_no_copy(db: str) -> None:
@@ -55,7 +58,7 @@ def test_certified_tasks_and_pending_changes_need_their_images_and_rejected_chan
                 store.add_stage_results(
                     StageResult(stage=stage, result=result, source=pull.source, name=pull.name, seconds=1.0)
                 )
-        found = load_image_needs(store)
-    assert found.certified == {certified.image: (certified.name,)}
-    assert found.in_open_changes == {"mergemill/ada__greet-7:1"}
-    assert found.known == {certified.image, "mergemill/ada__greet-7:1", "mergemill/ada__greet-8:1"}
+        image_needs = load_image_needs(store)
+    assert image_needs.certified == {certified.image: (certified.name,)}
+    assert image_needs.in_open_changes == {"mergemill/ada__greet-7:1"}
+    assert image_needs.known == {certified.image, "mergemill/ada__greet-7:1", "mergemill/ada__greet-8:1"}

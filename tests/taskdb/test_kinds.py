@@ -174,7 +174,8 @@ def test_older_neighbours_are_limited_and_the_newest_come_first(db: str) -> None
         for number in range(1, MAX_NEIGHBOURS + 4):
             add_lineage(store, number)
         *_, newest = sorted(
-            store.find_open_pairs(make_scope(kinds=(Kind.COMBINED,))), key=lambda one: one.candidate.created_at
+            store.find_open_pairs(make_scope(kinds=(Kind.COMBINED,))),
+            key=lambda open_pair: open_pair.candidate.created_at,
         )
         numbers = [int(other.candidate.name.rpartition("-")[2]) for other in newest.neighbours]
         assert numbers == sorted(numbers, reverse=True)
@@ -252,5 +253,5 @@ def test_measured_fields_of_an_oracle_are_excluded_from_the_identity_of_a_task()
     made = [
         Task(**first.model_dump() | {"oracle": form.model_copy(update={"base_coverage": c})}) for c in (0.25, 0.5, None)
     ]
-    assert len({one.id for one in made}) == 1
+    assert len({record.id for record in made}) == 1
     assert made[0].id != first.id

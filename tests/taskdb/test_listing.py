@@ -43,19 +43,19 @@ GOLD_RUN = records.make_test_run()
 
 def read_listings(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     with store.read_transaction() as connection:
-        found = {}
+        listings = {}
         for row in LISTINGS:
             table = get_table(row)
             columns = [column for column in table.c if column.name not in ("seq", "state")]
             rows = connection.execute(table.select().with_only_columns(*columns)).all()
-            found[table.name] = sorted((tuple(row) for row in rows), key=repr)
+            listings[table.name] = sorted((tuple(row) for row in rows), key=repr)
         for query in (
             "SELECT h.change, s.state FROM change_listing h JOIN change_state s ON s.seq = h.state",
             "SELECT * FROM funnel_count WHERE dimension <> 'seconds'",
             "SELECT * FROM task_count",
         ):
-            found[query] = sorted((tuple(row) for row in connection.exec_driver_sql(query)), key=repr)
-        return found
+            listings[query] = sorted((tuple(row) for row in connection.exec_driver_sql(query)), key=repr)
+        return listings
 
 
 def count_in_python(rows: list[dict[str, Any]], facet: str) -> dict[str, int]:
@@ -73,8 +73,8 @@ class RandomWriter:
 
     def pick(self, *kinds: type[Any]) -> Any:
         """Return one of the newer records of some classes, or None when there is none."""
-        found = [record for record in self.made if isinstance(record, kinds)][-8:]
-        return self.random.choice(found) if found else None
+        recent = [record for record in self.made if isinstance(record, kinds)][-8:]
+        return self.random.choice(recent) if recent else None
 
     def step(self) -> None:
         """Write something."""
@@ -114,7 +114,7 @@ class RandomWriter:
 
     def derive(self) -> None:
         if verification := self.pick(type(VERIFICATION)):
-            candidate = next(one for one in self.made if one.id == verification.candidate)
+            candidate = next(candidate for candidate in self.made if candidate.id == verification.candidate)
             assert isinstance(candidate, Candidate)
             kind = self.random.choice(KINDS)
             changes: dict[str, Any] = {"kind": kind, "name": f"{candidate.name}.{kind}"}
@@ -191,7 +191,7 @@ def test_counters_and_queue_equal_what_reading_every_row_gives(db: str, seed: in
             assert set(examples) == {(row.rejected_by, row.reason) for row in here if row.reason}
             by_kind = {row["kind"]: row for row in derivation_counts.count_by_kind(store, sources)}
             for kind, row in by_kind.items():
-                assert row["tasks"] == sum(one.kind == kind for one in made)
+                assert row["tasks"] == sum(task.kind == kind for task in made)
 
         for scope in (
             make_scope(kinds=KINDS),
@@ -199,7 +199,9 @@ def test_counters_and_queue_equal_what_reading_every_row_gives(db: str, seed: in
             make_scope(kinds=KINDS, limit=2, stages=[Stage.VERIFY, Stage.CERTIFY]),
             make_scope(kinds=KINDS, since=date(2024, 3, 5), until=date(2024, 3, 20)),
         ):
-            assert [one.candidate.id for one in store.find_open_lineages(scope)] == find_open_slowly(store, scope)
+            assert [open_lineage.candidate.id for open_lineage in store.find_open_lineages(scope)] == find_open_slowly(
+                store, scope
+            )
             assert store.count_lineages(scope)[1] == len(find_open_slowly(store, scope))
 
 
@@ -208,7 +210,7 @@ def find_open_slowly(store: Store, scope: Scope) -> list[str]:
     with store.read_transaction() as connection:
         rows = connection.exec_driver_sql("SELECT * FROM change_listing ORDER BY merged_at DESC, name").all()
         derived = connection.exec_driver_sql("SELECT * FROM derivation_listing").mappings().all()
-    found, counted = [], Counter[str]()
+    open_ids, counted = [], Counter[str]()
     for row in rows:
         if row.candidate is None or (scope.sources and row.source not in scope.sources):
             continue
@@ -216,10 +218,12 @@ def find_open_slowly(store: Store, scope: Scope) -> list[str]:
             continue
         if scope.includes(row.name, row.candidate, row.merged_at, row.language):
             counted[row.source] += 1
-            state = ChangeState.from_rows(row._mapping, [one for one in derived if one["change"] == row.change])
+            state = ChangeState.from_rows(
+                row._mapping, [derivation for derivation in derived if derivation["change"] == row.change]
+            )
             todo = find_pending_work(state, scope)
-            found += [row.candidate] if todo.includes_any(scope.stages) else []
-    return found
+            open_ids += [row.candidate] if todo.includes_any(scope.stages) else []
+    return open_ids
 
 
 def test_a_task_is_listed_with_the_facts_of_its_chain(db: str) -> None:
@@ -260,10 +264,10 @@ def test_pages_follow_each_other(db: str) -> None:
         for number in range(1, 60):
             add_lineage(store, number)
         whole = queries.list_tasks(store, TaskFilters())
-        found: list[dict[str, Any]] = []
-        while page := queries.list_tasks(store, TaskFilters(), 7, found[-1]["name"] if found else None):
-            found += page
-        assert found == whole
+        rows: list[dict[str, Any]] = []
+        while page := queries.list_tasks(store, TaskFilters(), 7, rows[-1]["name"] if rows else None):
+            rows += page
+        assert rows == whole
         assert [row["created_at"] for row in whole] == sorted((row["created_at"] for row in whole), reverse=True)
         assert queries.count_tasks(store, TaskFilters()) == len(whole) == 59
         assert [row for *_, row in queries.iter_tasks(store, TaskFilters(), 10)] == sorted(
@@ -289,7 +293,7 @@ def test_a_page_is_read_off_the_index_of_its_filter(tmp_path: Path, chosen: Task
         statements: list[tuple[str, Any]] = []
         listen(store.engine, "before_cursor_execute", lambda *given: statements.append((given[2], given[3])))
         queries.list_tasks(store, chosen, 20)
-        ((listed, values),) = [one for one in statements if "FROM tasks" in one[0]]
+        ((listed, values),) = [statement for statement in statements if "FROM tasks" in statement[0]]
         with store.read_transaction() as connection:
             plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {listed}", values)]
     assert any(f"USING INDEX {index}" in step for step in plan), plan
@@ -347,9 +351,9 @@ def test_facets_of_a_range_are_those_of_its_tasks(db: str, monkeypatch: pytest.M
             add_lineage(store, number, gold_lines=number, source=f"git:{number % 3}")
         chosen = TaskFilters(changed_lines=Range(5, 20))
         rows = queries.list_tasks(store, chosen, columns=TASK_COLUMNS)
-        found = page_queries.count_facets(store, chosen, ("source", "kind", "audited"))
-        assert found == {facet: count_in_python(rows, facet) for facet in ("source", "kind", "audited")}
-        assert sum(n or 0 for n in found["source"].values()) == len(rows) == 16
+        facets = page_queries.count_facets(store, chosen, ("source", "kind", "audited"))
+        assert facets == {facet: count_in_python(rows, facet) for facet in ("source", "kind", "audited")}
+        assert sum(n or 0 for n in facets["source"].values()) == len(rows) == 16
         monkeypatch.setattr(page_queries, "MAX_COUNTED", 15)
         every = page_queries.count_facets(store, TaskFilters(), ("source", "kind", "audited"))
         assert every == {
@@ -374,13 +378,13 @@ def test_facets_of_many_tasks_of_one_value_are_known_from_counters(db: str, monk
             rows = queries.list_tasks(store, filters, columns=TASK_COLUMNS)
             assert len(rows) > 4
             monkeypatch.setattr(page_queries, "MAX_COUNTED", 100)
-            found = page_queries.count_facets(store, filters, ("license", "kind"))
-            assert found == {facet: count_in_python(rows, facet) for facet in ("license", "kind")}
+            facets = page_queries.count_facets(store, filters, ("license", "kind"))
+            assert facets == {facet: count_in_python(rows, facet) for facet in ("license", "kind")}
             with monkeypatch.context() as patched:
                 patched.setattr(page_queries, "MAX_COUNTED", 4)
                 patched.setattr(page_queries, "fetch_tuples", None)  # no task is read
-                found = page_queries.count_facets(store, filters, ("license", "kind"))
-            assert found == {facet: dict.fromkeys(values) for facet, values in every.items()}
+                facets = page_queries.count_facets(store, filters, ("license", "kind"))
+            assert facets == {facet: dict.fromkeys(values) for facet, values in every.items()}
         monkeypatch.setattr(page_queries, "MAX_COUNTED", 4)
         few = page_queries.count_facets(store, TaskFilters(license="bsd, or so"), ("license", "kind"))
         assert few == {"license": {"BSD, or so": 2}, "kind": {"bugfix": 2}}
@@ -395,8 +399,8 @@ def test_bounds_may_be_of_any_size_and_type(bounds: tuple[float | None, float | 
     with Store.open(db) as store:
         for number in range(1, 30):
             add_lineage(store, number, gold_lines=number)
-        found = queries.count_tasks(store, TaskFilters(changed_lines=Range(*bounds)))
-    assert found == sum(low <= number <= high for number in range(1, 30))
+        tasks = queries.count_tasks(store, TaskFilters(changed_lines=Range(*bounds)))
+    assert tasks == sum(low <= number <= high for number in range(1, 30))
 
 
 @pytest.mark.postgres

@@ -115,7 +115,9 @@ def test_every_chain_still_holds_together(old: str) -> None:
             assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
             records = {row[0] for row in connection.exec_driver_sql("SELECT record FROM event")}
             scored = {row[0] for row in connection.exec_driver_sql("SELECT task FROM score")}
-        assert records <= everything | {one.id for kind in (Rejection, Certificate) for one in store.load_all(kind)}
+        assert records <= everything | {
+            record.id for kind in (Rejection, Certificate) for record in store.load_all(kind)
+        }
         assert scored <= set(tasks)
 
 
@@ -127,15 +129,15 @@ def test_values_are_mapped_to_the_glossary(old: str) -> None:
             "fails-together",
             "install-failed",
         }
-        (verification,) = [one for one in store.load_all(Verification) if one.runs]
+        (verification,) = [verification for verification in store.load_all(Verification) if verification.runs]
         assert [run.variant for run in verification.runs] == list(RunVariant)
         assert verification.controls == ("tests/test_greet.py::test_new",)
         assert (
             dict(verification.flaky)["tests/test_greet.py::test_time"]
             == "test-only: failed 2; gold: passed 2, failed 1"
         )
-        (environment,) = [one for one in store.load_all(Environment) if one.attempts]
-        assert [(one.proposed_by, one.rolled_back, one.reason) for one in environment.attempts] == [
+        (environment,) = [environment for environment in store.load_all(Environment) if environment.attempts]
+        assert [(attempt.proposed_by, attempt.rolled_back, attempt.reason) for attempt in environment.attempts] == [
             ("draft", False, "install-failed"),
             ("(agent)", True, "rejected-edit"),
             ("(skill gcc)", False, "accepted"),
@@ -222,6 +224,6 @@ def test_postgresql_is_migrated_with_its_foreign_keys(postgresql: str, old: str)
         assert len(queries.list_tasks(store, queries.TaskFilters(status="certified"))) == 1
         with store.engine.connect() as connection:
             inspector = inspect(connection)
-            found = sum(len(inspector.get_foreign_keys(table)) for table in inspector.get_table_names())
+            n_keys = sum(len(inspector.get_foreign_keys(table)) for table in inspector.get_table_names())
             # audit, trajectory, trajectory_selection, world, scenario and their certificates, measurements
-            assert found == keys + 8 > 8
+            assert n_keys == keys + 8 > 8

@@ -80,7 +80,7 @@ def test_names_are_found_and_stories_are_told(old: str, revision: str) -> None:
     with Store.open(old) as store:
         listed = {row["name"]: row["status"] for row in queries.list_tasks(store, queries.TaskFilters())}
         certified = queries.list_tasks(store, queries.TaskFilters(status="certified"))
-        found = queries.search_tasks(store, ["greeting"], queries.TaskFilters())
+        tasks = queries.search_tasks(store, ["greeting"], queries.TaskFilters())
         task = queries.resolve_task(store, "ada__greet-1.bugfix")
         assert queries.resolve_task(store, certified[0]["id"][:12]) == task
         assert task.id == certified[0]["id"]  # the stored id, whatever fields were added since
@@ -89,7 +89,7 @@ def test_names_are_found_and_stories_are_told(old: str, revision: str) -> None:
         steps = {step["stage"]: step for step in queries.compute_funnel(store)}
     assert listed["ada__greet-1.bugfix"] == "certified"
     assert [row["name"] for row in certified] == ["ada__greet-1.bugfix"]
-    assert {row["name"] for row in found} == set(listed)
+    assert {row["name"] for row in tasks} == set(listed)
     endings = [(stories[number][-1]["stage"], stories[number][-1]["ok"]) for number in (3, 4, 5)]
     assert endings == [("verify", False), ("mine", False), ("build", False)]
     assert {event["stage"] for event in stories[1]} >= {"mine", "build", "verify", "derive", "certify"}

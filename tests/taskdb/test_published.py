@@ -51,21 +51,23 @@ def test_a_published_id_that_fits_two_tests_is_not_exact() -> None:
     ours = ["tests/a.rs::works", "tests/b.rs::works"]
     verdict = compare_f2p(["works"], ours)
     assert verdict.verdict == "exact-by-name"
-    assert [(one.published, one.level, one.tests) for one in verdict.groups] == [("works", "name", 2)]
+    assert [(group.published, group.level, group.tests) for group in verdict.groups] == [("works", "name", 2)]
     assert verdict.readings == ("without the file",)
 
 
 def test_two_published_ids_that_fit_one_test_are_not_exact() -> None:
     verdict = compare_f2p(["a  b", "a b"], ["c.test.js::a > b"])
     assert verdict.verdict == "exact-by-name"
-    assert [(one.published, one.tests) for one in verdict.groups] == [("a  b", 1), ("a b", 1)]
+    assert [(group.published, group.tests) for group in verdict.groups] == [("a  b", 1), ("a b", 1)]
 
 
 def test_a_file_stands_for_its_tests_only() -> None:
     ours = ["tests/card.test.js::card > trims", "tests/card.test.js::card > folds", "tests/list.test.js::list > trims"]
     whole = compare_f2p(["tests/card.test.js"], ours[:2])
     assert whole.verdict == "exact-by-file"
-    assert [(one.published, one.level, one.tests) for one in whole.groups] == [("tests/card.test.js", "file", 2)]
+    assert [(group.published, group.level, group.tests) for group in whole.groups] == [
+        ("tests/card.test.js", "file", 2)
+    ]
     other = compare_f2p(["tests/card.test.js"], ours)
     assert (other.verdict, other.fail_to_pass.extra) == ("superset", (ours[2],))
     assert compare_f2p(["tests/card.test.js", "tests/gone.test.js"], ours[:2]).verdict == "subset"
@@ -84,7 +86,7 @@ def test_groups_of_pass_to_pass_are_kept_and_do_not_change_the_verdict() -> None
     published = PublishedLists(FAIL_TO_PASS=("TestA",), PASS_TO_PASS=("TestB",))
     verdict = compare_lists(published, ["a_test.go::TestA"], ["a_test.go::TestB", "b_test.go::TestB"])
     assert verdict.verdict == "exact"
-    assert [(one.list_name, one.tests) for one in verdict.groups] == [("PASS_TO_PASS", 2)]
+    assert [(group.list_name, group.tests) for group in verdict.groups] == [("PASS_TO_PASS", 2)]
 
 
 def test_a_verdict_of_an_earlier_version_is_read_and_keeps_its_identity() -> None:
@@ -117,7 +119,7 @@ def test_subtests_of_go_are_matched_by_their_parent_where_a_list_has_no_subtests
     ours = ["sum_test.go::TestSum", "sum_test.go::TestSum/of_two"]
     verdict = compare_f2p(["TestSum"], ours)
     assert verdict.verdict == "exact-by-parent"
-    assert [(one.published, one.level, one.tests) for one in verdict.groups] == [("TestSum", "parent", 2)]
+    assert [(group.published, group.level, group.tests) for group in verdict.groups] == [("TestSum", "parent", 2)]
     assert compare_f2p(["TestSum"], ours[1:]).verdict == "different"
     named = PublishedLists(FAIL_TO_PASS=("TestSum", "TestSum/of_one"), PASS_TO_PASS=())
     assert compare_lists(named, ours, []).verdict == "different"

@@ -100,9 +100,9 @@ def test_of_two_runs_of_one_attempt_one_is_stored_with_its_own_trajectories(db: 
             returned = list(threads.map(run, (0.0, 1.0), (attempt, attempt)))
         with Store.open(db) as store:
             stored = store.get(Rollout, returned[0].id)
-            parts = [one for one in store.load_all(Trajectory) if one.parent == stored.id]
-        assert [one.value for one in returned] == [stored.value] * 2
-        assert [one.value for one in parts] == [stored.value] * (1 + int(stored.value or 0))
+            parts = [trajectory for trajectory in store.load_all(Trajectory) if trajectory.parent == stored.id]
+        assert [trajectory.value for trajectory in returned] == [stored.value] * 2
+        assert [part.value for part in parts] == [stored.value] * (1 + int(stored.value or 0))
 
 
 def test_plans_differ_by_every_setting() -> None:
@@ -136,8 +136,8 @@ def test_pass_rates_of_rollouts_are_facts_of_their_task(db: str) -> None:
         }
         assert rates["org/m@step-8/react"]["n"] == 1
         assert rows[other.name]["difficulty"] == "{}"
-        found = queries.list_tasks(store, parse_filters({"difficulty": "org/m/react:0.2:0.3"}))
-        assert [row["name"] for row in found] == [task.name]
+        tasks = queries.list_tasks(store, parse_filters({"difficulty": "org/m/react:0.2:0.3"}))
+        assert [row["name"] for row in tasks] == [task.name]
         assert not queries.list_tasks(store, parse_filters({"difficulty": "org/m/react:0.3:"}))
         counted = list(readonly.run_query(store, "SELECT n, c FROM difficulty WHERE checkpoint = ''"))
         assert counted == [{"n": 4, "c": 1}]

@@ -62,8 +62,8 @@ def test_seeds_give_different_samples_of_the_wanted_size(make: Callable[..., Sto
     samples = {draw(store, sample="40", seed=str(seed)) for seed in range(20)}
     assert len(samples) == 20
     assert {len(sample) for sample in samples} == {40}
-    found = Counter(key for sample in samples for key in sample)
-    assert len(found) > 200  # every one of the 240 real tasks has a chance
+    keys = Counter(key for sample in samples for key in sample)
+    assert len(keys) > 200  # every one of the 240 real tasks has a chance
 
 
 def test_caps_hold_for_every_seed(make: Callable[..., Store]) -> None:

@@ -23,4 +23,4 @@ def test_a_change_that_another_driver_stores_meanwhile_is_no_duplicate_of_itself
 
         assert store.find_similar(pull, (1, 2, 3)) == []
         later = records.make_pull_request(2)
-        assert [one.id for one in store.find_similar(later, (1, 2, 9))] == [candidate.id]
+        assert [similar.id for similar in store.find_similar(later, (1, 2, 9))] == [candidate.id]

@@ -53,10 +53,10 @@ def test_a_list_is_stored_once_and_neighbours_as_differences(db: str) -> None:
         differences = [size for base, size in read_lists(store) if base is not None]
         assert differences
         assert max(differences) < whole / 5
-        for one in (task, other):
-            assert store.get(Task, one.id) == one
-            assert store.get(Task, one.id).id == compute_id(one)
-        assert {len(one.PASS_TO_PASS) for one in store.load_all(Verification)} == {200}
+        for stored_task in (task, other):
+            assert store.get(Task, stored_task.id) == stored_task
+            assert store.get(Task, stored_task.id).id == compute_id(stored_task)
+        assert {len(verification.PASS_TO_PASS) for verification in store.load_all(Verification)} == {200}
 
 
 def compute_id(task: Task) -> str:
@@ -133,11 +133,11 @@ def test_a_damaged_list_is_named(tmp_path: Path) -> None:
 
 def list_nested_names(model: type[BaseModel]) -> set[str]:
     """Return the names of the fields of all parts of a record, at any depth."""
-    found: set[str] = set()
+    nested_names: set[str] = set()
     for field in model.model_fields.values():
         for part in find_parts(field.annotation):
-            found |= {*part.model_fields, *list_nested_names(part)}
-    return found
+            nested_names |= {*part.model_fields, *list_nested_names(part)}
+    return nested_names
 
 
 def find_parts(annotation: Any) -> set[type[BaseModel]]:

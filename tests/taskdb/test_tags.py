@@ -51,10 +51,10 @@ def test_tasks_are_found_by_any_kind_of_their_change_and_the_funnel_counts_by_ki
         store.add_mined_changes(
             (other, records.make_rejection(other, Stage.MINE), 0.0), tags=[records.make_tags(other, ChangeKind.CI)]
         )
-        found = {kind: list_tasks(store, TaskFilters(change_kind=kind)) for kind in ("logging", "ci")}
+        tasks = {kind: list_tasks(store, TaskFilters(change_kind=kind)) for kind in ("logging", "ci")}
         by_kind = compute_funnel_by(store, "change_kind")
         shown = look_up_change(store, pull.id)[1]["tags"]
-    assert [row["id"] for row in found["logging"]] == [task.id]
-    assert found["ci"] == []
+    assert [row["id"] for row in tasks["logging"]] == [task.id]
+    assert tasks["ci"] == []
     assert [(row["change_kind"], row["mined"], row["task"]) for row in by_kind] == [("ci", 1, 0), ("feature", 1, 1)]
-    assert [one["change_kind"] for one in shown["change_kinds"]] == ["feature", "logging"]
+    assert [change_kind["change_kind"] for change_kind in shown["change_kinds"]] == ["feature", "logging"]

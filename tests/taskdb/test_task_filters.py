@@ -73,8 +73,8 @@ SELECTING: list[tuple[dict[str, str], Callable[[dict[str, Any]], bool]]] = [
 
 def read_rate(row: Mapping[str, Any]) -> float:
     """Pass rate of the first model of a row, -1 without one."""
-    found = json.loads(row["difficulty"]).get("acme/Big/react")
-    return float(found["c"] / found["n"]) if found else -1
+    rate = json.loads(row["difficulty"]).get("acme/Big/react")
+    return float(rate["c"] / rate["n"]) if rate else -1
 
 
 def test_a_filter_selects_the_same_rows_on_both_databases(listing: Store) -> None:

@@ -71,7 +71,7 @@ def test_a_beginning_of_several_ids_is_ambiguous(db: str) -> None:
         rollout = make_rollout(add_lineage(store))
         many = [make_trajectory(rollout, root) for root in range(20)]  # sixteen digits for twenty ids
         store.add(rollout, *many)
-        digits = [one.id[0] for one in many]
+        digits = [rollout.id[0] for rollout in many]
         word = next(digit for digit in digits if digits.count(digit) > 1)
         with pytest.raises(InputError, match="ambiguous"):
             queries.resolve_trajectory(store, word)
@@ -81,11 +81,11 @@ def test_pass_rates_are_listed_by_task_and_scaffold(db: str) -> None:
     with Store.open(db) as store:
         fill(store)
         rates = queries.list_pass_rates(store)
-        assert [(one.scaffold, one.difficulty.n, one.difficulty.c) for one in rates] == [
+        assert [(rate.scaffold, rate.difficulty.n, rate.difficulty.c) for rate in rates] == [
             ("codex", 1, 0),
             ("react", 1, 1),
         ]
-        assert [one.scaffold for one in queries.list_pass_rates(store, scaffold=["codex"])] == ["codex"]
+        assert [pass_rate.scaffold for pass_rate in queries.list_pass_rates(store, scaffold=["codex"])] == ["codex"]
         assert queries.list_pass_rates(store, model="other") == []
         assert queries.list_pass_rates(store, tasks=()) == []
         assert [row["attempt"] for row in queries.list_rollouts(store, rates[0].task)] == [2, 1]

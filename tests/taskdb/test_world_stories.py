@@ -110,7 +110,7 @@ def test_each_name_has_its_events_in_order(db: str, word: str, steps: list[str])
     assert [f"{event['step']} {'ok' if event['ok'] else event['reason']}" for event in story["events"]] == steps
     assert (story["of"], story["name"], story["environment"]) == ("worlds", word, "synthetic")
     assert story["log"] == ("9" * 64 if word == "depot" else None)
-    states = {one["name"]: one["status"] for one in story["scenarios"]}
+    states = {scenario["name"]: scenario["status"] for scenario in story["scenarios"]}
     assert states == (
         {
             "library_loans.blind": "rejected",

@@ -86,10 +86,15 @@ def test_a_theme_is_pending_until_it_has_a_world_or_a_rejection(db: str) -> None
         store.add(*themes, make_world(themes[0]))
         store.add(reject(themes[1].id, "not_chosen", WorldStep.DISCOVER, "same-label"))
         store.add(reject(themes[2].id, "failed", WorldStep.BUILD, "syntax-error"))
-        assert [one.name for one in find_pending_themes(store)] == ["waiting"]
-        assert {one.name for one in find_pending_themes(store, retry=["syntax-error"])} == {"waiting", "failed"}
+        assert [pending_theme.name for pending_theme in find_pending_themes(store)] == ["waiting"]
+        assert {pending_theme.name for pending_theme in find_pending_themes(store, retry=["syntax-error"])} == {
+            "waiting",
+            "failed",
+        }
         store.add(make_world(themes[2]))  # a record with a child is not rejected
-        assert [one.name for one in find_pending_themes(store, retry=["syntax-error"])] == ["waiting"]
+        assert [pending_theme.name for pending_theme in find_pending_themes(store, retry=["syntax-error"])] == [
+            "waiting"
+        ]
         rows = readonly.run_query(store, "SELECT name, status, rejected_by, reason FROM themes ORDER BY name")
         assert {row["name"]: tuple(row.values())[1:] for row in rows} == {
             "built": ("built", None, None),
@@ -105,11 +110,17 @@ def test_worlds_and_scenarios_are_pending_until_certified_or_rejected(db: str) -
         store.add(*worlds, make_world_certificate(worlds[0]))
         store.add(reject(worlds[1].id, "bad", WorldStep.ASSESS))
         store.add(
-            *(reject(one.id, f"{one.name}.none", WorldStep.SCENARIOS, "no-task") for one in (worlds[0], worlds[2]))
+            *(
+                reject(world.id, f"{world.name}.none", WorldStep.SCENARIOS, "no-task")
+                for world in (worlds[0], worlds[2])
+            )
         )
-        assert [one.name for one in find_pending_worlds(store)] == ["new"]
-        assert {one.name for one in find_pending_worlds(store, retry=["query-mutates"])} == {"new", "bad"}
-        assert [one.name for one in find_certified_worlds(store)] == ["good"]
+        assert [pending_world.name for pending_world in find_pending_worlds(store)] == ["new"]
+        assert {pending_world.name for pending_world in find_pending_worlds(store, retry=["query-mutates"])} == {
+            "new",
+            "bad",
+        }
+        assert [certified_world.name for certified_world in find_certified_worlds(store)] == ["good"]
         states = {row["name"]: row["status"] for row in list_worlds(store, WorldFilters())}
         assert states == {"good": "certified", "bad": "rejected", "new": "waiting"}
         scenarios = [make_scenario(worlds[0], name) for name in ("solved", "blind", "open")]
@@ -117,13 +128,15 @@ def test_worlds_and_scenarios_are_pending_until_certified_or_rejected(db: str) -
         store.add(reject(scenarios[1].id, scenarios[1].name, WorldStep.SCENARIOS, "checks-blind"))
         assert find_pending_scenarios(store) == [scenarios[2]]
         assert len(find_pending_scenarios(store, retry=["checks-blind"])) == 2
-        assert {one.name for one in list_scenarios(store, worlds[0])} == {one.name for one in scenarios}
+        assert {scenario.name for scenario in list_scenarios(store, worlds[0])} == {
+            scenario.name for scenario in scenarios
+        }
         assert list_scenarios(store, worlds[0], certified=True) == [scenarios[0]]
         rejected = readonly.run_query(store, "SELECT name FROM world_rejections ORDER BY name")
         assert [row["name"] for row in rejected] == ["bad", "good.blind", "good.none", "new.none"]
-        found = find_scenario_certificate(store, scenarios[0])
-        assert found is not None
-        assert found.solution_origin == "written"
+        scenario_certificate = find_scenario_certificate(store, scenarios[0])
+        assert scenario_certificate is not None
+        assert scenario_certificate.solution_origin == "written"
         assert find_scenario_certificate(store, scenarios[2]) is None
 
 
@@ -175,10 +188,10 @@ def test_the_newest_world_of_a_name_and_the_newest_certificate_count(db: str) ->
         store.add(make_world_certificate(new), make_world_certificate(old))
         store.add(make_world_certificate(new, passed=90, failed=9))
         assert {row["id"] for row in list_worlds(store, WorldFilters())} == {new.id, elsewhere.id}
-        assert [one.id for one in find_pending_worlds(store)] == [elsewhere.id]
-        found = find_world_certificate(store, new)
-        assert found is not None
-        assert found.passed == 90
+        assert [pending_world.id for pending_world in find_pending_worlds(store)] == [elsewhere.id]
+        world_certificate = find_world_certificate(store, new)
+        assert world_certificate is not None
+        assert world_certificate.passed == 90
         (listed,) = list_worlds(store, WorldFilters(min_score=0.9))
         assert (listed["pass_rate"], listed["score"]) == (0.9, 0.91)
 

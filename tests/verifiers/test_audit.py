@@ -92,12 +92,12 @@ def test_every_leak_is_found_though_a_later_layer_hides_it(audited_task: Audited
         )
         assert made is not None, ran.output
         try:
-            found = audit_image(audited_task.task.model_copy(update={"image": leaky}), services)
+            findings = audit_image(audited_task.task.model_copy(update={"image": leaky}), services)
         finally:
             services.images.remove(leaky)
-        paths = {finding.path for finding in found}
+        paths = {finding.path for finding in findings}
         for name, (_, path) in leaks.items():
-            assert path in paths, f"{name} was not found: {found}"
+            assert path in paths, f"{name} was not found: {findings}"
 
 
 def test_a_file_that_a_later_layer_removes_is_still_found(audited_task: AuditedTask) -> None:
@@ -113,9 +113,9 @@ def test_a_file_that_a_later_layer_removes_is_still_found(audited_task: AuditedT
     services.images.build(image, ["true"], names[0], limits=limits, tree=packed, network=False)
     services.images.build(names[0], ["rm", "/testbed/left.py"], names[1], limits=limits, network=False)
     try:
-        found = audit_image(audited_task.task.model_copy(update={"image": names[1]}), services)
+        findings = audit_image(audited_task.task.model_copy(update={"image": names[1]}), services)
     finally:
         for name in reversed(names):
             services.images.remove(name)
-    assert [finding.path for finding in found] == ["testbed/left.py"]
-    assert "test patch" in found[0].description
+    assert [finding.path for finding in findings] == ["testbed/left.py"]
+    assert "test patch" in findings[0].description

@@ -56,39 +56,39 @@ def certified_task(tmp_path_factory: pytest.TempPathFactory) -> CertifiedTask:
 
 
 def test_the_gold_patch_earns_1_in_three_fresh_gradings(certified_task: CertifiedTask) -> None:
-    found = certified_task.certify()
-    assert isinstance(found, Certificate), found
-    assert (found.gold, found.noop) == ((1.0, 1.0, 1.0), 0.0)
-    assert found.conditions == (
+    outcome = certified_task.certify()
+    assert isinstance(outcome, Certificate), outcome
+    assert (outcome.gold, outcome.noop) == ((1.0, 1.0, 1.0), 0.0)
+    assert outcome.conditions == (
         "seed 0, files in the project's order, UTC, 1 CPUs, no network",
         "seed 1, files in order 1, Pacific/Chatham, 0.5 CPUs, no network",
         "seed 2, files in order 2, America/St_Johns, 1 CPUs, no network",
     )
-    assert len(found.exploits) == 9
-    assert set(found.exploits.values()) == {0.0}
-    others = 1 + len(found.exploits)
+    assert len(outcome.exploits) == 9
+    assert set(outcome.exploits.values()) == {0.0}
+    others = 1 + len(outcome.exploits)
     per_grading = certified_task.task.evaluations
-    assert 3 * per_grading + others <= found.evaluations <= (3 + others) * per_grading
-    assert {"architecture", "cpus", "memory_mb", "kernel", "engine", "storage_driver"} == set(found.machine)
+    assert 3 * per_grading + others <= outcome.evaluations <= (3 + others) * per_grading
+    assert {"architecture", "cpus", "memory_mb", "kernel", "engine", "storage_driver"} == set(outcome.machine)
 
 
 @pytest.mark.parametrize("condition", ["time.timezone == 0", 'os.environ["PYTHONHASHSEED"] == "0"', AT_FULL_SPEED])
 def test_a_gold_patch_that_depends_on_the_conditions_is_rejected(condition: str, certified_task: CertifiedTask) -> None:
     gold = certified_task.put_gold(UNDER_A_CONDITION.format(condition=condition))
-    found = certified_task.certify(gold_patch=gold)
-    assert isinstance(found, Rejection), found
-    assert found.reason == Reason.GOLD_FAILS
-    assert "scored 1.0, 0.0, at last with seed 1, files in order 1, Pacific/Chatham, 0.5 CPUs" in found.detail
+    outcome = certified_task.certify(gold_patch=gold)
+    assert isinstance(outcome, Rejection), outcome
+    assert outcome.reason == Reason.GOLD_FAILS
+    assert "scored 1.0, 0.0, at last with seed 1, files in order 1, Pacific/Chatham, 0.5 CPUs" in outcome.detail
 
 
 def test_an_exploit_that_is_paid_is_a_reason_for_rejection_where_controls_should_expose_it(
     certified_task: CertifiedTask,
 ) -> None:
     changes = {"gold_patch": certified_task.put_gold(SHOP_RIGHT), "blind_controls": None, "controls": ()}
-    found = certified_task.certify(**changes, control_bound=0.001)
-    assert isinstance(found, Rejection), found
-    assert found.reason == Reason.EXPLOIT_PASSES
-    assert "source-forges scored 1.0" in found.detail
+    outcome = certified_task.certify(**changes, control_bound=0.001)
+    assert isinstance(outcome, Rejection), outcome
+    assert outcome.reason == Reason.EXPLOIT_PASSES
+    assert "source-forges scored 1.0" in outcome.detail
     unbound = certified_task.certify(**changes, control_bound=None)
     assert isinstance(unbound, Certificate), unbound
     assert unbound.exploits["source-forges"] == 1.0
@@ -99,10 +99,10 @@ def test_an_exploit_that_is_paid_is_a_reason_for_rejection_where_controls_should
 def test_a_gold_patch_that_fails_now_is_rejected_whatever_verification_saw(
     gold: str, certified_task: CertifiedTask
 ) -> None:
-    found = certified_task.certify(gold_patch=certified_task.put_gold(gold))
-    assert isinstance(found, Rejection)
-    assert found.reason == Reason.GOLD_FAILS
-    assert "0.0" in found.detail
+    outcome = certified_task.certify(gold_patch=certified_task.put_gold(gold))
+    assert isinstance(outcome, Rejection)
+    assert outcome.reason == Reason.GOLD_FAILS
+    assert "0.0" in outcome.detail
 
 
 def test_the_stage_grades_what_the_written_bundle_has(
@@ -110,9 +110,9 @@ def test_the_stage_grades_what_the_written_bundle_has(
 ) -> None:
     task = certified_task.make_task(certified_task.put_gold(SHOP_RIGHT))
     lineage = certified_task.lineage.with_record(task)
-    found = certification.certify(lineage, certified_task.services)
-    assert isinstance(found, Certificate), found
-    assert (found.parent, found.gold) == (task.id, (1.0, 1.0, 1.0))
+    outcome = certification.certify(lineage, certified_task.services)
+    assert isinstance(outcome, Certificate), outcome
+    assert (outcome.parent, outcome.gold) == (task.id, (1.0, 1.0, 1.0))
 
     def write_another(_: Task, folder: Path, services: Services) -> str:
         wrong = certified_task.make_task(certified_task.put_gold(SHOP + "\n# nothing\n"))
@@ -125,19 +125,19 @@ def test_the_stage_grades_what_the_written_bundle_has(
 
 def test_tests_that_pass_anyway_are_rejected(certified_task: CertifiedTask) -> None:
     passing = tuple((test, certified_task.task.FAIL_TO_PASS[0][1]) for test in certified_task.task.PASS_TO_PASS)
-    found = certified_task.certify(FAIL_TO_PASS=passing, blind_controls=None, controls=())
-    assert isinstance(found, Rejection)
-    assert (found.reason, found.detail) == (Reason.NOOP_PASSES, "an empty submission scored 1.0")
+    outcome = certified_task.certify(FAIL_TO_PASS=passing, blind_controls=None, controls=())
+    assert isinstance(outcome, Rejection)
+    assert (outcome.reason, outcome.detail) == (Reason.NOOP_PASSES, "an empty submission scored 1.0")
 
 
 def test_a_task_whose_image_is_gone_is_rejected(certified_task: CertifiedTask) -> None:
-    found = certified_task.certify(image="mergemill/env:gone")
-    assert isinstance(found, Rejection)
-    assert found.reason == Reason.NO_IMAGE
-    assert "mergemill/env:gone" in found.detail
+    outcome = certified_task.certify(image="mergemill/env:gone")
+    assert isinstance(outcome, Rejection)
+    assert outcome.reason == Reason.NO_IMAGE
+    assert "mergemill/env:gone" in outcome.detail
 
 
 def test_a_task_that_cannot_be_scored_is_rejected(certified_task: CertifiedTask) -> None:
-    found = certified_task.certify(eval_script=certified_task.services.artifacts.put_text(UNSCORED))
-    assert isinstance(found, Rejection)
-    assert (found.reason, found.detail) == (Reason.NOT_SCORED, "trouble")
+    outcome = certified_task.certify(eval_script=certified_task.services.artifacts.put_text(UNSCORED))
+    assert isinstance(outcome, Rejection)
+    assert (outcome.reason, outcome.detail) == (Reason.NOT_SCORED, "trouble")

@@ -136,7 +136,7 @@ def make_task(name: str, folder: Path) -> GradedTask:
     services: Services = make_services(
         folder, repeats=1, test_timeout=900, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=3000
     )
-    (example,) = (one for one in list_examples() if one.folder.name == name)
+    (example,) = (example for example in list_examples() if example.folder.name == name)
     repo = TinyRepo(folder / "repo")
     candidate = build_candidate(example, repo, services)
     environment = build(candidate, services)

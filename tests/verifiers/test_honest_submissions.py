@@ -62,7 +62,8 @@ def test_the_table_counts_and_names_refused_submissions() -> None:
     submissions = PROJECTS["go"].submissions[:3]
     results = {
         "go": [
-            GradedSubmission(one, make_score(value)) for one, value in zip(submissions, (1.0, 0.0, None), strict=True)
+            GradedSubmission(submission, make_score(value))
+            for submission, value in zip(submissions, (1.0, 0.0, None), strict=True)
         ],
         "rust": [GradedSubmission(PROJECTS["rust"].submissions[0], make_score(1.0))],
     }
@@ -75,7 +76,7 @@ def test_the_table_counts_and_names_refused_submissions() -> None:
 @pytest.mark.docker
 @pytest.mark.parametrize("name", REPRESENTATIVES)
 def test_an_honest_submission_earns_1_here_and_in_a_bundle(name: str, python_task: HonestTask) -> None:
-    [submission] = [one for one in python_task.project.submissions if one.name == name]
+    [submission] = [submission for submission in python_task.project.submissions if submission.name == name]
     [graded] = python_task.grade_all([submission], workers=1)
     assert not graded.is_refused, graded.score
     reward, output = run_verifier(python_task.task, python_task.services, python_task.make_patch(submission))
@@ -90,7 +91,9 @@ def test_an_honest_submission_earns_1_here_and_in_a_bundle(name: str, python_tas
 def test_all_honest_submissions_in_a_language_earn_1(language: str, tmp_path: Path) -> None:
     with open_task(PROJECTS[language], tmp_path) as task:
         graded = task.grade_all(task.project.submissions, workers=2)
-    refused = {(language, one.submission.name): one.score.explanation for one in graded if one.is_refused}
+    refused = {
+        (language, grading.submission.name): grading.score.explanation for grading in graded if grading.is_refused
+    }
     assert refused.keys() == {row for row in REFUSED if row[0] == language}, json.dumps([*refused.items()], indent=1)
 
 
@@ -122,12 +125,12 @@ def change_version(version: str) -> bytes:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize(("config_patch", "found"), [(b"", "1.5"), (change_version("2.0"), "2.0")])
+@pytest.mark.parametrize(("config_patch", "expected"), [(b"", "1.5"), (change_version("2.0"), "2.0")])
 def test_configuration_that_the_gold_patch_changes_is_the_gold_patchs(
-    config_patch: bytes, found: str, tmp_path: Path
+    config_patch: bytes, expected: str, tmp_path: Path
 ) -> None:
     services = make_services(tmp_path)
-    test = f"def test_version():\n    assert 'version = \"{found}\"' in open('pyproject.toml').read()\n"
+    test = f"def test_version():\n    assert 'version = \"{expected}\"' in open('pyproject.toml').read()\n"
     image = make_environment_image(services, {"pyproject.toml": PYPROJECT, "tests/test_version.py": test})
     script = render_script(
         TestCommand(framework="pytest", argv=("pytest",)),
@@ -141,5 +144,5 @@ def test_configuration_that_the_gold_patch_changes_is_the_gold_patchs(
         result = run_tests(pool, script, patch=change_version("1.5"), last=True)
     assert result.tree_error is None
     assert result.report is not None, result.log
-    assert [one.status.value for one in result.report.outcomes.values()] == ["passed"]
+    assert [outcome.status.value for outcome in result.report.outcomes.values()] == ["passed"]
     assert result.restored_files == (("pyproject.toml",) if config_patch else ())

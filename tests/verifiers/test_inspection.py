@@ -37,13 +37,13 @@ def inspected_task(tmp_path_factory: pytest.TempPathFactory) -> InspectedTask:
 
 @pytest.mark.docker
 def test_a_sound_task_has_no_findings_and_every_probe_earns_0(inspected_task: InspectedTask) -> None:
-    found = inspect(inspected_task.task, inspected_task.services)
-    assert found.findings == ()
-    assert {one.name: one.value for one in found.probes} == {"gold": 1.0} | {probe.name: 0.0 for probe in PROBES}
-    result = {one.name: one for one in found.probes}
+    report = inspect(inspected_task.task, inspected_task.services)
+    assert report.findings == ()
+    assert {probe.name: probe.value for probe in report.probes} == {"gold": 1.0} | {probe.name: 0.0 for probe in PROBES}
+    result = {probe.name: probe for probe in report.probes}
     assert all("its expectation was changed" in fault for fault in result["source-forges"].tampering)
     assert "no report" in result["source-exits"].explanation
-    strength = found.strength
+    strength = report.strength
     assert (strength.fail_to_pass, strength.controls) == (3, 3)
     assert strength.mutants == strength.mutants_detected > 0
     assert strength.variants == strength.variants_accepted > 0
@@ -52,17 +52,17 @@ def test_a_sound_task_has_no_findings_and_every_probe_earns_0(inspected_task: In
 
 @pytest.mark.docker
 def test_a_task_without_sabotaged_tests_accepts_a_forged_report(inspected_task: InspectedTask) -> None:
-    found = inspected_task.with_fault("conftest-forges", "source-forges", controls=(), blind_controls=None)
-    assert [(fault.kind, fault.location) for fault in found.findings] == [("exploit", "source-forges")]
-    assert "earns 1" in found.findings[0].description
-    assert found.strength.controls == 0
+    report = inspected_task.with_fault("conftest-forges", "source-forges", controls=(), blind_controls=None)
+    assert [(fault.kind, fault.location) for fault in report.findings] == [("exploit", "source-forges")]
+    assert "earns 1" in report.findings[0].description
+    assert report.strength.controls == 0
 
 
 @pytest.mark.docker
 def test_a_task_whose_tests_pass_anyway_is_solved_by_a_no_op(inspected_task: InspectedTask) -> None:
     passing = tuple((test, inspected_task.task.FAIL_TO_PASS[0][1]) for test in inspected_task.task.PASS_TO_PASS)
-    found = inspected_task.with_fault("no-op", "only-tests", FAIL_TO_PASS=passing, controls=(), blind_controls=None)
-    assert [fault.location for fault in found.findings if fault.kind == "exploit"] == ["no-op", "only-tests"]
+    report = inspected_task.with_fault("no-op", "only-tests", FAIL_TO_PASS=passing, controls=(), blind_controls=None)
+    assert [fault.location for fault in report.findings if fault.kind == "exploit"] == ["no-op", "only-tests"]
 
 
 @pytest.mark.docker
@@ -72,12 +72,12 @@ def test_a_useless_gold_patch_and_its_leak_in_the_statement_are_findings(
     useless = SHOP.replace('"""Sum of the prices."""', '"""Sum of the prices, rounded(2)."""').encode()
     gold = make_patch({"shop/__init__.py": useless}, {"shop/__init__.py": SHOP.encode()})
     statement = 'Write """Sum of the prices, rounded(2).""" there.'
-    found = inspected_task.with_fault(
+    report = inspected_task.with_fault(
         gold_patch=inspected_task.services.artifacts.put(gold), problem_statement=statement
     )
-    assert [fault.kind for fault in found.findings] == ["statement", "gold"]
-    assert found.findings[0].location == '"""Sum of the prices, rounded(2)."""'
-    assert "the gold patch earns 0" in found.findings[1].description
+    assert [fault.kind for fault in report.findings] == ["statement", "gold"]
+    assert report.findings[0].location == '"""Sum of the prices, rounded(2)."""'
+    assert "the gold patch earns 0" in report.findings[1].description
 
 
 @pytest.mark.docker

@@ -106,8 +106,8 @@ KILLED = ExecResult(exit_code=137, output="", files={}, seconds=1.0, killed_by="
     ],
 )
 def test_a_fault_is_detected_by_a_test_that_ran(result: EvaluationResult, outcome: EditOutcome, by: str) -> None:
-    found, why = judge_run(result, ["a", "b"])
-    assert found is outcome
+    verdict, why = judge_run(result, ["a", "b"])
+    assert verdict is outcome
     assert why == by or (result.exec_result.killed_by and why)
 
 
@@ -122,9 +122,9 @@ def test_edits_that_were_not_built_or_scored_do_not_count(tmp_path: Path) -> Non
         make_edit(EditKind.MUTANT, EditOutcome.NOT_SCORED),
         make_edit(EditKind.VARIANT, EditOutcome.DETECTED),
     ]
-    found = summarize_edits(task, edits)
-    assert (found.score, found.hunks, found.mutants, found.mutants_detected) == (0.75, 2, 2, 2)
-    assert (found.variants, found.variants_accepted, found.untested_hunks) == (1, 0, ("src/cart.py:7-9",))
+    strength = summarize_edits(task, edits)
+    assert (strength.score, strength.hunks, strength.mutants, strength.mutants_detected) == (0.75, 2, 2, 2)
+    assert (strength.variants, strength.variants_accepted, strength.untested_hunks) == (1, 0, ("src/cart.py:7-9",))
     assert summarize_edits(task, edits[4:]).score is None
 
 
@@ -143,8 +143,8 @@ def test_hunks_come_first_and_mutants_fill_what_is_left() -> None:
 def test_gold_files_are_sources_after_the_patch() -> None:
     before = {"cart.py": CART.encode(), "gone.py": b"a = 1\n", "README.md": b"# Cart\n", "same.py": b"c = 1\n"}
     after = {"cart.py": CART_RIGHT.encode(), "gone.py": None, "README.md": b"# Shop\n", "src/new.py": b"b = 1\n"}
-    found = read_gold_files(before, make_patch(after, before))
-    assert [(file.path, file.before, file.after) for file in found] == [
+    files = read_gold_files(before, make_patch(after, before))
+    assert [(file.path, file.before, file.after) for file in files] == [
         ("cart.py", before["cart.py"], after["cart.py"]),
         ("src/new.py", None, b"b = 1\n"),
     ]
@@ -171,8 +171,8 @@ def test_renamed_files_are_compared_with_their_old_ones_and_links_are_ignored(tm
     files = [("cart.py", CART.encode()), ("far.py", b"a = 1\n")]
     target, _ = read_target(task, services, files)
     assert target.touched == {"cart.py": CART.encode()}
-    (found,) = read_gold_files(target.touched, gold)
-    assert (found.path, found.before, found.after) == ("shop/cart.py", CART.encode(), CART_RIGHT.encode())
+    (file,) = read_gold_files(target.touched, gold)
+    assert (file.path, file.before, file.after) == ("shop/cart.py", CART.encode(), CART_RIGHT.encode())
 
 
 @pytest.mark.docker
@@ -187,13 +187,13 @@ def test_an_untested_hunk_is_named_and_a_refused_rewrite_is_counted(tmp_path: Pa
     assert isinstance(verification, Verification), verification
     made = derive(lineage.with_record(verification), services)
     assert not isinstance(made, Rejection)
-    found = inspect(made[0], services, probes=[NO_OP]).strength
-    assert found.untested_hunks == ("cart.py:17",)
-    assert (found.hunks, found.hunks_detected) == (3, 2)
-    assert found.variants > found.variants_accepted
-    assert all(edit.by for edit in found.edits if edit.outcome is EditOutcome.DETECTED)
-    on_untested = [edit for edit in found.edits if edit.kind is EditKind.MUTANT and edit.first_line == 17]
+    strength = inspect(made[0], services, probes=[NO_OP]).strength
+    assert strength.untested_hunks == ("cart.py:17",)
+    assert (strength.hunks, strength.hunks_detected) == (3, 2)
+    assert strength.variants > strength.variants_accepted
+    assert all(edit.by for edit in strength.edits if edit.outcome is EditOutcome.DETECTED)
+    on_untested = [edit for edit in strength.edits if edit.kind is EditKind.MUTANT and edit.first_line == 17]
     assert on_untested
     assert all(edit.outcome is EditOutcome.PASSED for edit in on_untested)
-    assert found.score is not None
-    assert 0.2 < found.score < 0.8
+    assert strength.score is not None
+    assert 0.2 < strength.score < 0.8

@@ -191,7 +191,7 @@ def test_a_published_task_is_compared_even_when_it_is_rejected(tmp_path: Path) -
     assert result.published is not None
     assert result.published.fail_to_pass.missing == ("tests/test_shop.py::test_one",)
     assert result.published.pass_to_pass.missing == ()
-    causes = {(one.side, one.test): (one.cause, one.detail) for one in result.published.causes}
+    causes = {(cause.side, cause.test): (cause.cause, cause.detail) for cause in result.published.causes}
     assert causes["missing", "tests/test_shop.py::test_one"] == (
         "unknown",
         "tests/test_shop.py was run and reports no such test",

@@ -64,7 +64,7 @@ def seed_hostile_database(folder: Path) -> tuple[SeededDatabase, list[HostileTas
     settings = Settings(db=f"sqlite:///{folder}/hostile.db", store=folder / "hostile-store")
     artifacts = Artifacts(settings.storage.store_dir / "artifacts")
     groups = [list(STRINGS[start : start + GROUP]) for start in range(0, len(STRINGS), GROUP)]
-    found = []
+    tasks = []
     with Store.open(settings.storage.db) as store:
         for number, strings in enumerate(groups):
             text = "\n".join(strings)
@@ -75,8 +75,8 @@ def seed_hostile_database(folder: Path) -> tuple[SeededDatabase, list[HostileTas
             )
             (row,) = [row for row in queries.list_tasks(store, TaskFilters()) if row["name"] == name.replace("\0", "?")]
             change = queries.resolve_change(store, queries.resolve_task(store, row["id"]).candidate)
-            found.append(HostileTask(strings, row["id"], change.id, artifacts.put_text(texts.log)))
+            tasks.append(HostileTask(strings, row["id"], change.id, artifacts.put_text(texts.log)))
     add_rollout(settings.storage.store_dir / "rollouts", "hostile", STRINGS[0], "\n\n".join(STRINGS))
     add_run(settings.storage.store_dir / "runs", "\n".join(STRINGS))
-    database = SeededDatabase(settings, found[0].task, found[0].change, found[0].change, "hostile", found[0].log)
-    return database, found
+    database = SeededDatabase(settings, tasks[0].task, tasks[0].change, tasks[0].change, "hostile", tasks[0].log)
+    return database, tasks

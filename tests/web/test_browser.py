@@ -30,8 +30,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def address(seeded: SeededDatabase) -> Iterator[str]:
-    with run_server(seeded) as (_, found, _):
-        yield found
+    with run_server(seeded) as (_, url, _):
+        yield url
 
 
 def list_pages(seeded: SeededDatabase) -> list[str]:
@@ -176,10 +176,10 @@ def test_hostile_texts_are_shown_as_text(browser: Browser, hostile: tuple[Seeded
     seeded, tasks = hostile
     assert len(STRINGS) >= 200
     with run_server(seeded) as (_, address, _), watch_page(browser, address) as watched:
-        for one in tasks:
-            for path in (f"/tasks/{one.task}", f"/changes/{one.change}"):
-                check_page(watched.open(path), one.strings)
-            check_page(watched.open(f"/artifacts/{one.log}"), [remove_ansi_sequences(text) for text in one.strings])
+        for task in tasks:
+            for path in (f"/tasks/{task.task}", f"/changes/{task.change}"):
+                check_page(watched.open(path), task.strings)
+            check_page(watched.open(f"/artifacts/{task.log}"), [remove_ansi_sequences(text) for text in task.strings])
         for path in ("/", "/funnel", "/rollouts/hostile"):
             check_page(watched.open(path), [])
         check_page(watched.open("/runs"), list(STRINGS))

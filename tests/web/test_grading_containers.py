@@ -77,8 +77,8 @@ def test_a_container_that_is_lost_during_its_grading_is_no_zero(fixes: GradedTas
         grader = Grader(url, TOKEN)
         with remove_containers() as removed:
             lost = [score for _, score in grader.grade_many(submissions)]
-        found = [score.value for _, score in grader.grade_many(submissions)]
+        values = [score.value for _, score in grader.grade_many(submissions)]
     assert removed
     assert None in [score.value for score in lost]
     assert {score.value for score in lost} <= {None, 1.0}, [score.explanation for score in lost]
-    assert found == [1.0] * 6
+    assert values == [1.0] * 6

@@ -59,7 +59,7 @@ def read_tags(html: str) -> TagReader:
 @pytest.mark.parametrize("text", STRINGS, ids=range(len(STRINGS)))
 def test_a_hostile_string_gives_no_markup(text: str) -> None:
     line = text.replace("\n", " ").replace("\r", " ")
-    lines = [one.html for file in render_patch(PATCH.format(text=line)).files for one in file.lines]
+    lines = [row.html for file in render_patch(PATCH.format(text=line)).files for row in file.lines]
     assert read_tags(render_statement(text, [text])).foreign == []
     for html in (
         mark_source(text, [text]),

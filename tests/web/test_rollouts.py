@@ -39,7 +39,11 @@ def test_a_rollout_is_shown_by_its_main_conversation_with_links_to_the_others(
     page = client.get(f"/rollouts/{first.id}").text
     assert page.count('class="turn role-assistant"') == 2
     assert "<dd>react</dd>" in page
-    [side] = [one for one in trajectories if one.parent == first.id and one.role is TrajectoryRole.SIDE]
+    [side] = [
+        trajectory
+        for trajectory in trajectories
+        if trajectory.parent == first.id and trajectory.role is TrajectoryRole.SIDE
+    ]
     assert f'href="/rollouts/{side.id}"' in page
     assert "Greetings" in client.get(f"/rollouts/{side.id}").text
 

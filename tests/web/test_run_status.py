@@ -23,10 +23,10 @@ def make_results() -> list[StageResult]:
     pull = records.make_pull_request()
     candidate = records.make_candidate(pull)
     rejection = records.make_rejection(candidate, Stage.BUILD, "build-failed")
-    found = [(Stage.MINE, candidate, None), (Stage.BUILD, rejection, None), (Stage.DERIVE, rejection, Kind.REVIEW)]
+    results = [(Stage.MINE, candidate, None), (Stage.BUILD, rejection, None), (Stage.DERIVE, rejection, Kind.REVIEW)]
     return [
         StageResult(stage=stage, result=record, source=pull.source, name=pull.name, seconds=1.0, kind=kind)
-        for stage, record, kind in found
+        for stage, record, kind in results
     ]
 
 
@@ -41,14 +41,14 @@ def test_a_run_writes_its_counts_and_events(tmp_path: Path, monkeypatch: pytest.
         progress.work.end_change("2")
         progress.work.start_step("3", Stage.BUILD, "ada__greet-3", "node-a")
         deadline = time.monotonic() + 10
-        while not (found := list_runs(tmp_path)) or not found[0]["events"]:
+        while not (runs := list_runs(tmp_path)) or not runs[0]["events"]:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-    assert found[0]["state"] == "running"
-    assert found[0]["done"] == 1
-    assert found[0]["total"] == 4
-    assert [(step["name"], step["place"]) for step in found[0]["running"]] == [("ada__greet-3", "node-a")]
-    assert found[0]["seconds_left"] > 0
+    assert runs[0]["state"] == "running"
+    assert runs[0]["done"] == 1
+    assert runs[0]["total"] == 4
+    assert [(step["name"], step["place"]) for step in runs[0]["running"]] == [("ada__greet-3", "node-a")]
+    assert runs[0]["seconds_left"] > 0
     (run,) = list_runs(tmp_path)
     assert run["state"] == "finished"
     assert run["stages"]["build"] == {"passed": 0, "rejected": 1, "failed": 0}

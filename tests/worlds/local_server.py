@@ -19,24 +19,24 @@ class LocalEpisode(Closable):
     def __init__(self, world: Mapping[str, Any], state: State, seed: int, step: int) -> None:
         self._world, self._state, self._seed, self._step = world, state, seed, step
         self.fault: Fault | None = None
-        found = run_apart({**world, "seed": seed}, state, 0, "no_such_tool", {})
-        if "fault" in found:
-            self._take_fault(found["fault"])
+        result = run_apart({**world, "seed": seed}, state, 0, "no_such_tool", {})
+        if "fault" in result:
+            self._take_fault(result["fault"])
         else:
-            self._state = found["state"]
+            self._state = result["state"]
 
     @property
     def digest(self) -> str:
         return compute_digest(encode_json(self._state))
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> CallResult:
-        found = run_apart({**self._world, "seed": self._seed}, self._state, self._step, tool, arguments)
+        result = run_apart({**self._world, "seed": self._seed}, self._state, self._step, tool, arguments)
         self._step += 1
-        if "fault" in found:
-            self._take_fault(found["fault"])
+        if "fault" in result:
+            self._take_fault(result["fault"])
             return CallResult(value={}, digest=self.digest, fault=self.fault)
-        self._state = found["state"]
-        return CallResult(value=found["result"], digest=self.digest)
+        self._state = result["state"]
+        return CallResult(value=result["result"], digest=self.digest)
 
     def get_state(self) -> State:
         return self._state
@@ -70,7 +70,7 @@ class LocalServer:
         return LocalWorld(definition)
 
     def run_checks(self, checks: Sequence[Check], initial: State, final: State, *, seed: int = 0) -> list[CheckResult]:
-        return [_check(one, initial, final, seed) for one in checks]
+        return [_check(check, initial, final, seed) for check in checks]
 
 
 def make_local_server() -> WorldServer:

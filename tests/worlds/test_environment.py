@@ -97,7 +97,9 @@ def test_the_seed_or_the_options_choose_the_scenario(server: WorldServer) -> Non
 
 def test_the_program_of_the_page_solves_a_scenario(world_image: str) -> None:
     block = next(
-        one for one in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "environment.step" in one
+        block
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+        if "environment.step" in block
     )
     names: dict[str, object] = {"image": world_image}
     exec(block, names)  # noqa: S102 - the page is ours

@@ -63,7 +63,7 @@ def test_checks_run_once_for_each_final_state(letters: str, runs: list[int]) -> 
     for episode in episodes:
         score = scorer.score(start, episode, make_scenario())  # type: ignore[arg-type]
         assert (score.reward, score.checks[0].outcome) == (0.5, CheckOutcome.PASSED)
-    assert [one.n_runs for one in episodes] == runs, "what the machine decides is not remembered"
+    assert [episode.n_runs for episode in episodes] == runs, "what the machine decides is not remembered"
     assert start.n_runs == 1
 
 

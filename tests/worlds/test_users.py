@@ -61,8 +61,13 @@ def test_a_model_plays_the_user(server: ModelServer, make_user: MakeUser) -> Non
     assert TASK in system["content"]
     assert STOP_MARK in system["content"]
     assert TASK not in first["content"]
-    assert [one["content"] for one in last[2:]] == ["Hello!", "How can I help?", "Rename the item I-1.", "Done."]
-    assert [one["role"] for one in last] == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert [message["content"] for message in last[2:]] == [
+        "Hello!",
+        "How can I help?",
+        "Rename the item I-1.",
+        "Done.",
+    ]
+    assert [message["role"] for message in last] == ["system", "user", "assistant", "user", "assistant", "user"]
     assert user.usage.requests == 3
 
 

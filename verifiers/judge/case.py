@@ -55,8 +55,8 @@ class JudgeCase:
 
         def search(texts: Collection[str]) -> set[str]:
             new = [text for text in texts if text not in known]
-            found = self.find_in_base_tree(new) if new else set()
-            known.update({text: text in found for text in new})
+            files = self.find_in_base_tree(new) if new else set()
+            known.update({text: text in files for text in new})
             return {text for text in texts if known[text]}
 
         return replace(self, find_in_base_tree=search)
@@ -123,8 +123,8 @@ class JudgeCase:
         heading = re.match(function, hunk.heading)
         inside, depth = heading[2] if heading else "", -1
         for number, text in enumerate(hunk.get_lines("+ ")):
-            if found := re.match(function, text):
-                inside, depth = found[2], len(found[1])
+            if match := re.match(function, text):
+                inside, depth = match[2], len(match[1])
             elif (
                 text.strip() and depth >= 0 and len(text) - len(text.lstrip()) <= depth and text.strip()[0] not in ")}]"
             ):

@@ -39,7 +39,7 @@ class ModelVerdict:
         return self.completion.addition if self.completion else ""
 
 
-def judge_with_models(case: JudgeCase, found: Assessment, client: JudgeClient) -> ModelVerdict:
+def judge_with_models(case: JudgeCase, assessment: Assessment, client: JudgeClient) -> ModelVerdict:
     """Collect opinions, and an addition if rules or opinions find something missing.
 
     The model writes the addition. Where it has none that is accepted, rules write an addition as they do without a
@@ -51,12 +51,12 @@ def judge_with_models(case: JudgeCase, found: Assessment, client: JudgeClient) -
     case = case.cache_searches()
     panel = collect_opinions(case, client)
     completion = complete(case, client, lambda statement: find_completable(case, statement), panel.missing)
-    if (completion is None or not completion.addition) and (by_rules := complete_by_rules(case, found)):
+    if (completion is None or not completion.addition) and (by_rules := complete_by_rules(case, assessment)):
         completion = _merge_attempts(completion, by_rules)
-    completion, set_aside = measure_completion(case, found, completion)
+    completion, set_aside = measure_completion(case, assessment, completion)
     return ModelVerdict(
-        underspecified=combine_probabilities(found.underspecified, panel.underspecified),
-        unfair_tests=combine_probabilities(found.unfair_tests, panel.unfair_tests),
+        underspecified=combine_probabilities(assessment.underspecified, panel.underspecified),
+        unfair_tests=combine_probabilities(assessment.unfair_tests, panel.unfair_tests),
         set_aside=set_aside,
         panel=panel,
         completion=completion,

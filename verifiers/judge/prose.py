@@ -58,8 +58,8 @@ def detect_foreign_language(prose: str) -> tuple[str, str] | None:
     words = _WORD.findall(prose)
     for language, script in _SCRIPTS:
         share = sum(bool(script.search(word)) for word in words) / max(1, len(words))
-        if share >= FOREIGN_SHARE and (found := script.findall(prose)):
-            return str(max(found, key=len)), language
+        if share >= FOREIGN_SHARE and (matches := script.findall(prose)):
+            return str(max(matches, key=len)), language
     small = [word.lower() for word in words]
     if len(small) < _MIN_WORDS:
         return None

@@ -150,5 +150,5 @@ def _split_words(text: str) -> set[str]:
 def _parse_test_name(test: str) -> str:
     """Return the test's own name from an id of any style: the last word before parameters."""
     head = re.split(r"[\[(]|\s", test.strip(), maxsplit=1)[0]
-    found = re.findall(r"\w+", re.split(r"::|#|\.|/", head)[-1])
-    return found[0] if found else ""
+    words = re.findall(r"\w+", re.split(r"::|#|\.|/", head)[-1])
+    return words[0] if words else ""

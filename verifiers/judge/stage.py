@@ -41,35 +41,35 @@ def judge(lineage: Lineage, services: Services) -> Verdict | Rejection:
     """
     started = time.perf_counter()
     case = build_case(lineage, services)
-    found = assess(case)
+    assessment = assess(case)
     completed_fields = (
-        _complete_by_rules(case, found)
+        _complete_by_rules(case, assessment)
         if services.model is None
-        else _apply_models(case, found, services.model, services)
+        else _apply_models(case, assessment, services.model, services)
     )
     verdict = Verdict(
         parent=lineage.require_verification().id,
         candidate=lineage.candidate.id,
         name=lineage.candidate.name,
-        underspecified=round(found.underspecified, 4),
-        unfair_tests=round(found.unfair_tests, 4),
-        findings=found.findings,
-        set_aside=found.set_aside,
+        underspecified=round(assessment.underspecified, 4),
+        unfair_tests=round(assessment.unfair_tests, 4),
+        findings=assessment.findings,
+        set_aside=assessment.set_aside,
         interfaces=find_interfaces(case),
     )
     return verdict.model_copy(update=completed_fields | {"seconds": time.perf_counter() - started})
 
 
-def _complete_by_rules(case: JudgeCase, found: Assessment) -> dict[str, Any]:
+def _complete_by_rules(case: JudgeCase, assessment: Assessment) -> dict[str, Any]:
     """Return the fields of a verdict that a completion without a model changes."""
-    completion, set_aside = measure_completion(case, found, complete_by_rules(case, found))
+    completion, set_aside = measure_completion(case, assessment, complete_by_rules(case, assessment))
     return {"completion": completion, "set_aside": set_aside}
 
 
-def _apply_models(case: JudgeCase, found: Assessment, model: LanguageModel, services: Services) -> dict[str, Any]:
+def _apply_models(case: JudgeCase, assessment: Assessment, model: LanguageModel, services: Services) -> dict[str, Any]:
     """Return the fields of a verdict that models change."""
     model_fields = judge_with_models(
-        case, found, JudgeClient.from_settings(model, services.settings, services.artifacts)
+        case, assessment, JudgeClient.from_settings(model, services.settings, services.artifacts)
     )
     requests: list[ModelCall] = [
         *model_fields.panel.opinions,
@@ -83,8 +83,8 @@ def _apply_models(case: JudgeCase, found: Assessment, model: LanguageModel, serv
         "agreement": model_fields.panel.agreement,
         "alpha": model_fields.panel.alpha,
         "completion": model_fields.completion,
-        "tokens": sum(one.tokens for one in requests),
-        "cost": sum(one.cost for one in requests),
+        "tokens": sum(request.tokens for request in requests),
+        "cost": sum(request.cost for request in requests),
     }
 
 
@@ -108,8 +108,8 @@ def build_case(lineage: Lineage, services: Services) -> JudgeCase:
 
 def _parse_number(name: str) -> int | None:
     """Return the pull request's number from the name of a change; commits and releases have none."""
-    found = re.search(r"-(\d{1,6})$", name)
-    return int(found[1]) if found else None
+    match = re.search(r"-(\d{1,6})$", name)
+    return int(match[1]) if match else None
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,14 @@ class BaseTreeSearch:
     def find_texts(self, texts: Collection[str]) -> set[str]:
         """Return the texts that a file contains; a name only as a whole word."""
         wanted = {text: _compile_pattern(text) for text in texts if text}
-        found: set[str] = set()
+        present: set[str] = set()
         for content in self._read_contents() if wanted else ():
             here = {text for text, pattern in wanted.items() if pattern.search(content)}
-            found |= here
+            present |= here
             wanted = {text: pattern for text, pattern in wanted.items() if text not in here}
             if not wanted:
                 break
-        return found
+        return present
 
     @cached_property
     def _repository_and_entries(self) -> tuple[GitRepository, list[TreeEntry]]:

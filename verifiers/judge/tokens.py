@@ -51,7 +51,7 @@ class CodeToken:
     @property
     def value(self) -> str:
         """The content of a string with its escape sequences replaced; nearly the same for a raw string."""
-        return _ESCAPE.sub(lambda found: _ESCAPES.get(found[1]) or _unescape(found[1]), self.text)
+        return _ESCAPE.sub(lambda match: _ESCAPES.get(match[1]) or _unescape(match[1]), self.text)
 
 
 def _unescape(character: str) -> str:
@@ -74,17 +74,17 @@ def tokenize(text: str, path: str) -> list[CodeToken]:
 
 def _tokenize_code(text: str, first_line: int) -> Iterator[CodeToken]:
     line, counted = first_line, 0
-    for found in _CODE.finditer(text):
-        line += text.count("\n", counted, found.start())
-        counted = found.start()
-        if found.lastgroup == "string":
-            yield CodeToken("string", found["string"], line)
-        elif found.lastgroup == "name":
-            yield CodeToken("name", found[0], line)
-        elif found.lastgroup == "number":
-            yield CodeToken("number", found[0], line)
+    for match in _CODE.finditer(text):
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
+        if match.lastgroup == "string":
+            yield CodeToken("string", match["string"], line)
+        elif match.lastgroup == "name":
+            yield CodeToken("name", match[0], line)
+        elif match.lastgroup == "number":
+            yield CodeToken("number", match[0], line)
         else:
-            yield CodeToken("mark", found[0], line)
+            yield CodeToken("mark", match[0], line)
 
 
 @dataclass(slots=True)
@@ -114,8 +114,8 @@ class _Segment:
     def add(self, category: _TokenType, value: str) -> None:
         """Append a token of the lexer to a string."""
         self.text += value
-        if not self.opening and (found := _OPENING.match(self.text)):
-            self.opening, self.closing = found[0], found["quote"] + found["hashes"]
+        if not self.opening and (match := _OPENING.match(self.text)):
+            self.opening, self.closing = match[0], match["quote"] + match["hashes"]
         elif category in String.Delimiter and value == "(":  # R"delimiter( of C++
             self.opening = self.text
             self.closing = f'){self.text.partition(chr(34))[2][:-1]}"'

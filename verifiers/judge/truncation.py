@@ -88,9 +88,9 @@ def truncate_patch(patch: str, room: int, files: Collection[str] = ()) -> Trunca
     given |= dict(zip(others, divide_budget([len(sections[index]) for index in others], left), strict=True))
     shown = [_truncate_section(section, given[index]) for index, section in enumerate(sections)]
     return TruncatedText(
-        text="".join(one.text for one in shown),
-        lines=sum(one.lines for one in shown),
-        omitted=sum(one.omitted for one in shown),
+        text="".join(section.text for section in shown),
+        lines=sum(section.lines for section in shown),
+        omitted=sum(section.omitted for section in shown),
     )
 
 
@@ -122,5 +122,5 @@ def _render_omission(lines: int) -> str:
 
 
 def _parse_path(section: str) -> str:
-    found = _PATH.match(section)
-    return found[1] if found else ""
+    match = _PATH.match(section)
+    return match[1] if match else ""

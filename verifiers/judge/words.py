@@ -34,14 +34,14 @@ def split_message(text: str) -> list[str]:
     normalized = re.sub(
         r"\\(?=[^\w\s])", "", _REGEX.sub(f" {PLACEHOLDER} ", _FORMAT_FIELD.sub(f" {PLACEHOLDER} ", text))
     ).lower()
-    found: list[str] = []
+    parts: list[str] = []
     end = 0
     for word in _WORD.finditer(normalized):
-        if found and not _PLAIN_GAP.fullmatch(normalized, end, word.start()):
-            found.append(PLACEHOLDER)
-        found.append(word[0])
+        if parts and not _PLAIN_GAP.fullmatch(normalized, end, word.start()):
+            parts.append(PLACEHOLDER)
+        parts.append(word[0])
         end = word.end()
-    return found
+    return parts
 
 
 def has_format_field(text: str) -> bool:

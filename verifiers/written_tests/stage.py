@@ -200,7 +200,9 @@ def _find_unreliable(verifier: CandidateVerifier) -> Objection | None:
             detail = f"{bad[0]} does not pass in every run with the change"
             return Objection(reason=WritingReason.UNRELIABLE, detail=detail)
     lists = verifier.compute_lists()
-    varying = [one.test for one in lists.flaky if one.test.partition("::")[0] in files] if lists else []
+    varying = (
+        [flaky_test.test for flaky_test in lists.flaky if flaky_test.test.partition("::")[0] in files] if lists else []
+    )
     if varying:
         detail = f"{varying[0]} does not have the same result in every run"
         return Objection(reason=WritingReason.UNRELIABLE, detail=detail)

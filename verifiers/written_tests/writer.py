@@ -82,9 +82,9 @@ class TestWriter:
     @cached_property
     def _test_files(self) -> Sequence[str]:
         """Test files of the base tree, those near the changed files first."""
-        found = get_language(self.candidate.language).find_test_files(self.tree)
-        near = {path: max(len(commonpath([path, gold])) for gold in self.candidate.gold_files) for path in found}
-        return sorted(found, key=lambda path: (-near[path], path))
+        test_files = get_language(self.candidate.language).find_test_files(self.tree)
+        near = {path: max(len(commonpath([path, gold])) for gold in self.candidate.gold_files) for path in test_files}
+        return sorted(test_files, key=lambda path: (-near[path], path))
 
     @cached_property
     def _example(self) -> tuple[str, str]:

@@ -94,7 +94,7 @@ class WorldAssessment:
 
     def count(self, verdict: CallVerdict | None) -> int:
         """Return how many rounds have a verdict; None for those that were not judged."""
-        return sum(one.verdict is verdict for one in self.rounds)
+        return sum(played.verdict is verdict for played in self.rounds)
 
     @property
     def n_judged(self) -> int:
@@ -119,7 +119,7 @@ class WorldAssessment:
         if self.n_judged < MIN_JUDGED * n_all or not self.n_judged:
             return Reason.UNJUDGED, f"{self.n_judged} of {n_all} rounds were judged"
         if self.score + _ROUNDING < min_score:
-            failed = Counter(one.call.function for one in self.rounds if one.verdict is CallVerdict.FAIL)
+            failed = Counter(played.call.function for played in self.rounds if played.verdict is CallVerdict.FAIL)
             worst = ", ".join(f"{name} {number}" for name, number in failed.most_common(5))
             return Reason.LOW_SCORE, f"{self.score:.3f} of at least {min_score}; failed: {worst}"
         return None, ""

@@ -67,12 +67,12 @@ class WorldConversation:
     @property
     def system(self) -> str:
         """Text that the agent was given first."""
-        return "\n\n".join(one["content"] for one in self.messages if one["role"] == "system")
+        return "\n\n".join(message["content"] for message in self.messages if message["role"] == "system")
 
     @property
     def turns(self) -> list[Message]:
         """The messages without the system's."""
-        return [one for one in self.messages if one["role"] != "system"]
+        return [message for message in self.messages if message["role"] != "system"]
 
     @property
     def label(self) -> str:
@@ -98,12 +98,12 @@ class BundledScenario:
     @property
     def earning_checks(self) -> tuple[Check, ...]:
         """The checks that earn something."""
-        return tuple(one for number, one in enumerate(self.definition.checks) if number not in self.kept)
+        return tuple(check for number, check in enumerate(self.definition.checks) if number not in self.kept)
 
     @property
     def kept_checks(self) -> tuple[Check, ...]:
         """The checks that hold from the start and may not break."""
-        return tuple(one for number, one in enumerate(self.definition.checks) if number in self.kept)
+        return tuple(check for number, check in enumerate(self.definition.checks) if number in self.kept)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,18 +69,20 @@ def build_scenario(world: BundledWorld, scenario: BundledScenario) -> Row:
         "task": definition.task,
         "checklist": [item["check_item"] for item in items],
         "checklist_with_func": items,
-        "checks": [{"item": one.item, "function": one.function, "source": one.source} for one in definition.checks],
+        "checks": [
+            {"item": check.item, "function": check.function, "source": check.source} for check in definition.checks
+        ],
         "solution": None if solution is None else [call.to_json() for call in solution],
         "environment": ENVIRONMENT,
         "license": world.contents.license,
     }
 
 
-def build_trajectory(world: BundledWorld, scenario: BundledScenario, found: WorldConversation) -> Row:
+def build_trajectory(world: BundledWorld, scenario: BundledScenario, conversation: WorldConversation) -> Row:
     """Return the item of a conversation."""
     messages = [
         {"reasoning_content": "", **message} if message["role"] == "assistant" else message
-        for message in found.messages
+        for message in conversation.messages
     ]
     return {
         "traj_type": "non_conversation",
@@ -95,9 +97,9 @@ def build_trajectory(world: BundledWorld, scenario: BundledScenario, found: Worl
         "steps": sum(message["role"] == "assistant" for message in messages),
         "environment": ENVIRONMENT,
         "license": world.contents.license,
-        "source": found.source,
-        "model": found.model,
-        "reward": found.reward,
+        "source": conversation.source,
+        "model": conversation.model,
+        "reward": conversation.reward,
     }
 
 
@@ -127,26 +129,30 @@ def join_documentation(title: str, introduction: str, rules: list[str]) -> str:
 
 def list_entities(tree: ProgramTree) -> list[Row]:
     """Return the TypedDicts of a program, and the attributes that are simple values, as entities."""
-    found = []
+    entities = []
     for node in tree.module.body:
         if isinstance(node, ast.ClassDef) and node is not tree.world:
-            fields = [ast.unparse(one.target) for one in node.body if isinstance(one, ast.AnnAssign)]
+            fields = [ast.unparse(statement.target) for statement in node.body if isinstance(statement, ast.AnnAssign)]
             if fields:
-                found.append(_make_entity(node.name, fields, ast.get_docstring(node)))
+                entities.append(_make_entity(node.name, fields, ast.get_docstring(node)))
     simple = [
         name
         for name, annotation in tree.attributes.items()
         if annotation is not None and not isinstance(annotation, ast.Subscript)
     ]
     if simple:
-        found.append(_make_entity(tree.world.name, simple, ast.get_docstring(tree.world)))
-    return found
+        entities.append(_make_entity(tree.world.name, simple, ast.get_docstring(tree.world)))
+    return entities
 
 
 def extract_class_definition(tree: ProgramTree, program: str) -> str:
     """Return a program up to the end of its class's `__init__`; up to its first method where it has none."""
     methods = tree.methods
-    last = methods["__init__"].end_lineno if "__init__" in methods else min(one.lineno for one in methods.values()) - 1
+    last = (
+        methods["__init__"].end_lineno
+        if "__init__" in methods
+        else min(method.lineno for method in methods.values()) - 1
+    )
     return "\n".join(program.splitlines()[:last]) + "\n"
 
 

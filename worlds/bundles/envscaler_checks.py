@@ -26,7 +26,7 @@ def build_function(check: Check, kept: Sequence[Check]) -> str:
     """Return the source of a check function that is fulfilled where the check and all kept checks are."""
     if check.function == FUNCTION and not kept:
         return check.source
-    parts = [_wrap(f"_check_{number}", one) for number, one in enumerate((check, *kept))]
+    parts = [_wrap(f"_check_{number}", part) for number, part in enumerate((check, *kept))]
     calls = " and ".join(f"_check_{number}(final_state)" for number in range(len(parts)))
     return "\n\n".join([*parts, f"def {FUNCTION}(final_state):\n    return {calls}\n"])
 
@@ -50,14 +50,14 @@ def restore_checks(given: object, items: Sequence[Item]) -> tuple[Check, ...] | 
 def _read_checks(given: object) -> tuple[Check, ...] | None:
     if not isinstance(given, list):
         return None
-    found = []
-    for one in given:
-        match one:
+    checks = []
+    for entry in given:
+        match entry:
             case {"item": str(item), "function": str(function), "source": str(source)}:
-                found.append(Check(item=item, function=function, source=source))
+                checks.append(Check(item=item, function=function, source=source))
             case _:
                 return None
-    return tuple(found)
+    return tuple(checks)
 
 
 def _wrap(name: str, check: Check) -> str:
@@ -69,13 +69,18 @@ def _wrap(name: str, check: Check) -> str:
         module = ast.parse(check.source)
     except SyntaxError:
         return check.source
-    module.body = [one for one in module.body if not _is_future_import(one)]
+    module.body = [statement for statement in module.body if not _is_future_import(statement)]
     function = next(
-        (one for one in module.body if isinstance(one, ast.FunctionDef) and one.name == check.function), None
+        (
+            statement
+            for statement in module.body
+            if isinstance(statement, ast.FunctionDef) and statement.name == check.function
+        ),
+        None,
     )
     states = ("final_state", "initial_state")
-    given = [one.arg for one in function.args.args if one.arg in states] if function is not None else states
-    call = f"{check.function}({', '.join(f'{one}={one}' for one in given)})"
+    given = [arg.arg for arg in function.args.args if arg.arg in states] if function is not None else states
+    call = f"{check.function}({', '.join(f'{parameter}={parameter}' for parameter in given)})"
     return f"def {name}(final_state):\n{textwrap.indent(ast.unparse(module), '    ')}\n    return {call} is True"
 
 

@@ -57,7 +57,7 @@ def read_environments(content: bytes, name: str) -> list[ReadWorld]:
     Raises:
         InputError: it is not JSON, or neither a list nor an object.
     """
-    found: list[ReadWorld] = []
+    environments: list[ReadWorld] = []
     seen: set[str] = set()
     for number, (key, entry) in enumerate(_list_entries(content, name)):
         label = _find_name(entry, "env_id", key or f"{name}[{number}]")
@@ -66,13 +66,13 @@ def read_environments(content: bytes, name: str) -> list[ReadWorld]:
             _require_new(world.name, seen, "env_id")
         except _MalformedError as error:
             world = ReadWorld(name=label, problem=str(error))
-        found.append(world)
-    return found
+        environments.append(world)
+    return environments
 
 
 def read_scenarios(content: bytes, name: str) -> list[ReadScenario]:
     """Return the scenarios of a file, in its order; arguments and errors as for `read_environments`."""
-    found: list[ReadScenario] = []
+    scenarios: list[ReadScenario] = []
     seen: set[str] = set()
     for number, (key, entry) in enumerate(_list_entries(content, name)):
         label = _find_name(entry, "task_id", key or f"{name}[{number}]")
@@ -81,8 +81,8 @@ def read_scenarios(content: bytes, name: str) -> list[ReadScenario]:
             _require_new(scenario.name, seen, "task_id")
         except _MalformedError as error:
             scenario = ReadScenario(name=label, world=_find_name(entry, "env_id", ""), problem=str(error))
-        found.append(scenario)
-    return found
+        scenarios.append(scenario)
+    return scenarios
 
 
 def add_states(world: WorldDefinition, scenarios: Sequence[ScenarioDefinition]) -> WorldDefinition:
@@ -105,7 +105,7 @@ def _list_entries(content: bytes, name: str) -> Iterator[tuple[str, object]]:
     if isinstance(value, dict):
         return iter(value.items())
     if isinstance(value, list):
-        return (("", one) for one in value)
+        return (("", entry) for entry in value)
     raise InputError(f"{name} is neither a list nor an object")
 
 
@@ -114,7 +114,7 @@ def _read_world(entry: object, key: str) -> ReadWorld:
     name = _require_text(fields, "env_id") if "env_id" in fields or not key else key
     program = _require_text(fields, "env_class_code")
     states = _parse(fields.get("initial_states")) or {}
-    if not isinstance(states, dict) or not all(isinstance(one, dict) for one in states.values()):
+    if not isinstance(states, dict) or not all(isinstance(state, dict) for state in states.values()):
         raise _MalformedError("initial_states is no object of objects")
     _require_json(states, "initial_states")
     documentation = fields.get("documentation")
@@ -168,8 +168,8 @@ def _read_solution(value: object) -> tuple[Call, ...] | None:
     if not isinstance(value, list):
         raise _MalformedError("solution is no list of calls")
     calls = []
-    for number, one in enumerate(value):
-        match one:
+    for number, step in enumerate(value):
+        match step:
             case {"tool": str(tool), **rest} | {"name": str(tool), **rest}:
                 arguments = _parse(rest.get("arguments", {}))
                 if isinstance(arguments, dict):

@@ -57,10 +57,12 @@ class BundleFormat:
 def write_envscaler(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts) -> None:
     """Write `environments.json`, `scenarios.json` and `trajectories.json`."""
     environments = {world.name: envscaler.build_environment(world) for world in worlds}
-    pairs = [(world, one) for world in worlds for one in world.scenarios]
+    pairs = [(world, scenario) for world in worlds for scenario in world.scenarios]
     scenarios = [envscaler.build_scenario(*pair) for pair in pairs]
     trajectories = [
-        envscaler.build_trajectory(world, one, found) for world, one in pairs for found in one.conversations
+        envscaler.build_trajectory(world, pair, conversation)
+        for world, pair in pairs
+        for conversation in pair.conversations
     ]
     for name, content in (("environments", environments), ("scenarios", scenarios), ("trajectories", trajectories)):
         replace_file(folder / f"{name}.json", _dump(content))
@@ -69,11 +71,11 @@ def write_envscaler(worlds: Sequence[BundledWorld], folder: Path, counts: Bundle
 
 def write_harbor(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts) -> None:
     """Write a folder for each scenario."""
-    for world, scenario, found in _iterate_solved(worlds, counts):
+    for world, scenario, conversation in _iterate_solved(worlds, counts):
         if not _FOLDER.fullmatch(scenario.definition.name) or not _FOLDER.fullmatch(world.name):
             counts.leave_out(NO_FOLDER)
             continue
-        for path, file in harbor.build_task(world, scenario, found.calls).items():
+        for path, file in harbor.build_task(world, scenario, conversation.calls).items():
             target = folder / scenario.definition.name / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(file.content)
@@ -88,7 +90,7 @@ def write_conversations(
     with RowWriter(folder, ROW_FORMATS[format_name], CONVERSATIONS) as writer:
         for world, scenario, _ in _iterate_solved(worlds, counts):
             try:
-                writer.add(*(SolvedScenario(world, scenario, one) for one in scenario.conversations))
+                writer.add(*(SolvedScenario(world, scenario, conversation) for conversation in scenario.conversations))
             except LeftOutError as error:
                 counts.leave_out(str(error))
     counts.rows = writer.count

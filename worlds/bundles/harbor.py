@@ -169,7 +169,7 @@ def build_world(world: BundledWorld, scenario: BundledScenario) -> dict[str, Any
 
 def build_checks(scenario: BundledScenario) -> list[dict[str, str]]:
     """Return the checks as the verifier runs them."""
-    return [{"function": one.function, "source": one.source} for one in scenario.definition.checks]
+    return [{"function": check.function, "source": check.source} for check in scenario.definition.checks]
 
 
 def collect_programs(*, for_verifier: bool) -> Mapping[str, bytes]:
@@ -183,7 +183,7 @@ def collect_programs(*, for_verifier: bool) -> Mapping[str, bytes]:
 
 def _run(call: str, folder: str, *arguments: str) -> str:
     """Return the shell command that calls a function of a module with the programs of a folder."""
-    listed = ", ".join(f"'{one}'" for one in arguments)
+    listed = ", ".join(f"'{argument}'" for argument in arguments)
     return RUN_PROGRAM.format(folder=folder, call=f"{call}({listed})")
 
 

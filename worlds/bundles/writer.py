@@ -96,7 +96,7 @@ def _write_manifest(
                 "models": list(world.contents.models),
                 "certified_by": world.contents.certification.by if world.contents.certification else None,
                 "program_sha256": hashlib.sha256(world.definition.program.encode()).hexdigest(),
-                "scenarios": [one.definition.name for one in world.scenarios],
+                "scenarios": [scenario.definition.name for scenario in world.scenarios],
             }
             for world in worlds
         ],

@@ -68,7 +68,7 @@ def infer_theme(task: SeedTask, models: RoleModels, options: WorldsSettings, met
             version=THEME_PROMPT,
             subject=task.id,
             messages=PROMPTS.render_conversation(THEME_PROMPT, task=task.text, schema=schema),
-            read=make_reader(InferredTheme, lambda one: _check_theme(one, task)),
+            read=make_reader(InferredTheme, lambda answer: _check_theme(answer, task)),
             attempts=options.attempts,
             temperature=options.temperature,
             answer_type=InferredTheme,

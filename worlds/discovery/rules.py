@@ -19,14 +19,14 @@ Rule = Callable[[str], str]
 
 def find_foreign_text(text: str) -> str:
     """Return which characters are not ASCII, typographic quotes and dashes excepted, or that it is not English."""
-    found = sorted({letter for letter in text.translate(_TYPOGRAPHY) if not letter.isascii()})
-    return f"not ASCII: {''.join(found[:10])}" if found else find_language_problem(text)
+    letters = sorted({letter for letter in text.translate(_TYPOGRAPHY) if not letter.isascii()})
+    return f"not ASCII: {''.join(letters[:10])}" if letters else find_language_problem(text)
 
 
 def find_media(text: str) -> str:
     """Return the word that shows that a text is about pictures, sound or video."""
-    found = _MEDIA.search(text)
-    return found[0] if found else ""
+    match = _MEDIA.search(text)
+    return match[0] if match else ""
 
 
 def find_role_text(text: str) -> str:
@@ -36,8 +36,8 @@ def find_role_text(text: str) -> str:
 
 def find_currency(text: str) -> str:
     """Return the currency by which a task depends on prices of the day."""
-    found = _CURRENCIES.search(text)
-    return found[0] if found else ""
+    match = _CURRENCIES.search(text)
+    return match[0] if match else ""
 
 
 def find_address(text: str) -> str:

@@ -54,14 +54,14 @@ def read_seed_tasks(path: Path) -> SeedTasks:
     problems: list[InputError] = []
     tasks: list[SeedTask] = []
     for number, value in _iterate_values(path, text, problems):
-        found = _find_text(value)
-        if not found or len(found) > MAX_TASK_CHARS:
-            what = f"a text of {len(found)} characters, which is no task" if found else "no task"
+        task_text = _find_text(value)
+        if not task_text or len(task_text) > MAX_TASK_CHARS:
+            what = f"a text of {len(task_text)} characters, which is no task" if task_text else "no task"
             problems.append(InputError(f"{path}: entry {number} holds {what}"))
             continue
         license_id = value.get("license") if isinstance(value, dict) else ""
         licensed = license_id if isinstance(license_id, str) else ""
-        tasks.append(SeedTask(text=found, source=f"{path.name}:{number}", license=licensed))
+        tasks.append(SeedTask(text=task_text, source=f"{path.name}:{number}", license=licensed))
     if not tasks:
         detail = f": {problems[0]}" if problems else ""
         raise InputError(
@@ -109,15 +109,15 @@ def _find_text(value: Any) -> str:
         return " ".join(value.split())
     if not isinstance(value, Mapping):
         return ""
-    return next((found for find in _FORMS if (found := " ".join(find(value).split()))), "")
+    return next((text for find in _FORMS if (text := " ".join(find(value).split()))), "")
 
 
 def _find_api_bank(row: Mapping[str, Any]) -> str:
     """Return the first line of the user in API-Bank's training rows (`instruction`, `input`, `output`)."""
     given = row.get("input")
     is_row = isinstance(given, str) and ("output" in row or "expected_output" in row)
-    found = _USER_LINE.search(given) if is_row and isinstance(given, str) else None
-    return found[1] if found else ""
+    match = _USER_LINE.search(given) if is_row and isinstance(given, str) else None
+    return match[1] if match else ""
 
 
 def _find_turn(row: Mapping[str, Any]) -> str:

@@ -24,8 +24,8 @@ def draw_arguments(tools: Sequence[WorldTool], calls: int, seed: int) -> dict[st
     done = subprocess.run(
         [sys.executable, "-m", GENERATOR], input=json.dumps(request), capture_output=True, text=True, check=True
     )
-    found: dict[str, list[dict[str, Any]]] = json.loads(done.stdout)
-    return found
+    arguments: dict[str, list[dict[str, Any]]] = json.loads(done.stdout)
+    return arguments
 
 
 class StateValues:
@@ -47,9 +47,9 @@ class StateValues:
                 pool = self._list_values(name if narrow else "", is_text=kind == "string")
                 return _shift(pool[number % len(pool)], shift)
             case dict():
-                return {key: self.fill(one, key) for key, one in value.items()}
+                return {key: self.fill(item, key) for key, item in value.items()}
             case list():
-                return [self.fill(one, name) for one in value]
+                return [self.fill(item, name) for item in value]
         return value
 
     def _list_values(self, name: str, *, is_text: bool) -> list[Any]:
@@ -57,19 +57,19 @@ class StateValues:
         other = name.removesuffix("s") if name.endswith("s") else f"{name}s"
         all_values = self._texts if is_text else self._numbers
         for pool in (self._named.get(name, []), self._named.get(other, []), all_values):
-            if found := [value for value in pool if isinstance(value, str) is is_text]:
-                return found
+            if values := [value for value in pool if isinstance(value, str) is is_text]:
+                return values
         return ["x"] if is_text else [1]
 
     def _collect(self, name: str, value: Any) -> None:
         if isinstance(value, dict):
-            for key, one in sorted(value.items()):  # what is drawn does not depend on the order of a dict
-                if isinstance(one, dict | list):
+            for key, item in sorted(value.items()):  # what is drawn does not depend on the order of a dict
+                if isinstance(item, dict | list):
                     self._texts.append(key)
-                self._collect(key, one)
+                self._collect(key, item)
         elif isinstance(value, list):
-            for one in value:
-                self._collect(name, one)
+            for item in value:
+                self._collect(name, item)
         elif value is not None and not isinstance(value, bool):
             self._named.setdefault(name, []).append(value)
             (self._texts if isinstance(value, str) else self._numbers).append(value)

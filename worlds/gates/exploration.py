@@ -79,17 +79,17 @@ def explore_world(world: ServedWorld, replay_world: ServedWorld, *, calls: int, 
     states = itertools.cycle(world.definition.states.values())
     episodes: list[EpisodeRecord] = []
     for number, part in enumerate(_split(plan)):
-        found = _run_episode(world, next(states), number, part)
-        if isinstance(found, Fault):
-            return Exploration(episodes=tuple(episodes), load_fault=found)
-        episodes.append(found)
-        if found.calls and found.calls[-1].fault is not None:
+        episode = _run_episode(world, next(states), number, part)
+        if isinstance(episode, Fault):
+            return Exploration(episodes=tuple(episodes), load_fault=episode)
+        episodes.append(episode)
+        if episode.calls and episode.calls[-1].fault is not None:
             return Exploration(episodes=tuple(episodes))
     some = episodes[:N_REPLAYS]
     return Exploration(
         episodes=tuple(episodes),
-        replayed=tuple(_replay(replay_world, one, one.state, 0) for one in some),
-        continued=tuple(_replay(replay_world, one, one.middle_state, one.middle) for one in some),
+        replayed=tuple(_replay(replay_world, episode, episode.state, 0) for episode in some),
+        continued=tuple(_replay(replay_world, episode, episode.middle_state, episode.middle) for episode in some),
     )
 
 

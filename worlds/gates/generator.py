@@ -61,11 +61,13 @@ def _build_type(name: str, schema: Schema) -> st.SearchStrategy[Any]:
 
 def _build_object(schema: Schema) -> st.SearchStrategy[Any]:
     required = set(schema.get("required", ()))
-    properties = {name: build_strategy(one) for name, one in schema.get("properties", {}).items()}
+    properties = {
+        name: build_strategy(property_schema) for name, property_schema in schema.get("properties", {}).items()
+    }
     if properties or schema.get("additionalProperties") is False:
         return st.fixed_dictionaries(
-            {name: one for name, one in properties.items() if name in required},
-            optional={name: one for name, one in properties.items() if name not in required},
+            {name: strategy for name, strategy in properties.items() if name in required},
+            optional={name: strategy for name, strategy in properties.items() if name not in required},
         )
     others = schema.get("additionalProperties", True)
     return st.dictionaries(
@@ -93,7 +95,7 @@ def draw_examples(strategy: st.SearchStrategy[Any], number: int, start: int) -> 
 
     `start` determines the examples.
     """
-    found: list[Any] = []
+    examples: list[Any] = []
 
     @seed(start)
     @settings(
@@ -105,10 +107,10 @@ def draw_examples(strategy: st.SearchStrategy[Any], number: int, start: int) -> 
     )
     @given(strategy)
     def collect(example: Any) -> None:
-        found.append(example)
+        examples.append(example)
 
     collect()
-    return list(islice(cycle(found), number))
+    return list(islice(cycle(examples), number))
 
 
 def draw_calls(schema: Schema, number: int, start: int) -> list[dict[str, Any]]:

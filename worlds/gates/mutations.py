@@ -73,7 +73,7 @@ class TaskWords:
 
     def _has_word(self, word: str) -> bool:
         stem = word[: max(MIN_STEM, len(word) - 3)]
-        return any(one.startswith(stem) if len(word) >= MIN_STEM else one == word for one in self._words)
+        return any(known.startswith(stem) if len(word) >= MIN_STEM else known == word for known in self._words)
 
 
 def list_mutations(initial: State, final: State, task: str) -> list[StateMutation]:
@@ -85,32 +85,32 @@ def list_mutations(initial: State, final: State, task: str) -> list[StateMutatio
         task: text of the task.
     """
     words = TaskWords(task)
-    found = []
+    mutations = []
     for path in _iterate_changed_leaves(initial, final, ()):
         is_named = _is_named(path, final, words)
         before, after = _get(initial, path), _get(final, path)
         other = _make_other(after)
-        found.append(_replace(MutationKind.FIELD, final, path, other, is_named))
+        mutations.append(_replace(MutationKind.FIELD, final, path, other, is_named))
         if before is not _MISSING and before != other:
-            found.append(_replace(MutationKind.REVERTED, final, path, before, is_named))
+            mutations.append(_replace(MutationKind.REVERTED, final, path, before, is_named))
     for path in _iterate_new_entries(initial, final):
         leaves = [(*path, *rest) for rest in _iterate_leaves(_get(final, path))]
         is_named = any(words.has_value(_get(final, leaf)) for leaf in leaves)
-        found.append(_remove(final, path, is_named))
-        found.append(_add(final, path))
-    return found
+        mutations.append(_remove(final, path, is_named))
+        mutations.append(_add(final, path))
+    return mutations
 
 
 def _iterate_changed_leaves(initial: Any, final: Any, path: Path) -> Iterator[Path]:
     """Yield the paths of values that differ from those of the initial state or are not in it."""
     if isinstance(final, dict) and final:
-        for key, one in final.items():
+        for key, item in final.items():
             before = initial.get(key, _MISSING) if isinstance(initial, dict) else _MISSING
-            yield from _iterate_changed_leaves(before, one, (*path, key))
-    elif isinstance(final, list) and final and any(isinstance(one, dict | list) for one in final):
-        for number, one in enumerate(final):
-            known = isinstance(initial, list) and one in initial
-            yield from () if known else _iterate_changed_leaves(_MISSING, one, (*path, number))
+            yield from _iterate_changed_leaves(before, item, (*path, key))
+    elif isinstance(final, list) and final and any(isinstance(item, dict | list) for item in final):
+        for number, item in enumerate(final):
+            known = isinstance(initial, list) and item in initial
+            yield from () if known else _iterate_changed_leaves(_MISSING, item, (*path, number))
     elif final != initial or isinstance(final, bool) is not isinstance(initial, bool):
         yield path
 
@@ -122,26 +122,26 @@ def _iterate_new_entries(initial: State, final: State) -> Iterator[Path]:
         if isinstance(container, dict) and isinstance(before, dict):
             yield from ((name, key) for key in container if key not in before and isinstance(container[key], dict))
         elif isinstance(container, list) and isinstance(before, list):
-            yield from ((name, number) for number, one in enumerate(container) if one not in before)
+            yield from ((name, number) for number, item in enumerate(container) if item not in before)
 
 
 def _iterate_leaves(value: Any) -> Iterator[Path]:
     if isinstance(value, dict):
-        for key, one in value.items():
-            yield from ((key, *rest) for rest in _iterate_leaves(one))
+        for key, item in value.items():
+            yield from ((key, *rest) for rest in _iterate_leaves(item))
     else:
         yield ()
 
 
 def _is_named(path: Path, final: State, words: TaskWords) -> bool:
     value = _get(final, path)
-    if any(words.has_value(one) for one in (value if isinstance(value, list) else [value])):
+    if any(words.has_value(item) for item in (value if isinstance(value, list) else [value])):
         return True
     name = next(part for part in reversed(path) if isinstance(part, str))
     if not words.has_name(name) or value in path[:-1]:  # an entry's own id, which the world made
         return False
     entry = _get(final, path[:2]) if len(path) > 2 else None
-    texts = [one for one in entry.values() if isinstance(one, str)] if isinstance(entry, dict) else []
+    texts = [text for text in entry.values() if isinstance(text, str)] if isinstance(entry, dict) else []
     return len(path) == 1 or any(words.has_value(text) for text in (str(path[1]), *texts))
 
 

@@ -110,39 +110,39 @@ def check_presence(trial: ScenarioTrial) -> GateResult:
 
 def check_texts(trial: ScenarioTrial) -> GateResult:
     """Fail where the source of a check breaks a rule of programs."""
-    found = [
+    texts = [
         f"{check.function}: {violation}"
         for check in trial.scenario.checks
         for violation in find_violations(check.source)
     ]
-    return _count("check-texts", found, Reason.CHECKS_REFUSED)
+    return _count("check-texts", texts, Reason.CHECKS_REFUSED)
 
 
 def check_outcomes(trial: ScenarioTrial) -> GateResult:
     """Fail where a check alters its input or returns no boolean, before or after the solution, or raises after it."""
     at_end = trial.run_checks(trial.solved.final) if trial.calls else []
     results = [*trial.at_start, *at_end]
-    altered = [one.function for one in results if one.outcome is CheckOutcome.ALTERED]
+    altered = [result.function for result in results if result.outcome is CheckOutcome.ALTERED]
     if altered:
         return _count("check-outcomes", altered, Reason.CHECKS_MUTATE)
-    others = [f"{one.function}: {one.detail}" for one in results if one.outcome is CheckOutcome.NOT_BOOLEAN]
+    others = [f"{result.function}: {result.detail}" for result in results if result.outcome is CheckOutcome.NOT_BOOLEAN]
     if others:
         return _count("check-outcomes", others, Reason.CHECKS_NOT_BOOLEAN)
-    broken = [f"{one.function}: {one.outcome.value}" for one in at_end if one.outcome not in _BOOLEANS]
+    broken = [f"{result.function}: {result.outcome.value}" for result in at_end if result.outcome not in _BOOLEANS]
     return _count("check-outcomes", broken, Reason.CHECKS_RAISE)
 
 
 def check_determinism(trial: ScenarioTrial) -> GateResult:
     """Fail where a check gives something else in other runs, with other random numbers and another clock."""
     finals = [trial.scenario.state, *([trial.solved.final] if trial.calls else [])]
-    found = [
-        one.function
+    functions = [
+        check.function
         for final in finals
         for seed in OTHER_SEEDS
-        for one, other in zip(trial.run_checks(final), trial.run_checks(final, seed=seed), strict=True)
-        if one.outcome is not other.outcome
+        for check, other in zip(trial.run_checks(final), trial.run_checks(final, seed=seed), strict=True)
+        if check.outcome is not other.outcome
     ]
-    return _count("check-determinism", found, Reason.CHECKS_VARY)
+    return _count("check-determinism", functions, Reason.CHECKS_VARY)
 
 
 def check_nothing_done(trial: ScenarioTrial) -> GateResult:
@@ -172,10 +172,10 @@ def check_solution(trial: ScenarioTrial) -> GateResult:
 def check_mutations(trial: ScenarioTrial) -> GateResult:
     """Fail where the checks do not notice enough of the mutations in fields that the task names."""
     mutations = list_mutations(trial.scenario.state, trial.solved.final, trial.scenario.task)
-    mutations = [one for one in mutations if one.is_named and one.kind is not MutationKind.ADDED]
+    mutations = [mutation for mutation in mutations if mutation.is_named and mutation.kind is not MutationKind.ADDED]
     step = max(1, -(-len(mutations) // trial.settings.max_mutations))
     tried = mutations[::step]
-    missed = [one for one in tried if trial.compute_reward(one.state) == 1.0]
+    missed = [mutation for mutation in tried if trial.compute_reward(mutation.state) == 1.0]
     share = 1 - len(missed) / len(tried) if tried else 0.0
     limit = trial.settings.min_noticed
     reason = Reason.CHECKS_BLIND if share < limit else None
@@ -191,9 +191,9 @@ def check_other_ways(trial: ScenarioTrial) -> GateResult:
     if detour is not None:
         ways[f"{detour.tool} before each call"] = run_calls(trial.world, state, calls, detour=detour)
     finals = {name: run.final for name, run in ways.items() if run.successes == trial.solved.successes}
-    made = [one for one in list_new_ids(state, trial.solved.final) if one not in trial.scenario.task]
+    made = [new_id for new_id in list_new_ids(state, trial.solved.final) if new_id not in trial.scenario.task]
     if made:
-        names = {one: f"{one}-other" for one in made}
+        names = {new_id: f"{new_id}-other" for new_id in made}
         finals[f"other ids than {', '.join(made)}"] = rename_values(trial.solved.final, names)
     failed = [name for name, final in finals.items() if trial.compute_reward(final) < 1.0]
     return _count("other-ways", failed, Reason.CHECKS_TOO_NARROW)
@@ -262,9 +262,9 @@ def assess_scenario(
     return ScenarioReport(name=scenario.name, results=tuple(results), kept=kept)
 
 
-def _count(gate: str, found: Sequence[str], reason: Reason) -> GateResult:
+def _count(gate: str, problems: Sequence[str], reason: Reason) -> GateResult:
     return GateResult(
-        gate=gate, value=len(found), limit=0, reason=reason if found else None, detail=", ".join(found)[:500]
+        gate=gate, value=len(problems), limit=0, reason=reason if problems else None, detail=", ".join(problems)[:500]
     )
 
 

@@ -91,7 +91,7 @@ def list_orders(calls: Sequence[Call], seed: int = 0) -> list[tuple[int, ...]]:
     return [
         order
         for order in dict.fromkeys(orders)
-        if order != numbers and all(needs[one] <= set(order[: order.index(one)]) for one in numbers)
+        if order != numbers and all(needs[number] <= set(order[: order.index(number)]) for number in numbers)
     ]
 
 
@@ -128,9 +128,9 @@ def list_new_ids(initial: State, final: State) -> list[str]:
 def rename_values(value: Any, names: Mapping[str, str]) -> Any:
     """Return a JSON value with the strings and keys that are in `names` replaced."""
     if isinstance(value, dict):
-        return {names.get(key, key): rename_values(one, names) for key, one in value.items()}
+        return {names.get(key, key): rename_values(item, names) for key, item in value.items()}
     if isinstance(value, list):
-        return [rename_values(one, names) for one in value]
+        return [rename_values(item, names) for item in value]
     return names.get(value, value) if isinstance(value, str) else value
 
 
@@ -142,10 +142,10 @@ def _normalise(initial: State, final: State) -> str:
 def _sort(value: Any, names: Mapping[str, str]) -> Any:
     """Return a value with dicts as sorted lists of pairs, so that entries with new ids are compared by content."""
     if isinstance(value, dict):
-        pairs = [[names.get(key, key), _sort(one, names)] for key, one in value.items()]
+        pairs = [[names.get(key, key), _sort(item, names)] for key, item in value.items()]
         return sorted(pairs, key=lambda pair: json.dumps(pair, sort_keys=True))
     if isinstance(value, list):
-        return sorted((_sort(one, names) for one in value), key=lambda one: json.dumps(one, sort_keys=True))
+        return sorted((_sort(item, names) for item in value), key=lambda entry: json.dumps(entry, sort_keys=True))
     return names.get(value, value) if isinstance(value, str) else value
 
 
@@ -153,14 +153,14 @@ def _resolve(value: Any, results: Mapping[int, CallResult]) -> Any:
     """Return an argument with results of earlier calls in their places; null where there is no such result."""
     match value:
         case {"$result": [number, *keys]}:
-            found: Any = results[number].value if number in results else None
+            result: Any = results[number].value if number in results else None
             for key in keys:
-                found = found.get(key) if isinstance(found, dict) else None
-            return found
+                result = result.get(key) if isinstance(result, dict) else None
+            return result
         case dict():
-            return {key: _resolve(one, results) for key, one in value.items()}
+            return {key: _resolve(item, results) for key, item in value.items()}
         case list():
-            return [_resolve(one, results) for one in value]
+            return [_resolve(item, results) for item in value]
     return value
 
 
@@ -170,8 +170,8 @@ def _iterate_needs(value: Any) -> Iterator[int]:
         case {"$result": [number, *_]}:
             yield number
         case dict():
-            for one in value.values():
-                yield from _iterate_needs(one)
+            for item in value.values():
+                yield from _iterate_needs(item)
         case list():
-            for one in value:
-                yield from _iterate_needs(one)
+            for item in value:
+                yield from _iterate_needs(item)

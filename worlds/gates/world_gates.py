@@ -49,11 +49,11 @@ Gate = Callable[[WorldTrial], GateResult]
 
 def check_text(trial: WorldTrial) -> GateResult:
     """Fail where the program breaks a rule or gives no schemas; the reason is that of the first violation."""
-    found = trial.analysis.violations
-    first = found[0] if found else None
+    violations = trial.analysis.violations
+    first = violations[0] if violations else None
     return GateResult(
         gate="text",
-        value=len(found),
+        value=len(violations),
         limit=0,
         reason=first.reason if first else None,
         detail=str(first) if first else "",
@@ -102,43 +102,43 @@ def check_faults(trial: WorldTrial) -> GateResult:
 
 def check_failed_calls(trial: WorldTrial) -> GateResult:
     """Fail where a call that reported failure changed the state."""
-    found = [call for call in trial.exploration.calls if not call.is_success and call.is_changed]
-    return _count("failed-calls", found, Reason.FAILED_CALL_MUTATES)
+    calls = [call for call in trial.exploration.calls if not call.is_success and call.is_changed]
+    return _count("failed-calls", calls, Reason.FAILED_CALL_MUTATES)
 
 
 def check_queries(trial: WorldTrial) -> GateResult:
     """Fail where a query changed the state."""
     queries = trial.analysis.list_tools(ToolKind.QUERY)
-    found = [call for call in trial.exploration.calls if call.tool in queries and call.is_changed]
-    return _count("queries", found, Reason.QUERY_MUTATES)
+    calls = [call for call in trial.exploration.calls if call.tool in queries and call.is_changed]
+    return _count("queries", calls, Reason.QUERY_MUTATES)
 
 
 def check_state_types(trial: WorldTrial) -> GateResult:
     """Fail where a state is not as the annotations of the attributes have it."""
-    found = [call for call in trial.exploration.calls if call.wrong_type]
-    return _count("state-types", found, Reason.WRONG_STATE_TYPE, found[0].wrong_type if found else "")
+    calls = [call for call in trial.exploration.calls if call.wrong_type]
+    return _count("state-types", calls, Reason.WRONG_STATE_TYPE, calls[0].wrong_type if calls else "")
 
 
 def check_foreign_keys(trial: WorldTrial) -> GateResult:
     """Fail where a foreign key refers to nothing after a call."""
-    found = [call for call in trial.exploration.calls if call.dangling_key]
-    return _count("foreign-keys", found, Reason.DANGLING_KEY, found[0].dangling_key if found else "")
+    calls = [call for call in trial.exploration.calls if call.dangling_key]
+    return _count("foreign-keys", calls, Reason.DANGLING_KEY, calls[0].dangling_key if calls else "")
 
 
 def check_repeats(trial: WorldTrial) -> GateResult:
     """Fail where a replayed episode gave other results or states."""
-    found = trial.exploration
-    pairs = zip(found.episodes, found.replayed, strict=False)
-    n_different = sum(list_outcomes(one.calls) != replayed for one, replayed in pairs)
+    exploration = trial.exploration
+    pairs = zip(exploration.episodes, exploration.replayed, strict=False)
+    n_different = sum(list_outcomes(pair.calls) != replayed for pair, replayed in pairs)
     reason = Reason.NOT_REPEATABLE if n_different else None
     return GateResult(gate="repeats", value=n_different, limit=0, reason=reason)
 
 
 def check_hidden_state(trial: WorldTrial) -> GateResult:
     """Fail where an episode that was continued from a saved state gave other results or states."""
-    found = trial.exploration
-    pairs = zip(found.episodes, found.continued, strict=False)
-    n_different = sum(list_outcomes(one.calls[one.middle :]) != continued for one, continued in pairs)
+    exploration = trial.exploration
+    pairs = zip(exploration.episodes, exploration.continued, strict=False)
+    n_different = sum(list_outcomes(pair.calls[pair.middle :]) != continued for pair, continued in pairs)
     reason = Reason.HIDDEN_STATE if n_different else None
     return GateResult(gate="hidden-state", value=n_different, limit=0, reason=reason)
 
@@ -220,10 +220,10 @@ def _run_gates(gates: tuple[Gate, ...], trial: WorldTrial) -> list[GateResult]:
     return results
 
 
-def _count(gate: str, found: list[CallRecord], reason: Reason, detail: str | None = "") -> GateResult:
-    if not found:
+def _count(gate: str, calls: list[CallRecord], reason: Reason, detail: str | None = "") -> GateResult:
+    if not calls:
         return GateResult(gate=gate, value=0, limit=0)
-    return GateResult(gate=gate, value=len(found), limit=0, reason=reason, detail=_describe(found[0], detail or ""))
+    return GateResult(gate=gate, value=len(calls), limit=0, reason=reason, detail=_describe(calls[0], detail or ""))
 
 
 def _describe(call: CallRecord, detail: str) -> str:

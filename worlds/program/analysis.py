@@ -106,15 +106,15 @@ def _collect_result_keys(name: str, tree: ProgramTree, seen: set[str]) -> set[st
     if name in seen or name not in tree.methods:
         return set()
     seen.add(name)
-    found: set[str] = set()
+    keys: set[str] = set()
     for statement in ast.walk(tree.methods[name]):
         if isinstance(statement, ast.Return) and statement.value is not None:
             for value in _list_alternatives(statement.value):
                 if isinstance(value, ast.Dict):
-                    found |= {str(key.value) for key in value.keys if isinstance(key, ast.Constant)}
+                    keys |= {str(key.value) for key in value.keys if isinstance(key, ast.Constant)}
                 elif isinstance(value, ast.Call) and (helper := get_own_attribute(value.func)):
-                    found |= _collect_result_keys(helper, tree, seen)
-    return found
+                    keys |= _collect_result_keys(helper, tree, seen)
+    return keys
 
 
 def _list_alternatives(node: ast.expr) -> list[ast.expr]:
@@ -122,5 +122,5 @@ def _list_alternatives(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.IfExp):
         return [*_list_alternatives(node.body), *_list_alternatives(node.orelse)]
     if isinstance(node, ast.BoolOp):
-        return [one for value in node.values for one in _list_alternatives(value)]
+        return [alternative for value in node.values for alternative in _list_alternatives(value)]
     return [node]

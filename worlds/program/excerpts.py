@@ -14,7 +14,7 @@ def get_class_source(program: str) -> str:
     lines = program.splitlines()
     for name, node in tree.methods.items():
         if name != "__init__":
-            start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             lines[start - 1 : node.end_lineno] = [""] * ((node.end_lineno or start) - start + 1)
     text = "\n".join(lines).rstrip()
     while "\n\n\n\n" in text:

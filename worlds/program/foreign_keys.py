@@ -44,14 +44,14 @@ def read_foreign_keys(tree: ProgramTree) -> tuple[ForeignKey, ...]:
     Raises:
         ProgramError: the declaration is not a literal dict of strings, or names no attribute.
     """
-    node = next((one for one in tree.world.body if _is_declaration(one)), None)
+    node = next((statement for statement in tree.world.body if _is_declaration(statement)), None)
     if node is None:
         return ()
     try:
         declared = ast.literal_eval(node.value)  # type: ignore[attr-defined]
     except ValueError:
         raise ProgramError(Reason.WRONG_FOREIGN_KEY, f"{NAME} is no literal") from None
-    if not isinstance(declared, dict) or not all(isinstance(one, str) for pair in declared.items() for one in pair):
+    if not isinstance(declared, dict) or not all(isinstance(name, str) for pair in declared.items() for name in pair):
         raise ProgramError(Reason.WRONG_FOREIGN_KEY, f"{NAME} is no dict of strings")
     keys = tuple(ForeignKey(path=path, target=target) for path, target in declared.items())
     for key in keys:
@@ -81,12 +81,12 @@ def _iterate_values(value: Any, names: list[str]) -> Iterator[Any]:
         if names[0] in value:
             yield from _iterate_values(value[names[0]], names[1:])
         else:
-            for one in value.values():
-                if isinstance(one, Mapping | list):
-                    yield from _iterate_values(one, names)
+            for item in value.values():
+                if isinstance(item, Mapping | list):
+                    yield from _iterate_values(item, names)
     elif isinstance(value, list):
-        for one in value:
-            yield from _iterate_values(one, names)
+        for item in value:
+            yield from _iterate_values(item, names)
 
 
 def _is_declaration(node: ast.stmt) -> bool:

@@ -131,17 +131,17 @@ def check_dunders(module: ast.Module) -> Iterator[Violation]:
     for node in ast.walk(module):
         match node:
             case ast.Attribute(attr=name) | ast.Name(id=name) | ast.keyword(arg=str(name)) | ast.arg(arg=name):
-                found = bool(_DUNDER.fullmatch(name)) and name not in _NAMES
+                is_dunder = bool(_DUNDER.fullmatch(name)) and name not in _NAMES
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                found = bool(_DUNDER.fullmatch(name)) and name not in _METHODS
+                is_dunder = bool(_DUNDER.fullmatch(name)) and name not in _METHODS
             case ast.Constant(value=str(name)) if id(node) not in documentation:
-                found = bool(_DUNDER.search(name))
+                is_dunder = bool(_DUNDER.search(name))
             case ast.Constant(value=bytes(data)):
                 name = data.decode("latin-1")
-                found = bool(_DUNDER.search(name))
+                is_dunder = bool(_DUNDER.search(name))
             case _:
                 continue
-        if found:
+        if is_dunder:
             line = getattr(node, "lineno", 0)
             yield Violation(reason=Reason.DUNDER_ACCESS, line=line, detail=f"names {name[:80]}")
 

@@ -81,9 +81,9 @@ class SchemaBuilder:
         if name == "Optional":
             return self._unite([self.convert(inner[0]), {"type": "null"}], node)
         if name == "Union":
-            return self._unite([self.convert(one) for one in inner], node)
+            return self._unite([self.convert(argument) for argument in inner], node)
         if name == "Literal":
-            return _convert_literal([ast.literal_eval(one) for one in inner])
+            return _convert_literal([ast.literal_eval(argument) for argument in inner])
         if name in _ARRAYS:
             return {"type": "array", "items": self.convert(inner[0])}
         if name in _OBJECTS and len(inner) == 2:
@@ -98,7 +98,9 @@ class SchemaBuilder:
         if name in self._open:
             raise SchemaError(f"{name} contains itself")
         node = self._typed_dicts[name]
-        is_total = not any(one.arg == "total" and ast.unparse(one.value) == "False" for one in node.keywords)
+        is_total = not any(
+            keyword.arg == "total" and ast.unparse(keyword.value) == "False" for keyword in node.keywords
+        )
         self._open.append(name)
         properties, required = {}, []
         for field in node.body:
@@ -193,7 +195,7 @@ def split_docstring(text: str) -> tuple[str, dict[str, str]]:
             elif parameter:
                 texts[parameter] += " " + line.strip()
     paragraphs = re.split(r"\n\s*\n", "\n".join(before).strip())
-    return "\n".join(" ".join(one.split()) for one in paragraphs), texts
+    return "\n".join(" ".join(paragraph.split()) for paragraph in paragraphs), texts
 
 
 def _convert_literal(values: list[Any]) -> Schema:
@@ -220,8 +222,8 @@ def _parse_expression(text: str) -> ast.expr:
 
 
 def _list_types(schema: Mapping[str, Any]) -> list[str]:
-    found = schema.get("type", [])
-    return [found] if isinstance(found, str) else list(found)
+    types = schema.get("type", [])
+    return [types] if isinstance(types, str) else list(types)
 
 
 def _is_typed_dict(node: ast.ClassDef) -> bool:

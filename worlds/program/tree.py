@@ -48,16 +48,16 @@ class ProgramTree:
     @property
     def attributes(self) -> Mapping[str, ast.expr | None]:
         """Name -> annotation of the attributes that make up the state, as `__init__` and the class declare them."""
-        found: dict[str, ast.expr | None] = {}
+        expressions: dict[str, ast.expr | None] = {}
         for node in self.world.body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is None:
-                found[node.target.id] = node.annotation
-        for one in ast.walk(self.methods["__init__"]) if "__init__" in self.methods else ():
-            targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
-            for target in targets if isinstance(one, ast.Assign | ast.AnnAssign) else ():
-                if (name := get_own_attribute(target)) and found.get(name) is None:
-                    found[name] = one.annotation if isinstance(one, ast.AnnAssign) else None
-        return found
+                expressions[node.target.id] = node.annotation
+        for part in ast.walk(self.methods["__init__"]) if "__init__" in self.methods else ():
+            targets = part.targets if isinstance(part, ast.Assign) else [getattr(part, "target", None)]
+            for target in targets if isinstance(part, ast.Assign | ast.AnnAssign) else ():
+                if (name := get_own_attribute(target)) and expressions.get(name) is None:
+                    expressions[name] = part.annotation if isinstance(part, ast.AnnAssign) else None
+        return expressions
 
 
 def parse_program(source: str) -> ProgramTree:
@@ -106,5 +106,5 @@ def get_own_attribute(node: ast.AST | None) -> str | None:
 def is_data_class(node: ast.ClassDef) -> bool:
     """Return whether a class is a mere data type, and no world."""
     bases = {base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in node.bases}
-    decorators = {ast.unparse(one).partition("(")[0].rpartition(".")[2] for one in node.decorator_list}
+    decorators = {ast.unparse(decorator).partition("(")[0].rpartition(".")[2] for decorator in node.decorator_list}
     return bool(bases & DATA_BASES) or "dataclass" in decorators

@@ -56,7 +56,7 @@ class UsageGraph:
 
     def collect_writes(self, method: str) -> set[str]:
         """Return the attributes that a method and all that it calls modify."""
-        return {name for one in self._reach(method) for name in self.methods[one].writes}
+        return {name for called in self._reach(method) for name in self.methods[called].writes}
 
     def to_json(self) -> dict[str, Any]:
         """Return `{"attributes": {name: {used_by, modified_by}}, "methods": {name: {calls, reads, writes}}}`."""
@@ -66,19 +66,19 @@ class UsageGraph:
                 for name in self.attributes
             },
             "methods": {
-                name: {"calls": list(one.calls), "reads": list(one.reads), "writes": list(one.writes)}
-                for name, one in self.methods.items()
+                name: {"calls": list(method.calls), "reads": list(method.reads), "writes": list(method.writes)}
+                for name, method in self.methods.items()
             },
         }
 
     def _reach(self, method: str) -> set[str]:
-        found, waiting = set(), [method]
+        reached, waiting = set(), [method]
         while waiting:
             name = waiting.pop()
-            if name not in found:
-                found.add(name)
+            if name not in reached:
+                reached.add(name)
                 waiting += self.methods[name].calls
-        return found
+        return reached
 
 
 def derive_usage(tree: ProgramTree) -> UsageGraph:
@@ -89,10 +89,10 @@ def derive_usage(tree: ProgramTree) -> UsageGraph:
     changed = True
     while changed:  # what a helper returns may come from another helper
         readers = {name: _MethodReader(node, attributes, returned) for name, node in methods.items()}
-        found = {name: reader.find_returned() for name, reader in readers.items()}
-        changed = found != returned
-        returned = found
-    return UsageGraph(attributes=attributes, methods={name: one.build_usage() for name, one in readers.items()})
+        returns = {name: reader.find_returned() for name, reader in readers.items()}
+        changed = returns != returned
+        returned = returns
+    return UsageGraph(attributes=attributes, methods={name: reader.build_usage() for name, reader in readers.items()})
 
 
 class _MethodReader:
@@ -113,24 +113,25 @@ class _MethodReader:
         while size != (size := sum(map(len, self._names.values()))):  # names that stand for other names
             for target, value in self._iterate_bindings():
                 roots = self._find_roots(value)
-                for one in ast.walk(target) if roots else ():
-                    if isinstance(one, ast.Name):
-                        self._names.setdefault(one.id, set()).update(roots)
+                for part in ast.walk(target) if roots else ():
+                    if isinstance(part, ast.Name):
+                        self._names.setdefault(part.id, set()).update(roots)
 
     def build_usage(self) -> MethodUsage:
         """Return the work that the method does."""
         # A method that is handed on, as a key for sorting, is called by whoever gets it.
-        calls = {str(name) for one in ast.walk(self._node) if (name := get_own_attribute(one)) in self._returned}
+        calls = {str(name) for node in ast.walk(self._node) if (name := get_own_attribute(node)) in self._returned}
         reads = {
             name
-            for one in ast.walk(self._node)
-            if (name := get_own_attribute(one)) in self._attributes and isinstance(getattr(one, "ctx", None), ast.Load)
+            for node in ast.walk(self._node)
+            if (name := get_own_attribute(node)) in self._attributes
+            and isinstance(getattr(node, "ctx", None), ast.Load)
         }
-        writes = set().union(*(self._find_written(one) for one in ast.walk(self._node)))
+        writes = set().union(*(self._find_written(node) for node in ast.walk(self._node)))
         augmented = {
             name
-            for one in ast.walk(self._node)
-            if isinstance(one, ast.AugAssign) and (name := get_own_attribute(one.target)) in self._attributes
+            for node in ast.walk(self._node)
+            if isinstance(node, ast.AugAssign) and (name := get_own_attribute(node.target)) in self._attributes
         }
         return MethodUsage(
             calls=tuple(sorted(calls)),
@@ -140,7 +141,7 @@ class _MethodReader:
 
     def find_returned(self) -> set[str]:
         """Return the attributes whose entries the method returns."""
-        returns = [one.value for one in ast.walk(self._node) if isinstance(one, ast.Return) and one.value]
+        returns = [node.value for node in ast.walk(self._node) if isinstance(node, ast.Return) and node.value]
         return set().union(*map(self._find_roots, returns))
 
     def _iterate_bindings(self) -> Iterator[tuple[ast.expr, ast.expr]]:

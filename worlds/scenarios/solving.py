@@ -100,13 +100,15 @@ def list_solutions(rollouts: Sequence[SolverRollout], scenario: ScenarioDefiniti
     returned, and that neither task nor initial state have, becomes a reference to it, so that the list holds where the
     system makes other ids.
     """
-    found: list[tuple[Call, ...]] = []
-    for rollout in sorted((one for one in rollouts if one.is_solved), key=lambda one: (len(one.calls), one.number)):
-        changing = [one for one in rollout.calls if one.is_changed]
+    solutions: list[tuple[Call, ...]] = []
+    for rollout in sorted(
+        (rollout for rollout in rollouts if rollout.is_solved), key=lambda rollout: (len(rollout.calls), rollout.number)
+    ):
+        changing = [call for call in rollout.calls if call.is_changed]
         for calls in (changing, list(rollout.calls)):
-            found.append(insert_references(calls, scenario))
-            found.append(tuple(one.call for one in calls))
-    return list({json.dumps([call.to_json() for call in calls], sort_keys=True): calls for calls in found}.values())
+            solutions.append(insert_references(calls, scenario))
+            solutions.append(tuple(call.call for call in calls))
+    return list({json.dumps([call.to_json() for call in calls], sort_keys=True): calls for calls in solutions}.values())
 
 
 def insert_references(calls: Sequence[MadeCall], scenario: ScenarioDefinition) -> tuple[Call, ...]:
@@ -127,17 +129,17 @@ def _refer(value: Any, places: Mapping[str, list[Any]]) -> Any:
     if isinstance(value, str):
         return {"$result": places[value]} if value in places else value
     if isinstance(value, list):
-        return [_refer(one, places) for one in value]
+        return [_refer(item, places) for item in value]
     if isinstance(value, dict):
-        return {key: _refer(one, places) for key, one in value.items()}
+        return {key: _refer(item, places) for key, item in value.items()}
     return value
 
 
 def _iterate_paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield path and text of the strings that keys of dicts lead to."""
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from _iterate_paths(one, (*path, key))
+        for key, item in value.items():
+            yield from _iterate_paths(item, (*path, key))
     elif isinstance(value, str) and path:
         yield path, value
 
@@ -145,12 +147,12 @@ def _iterate_paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
 def _iterate_strings(value: Any) -> Iterator[str]:
     """Yield all strings of a JSON value, keys included."""
     if isinstance(value, Mapping):
-        for key, one in value.items():
+        for key, item in value.items():
             yield key
-            yield from _iterate_strings(one)
+            yield from _iterate_strings(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from _iterate_strings(one)
+        for item in value:
+            yield from _iterate_strings(item)
     elif isinstance(value, str):
         yield value
 

@@ -201,7 +201,7 @@ def read_check(source: str, name: str, item: str) -> Check:
     if len(functions) != 1:
         raise UnusableAnswerError(f"there is no function {name}, or more than one")
     arguments = functions[0].args
-    given = [one.arg for one in (*arguments.args, *arguments.kwonlyargs)]
+    given = [arg.arg for arg in (*arguments.args, *arguments.kwonlyargs)]
     if arguments.vararg or arguments.kwarg or not given or not set(given) <= set(PARAMETERS):
         raise UnusableAnswerError(f"{name} must take {' and '.join(PARAMETERS)}, or one of them")
     if violations := find_violations(source):

@@ -233,8 +233,8 @@ def _request_checks(
     sources = [{"function": check.function, "source": check.source} for check in checks]
     answer = connection.request({"op": "check", "checks": sources, **message})
     return [
-        CheckResult(function=check.function, outcome=CheckOutcome(one["outcome"]), detail=one["detail"])
-        for check, one in zip(checks, answer["outcomes"], strict=True)
+        CheckResult(function=check.function, outcome=CheckOutcome(outcome["outcome"]), detail=outcome["detail"])
+        for check, outcome in zip(checks, answer["outcomes"], strict=True)
     ]
 
 

@@ -77,7 +77,7 @@ class ClassSkeleton:
             if _is_import(node):
                 lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
         added = [textwrap.indent(method.source.strip("\n"), _INDENT) for method in methods]
-        body = "\n".join([*lines[:end], *(f"\n{one}" for one in added), *lines[end:]])
+        body = "\n".join([*lines[:end], *(f"\n{method}" for method in added), *lines[end:]])
         documentation, rest = self._split_documentation(body)
         program = "\n\n".join(
             part for part in (documentation, "\n".join(unite_imports(imports)), rest.strip("\n")) if part
@@ -150,15 +150,15 @@ def read_method(
         if node.decorator_list:
             raise RefusedAnswerError(Reason.WRONG_METHOD, f"{node.name} has a decorator")
     text = "\n\n".join(textwrap.dedent(ast.get_source_segment(source, node, padded=True) or "") for node in functions)
-    helpers = tuple(one for one in names if one != name)
+    helpers = tuple(helper for helper in names if helper != name)
     method = Method(name=name, source=text, imports=tuple(imports), helpers=helpers)
     analysis = analyse_program(skeleton.assemble([method]))
     _raise_violation(analysis)
-    found = next(node for node in functions if node.name == name)
-    if problem := find_return_problem(found):
+    function = next(node for node in functions if node.name == name)
+    if problem := find_return_problem(function):
         raise RefusedAnswerError(Reason.NO_SUCCESS, problem)
     known = {*analysis.state_schema["properties"], *skeleton.helpers, *names, *operations, *_list_class_names(skeleton)}
-    unknown = sorted({own for node in ast.walk(found) if (own := get_own_attribute(node)) and own not in known})
+    unknown = sorted({own for node in ast.walk(function) if (own := get_own_attribute(node)) and own not in known})
     if unknown:
         raise RefusedAnswerError(Reason.RAISES, f"the class has no self.{unknown[0]}")
     if analysis.kinds[name] is not kind:
@@ -238,8 +238,8 @@ def _raise_violation(analysis: ProgramAnalysis) -> None:
 def _list_class_names(skeleton: ClassSkeleton) -> list[str]:
     """Return the names that the class itself assigns, such as constants."""
     nodes = [node for node in skeleton.world.body if isinstance(node, ast.AnnAssign | ast.Assign)]
-    targets = [one for node in nodes for one in (node.targets if isinstance(node, ast.Assign) else [node.target])]
-    return [one.id for one in targets if isinstance(one, ast.Name)]
+    targets = [target for node in nodes for target in (node.targets if isinstance(node, ast.Assign) else [node.target])]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def _list_alternatives(node: ast.expr | None) -> list[ast.expr | None]:

@@ -157,7 +157,7 @@ class WorldBuilder:
         return self.models.require(question, self.meter).operations
 
     def _write_methods(self, operations: list[PlannedOperation], skeleton: ClassSkeleton, rules: str) -> list[Method]:
-        names = [one.name for one in operations]
+        names = [operation.name for operation in operations]
         methods: list[Method] = []
         taken: list[str] = []
         for number, operation in enumerate(operations, 1):

@@ -68,12 +68,12 @@ class OperationsPlan(BaseModel):
 
 def check_operations(plan: OperationsPlan) -> str:
     """Return the problem with a list of operations, empty where nothing is."""
-    names = [one.name for one in plan.operations]
+    names = [operation.name for operation in plan.operations]
     twice = [name for name, number in Counter(names).items() if number > 1]
     if twice:
         return f"two operations have the name {twice[0]}"
     if reserved := [name for name in names if keyword.iskeyword(name)]:
         return f"{reserved[0]} is a keyword of Python"
-    if missing := {"query", "change"} - {one.kind for one in plan.operations}:
+    if missing := {"query", "change"} - {operation.kind for operation in plan.operations}:
         return f"there is no operation of the kind {missing.pop()}"
     return ""

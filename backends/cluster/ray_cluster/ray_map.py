@@ -112,10 +112,10 @@ class RayMap(Generic[Record, Result]):
                 return
             for packed in taken:
                 message: WorkerMessage = pickle.loads(packed)  # noqa: S301 - of our own workers
-                found = self.running.get(message.key)
+                task = self.running.get(message.key)
                 # Noted at once: the driver may be storing results for seconds, and the live table shows what runs.
-                if message.kind == RESULT and found is not None:
-                    worker = self.pool.workers.get(found[1])
+                if message.kind == RESULT and task is not None:
+                    worker = self.pool.workers.get(task[1])
                     self.keeper.observe(message.content, worker.node.name if worker else "")
                 self._inbox.put(message)
 
@@ -216,7 +216,7 @@ class RayMap(Generic[Record, Result]):
             for key, worker in self.pool.workers.items()
             if worker.is_ready and worker.attempt is None and not worker.node.is_left_out
         ]
-        awake = [one for one in idle if not one[1].node.is_resting]
+        awake = [pair for pair in idle if not pair[1].node.is_resting]
         if not awake and all(node.is_resting or node.is_left_out for node in self.pool.nodes.values()):
             awake = idle  # a tired node is better than none
         for key, worker in awake:
@@ -229,11 +229,11 @@ class RayMap(Generic[Record, Result]):
         First come records whose key the node has claimed, then those that nobody has, then the oldest.
         """
         # A record may return to a node that failed with it where no other node is left to try.
-        others = {one.id for one in self.pool.nodes.values() if not one.is_left_out}
-        allowed = [one for one in self.window if node.id not in one.avoid or not others - one.avoid]
+        others = {other.id for other in self.pool.nodes.values() if not other.is_left_out}
+        allowed = [item for item in self.window if node.id not in item.avoid or not others - item.avoid]
         if not allowed:
             return None
-        best = min(allowed, key=lambda one: self._rank(one, node))
+        best = min(allowed, key=lambda item: self._rank(item, node))
         self.window.remove(best)
         return best
 

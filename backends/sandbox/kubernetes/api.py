@@ -80,8 +80,8 @@ class ClusterApi:
     def _check_version(self) -> str:
         try:
             api: Any = client.VersionApi(self._client)
-            found = _call(api.get_code)
-            version = tuple(int(re.sub(r"\D.*", "", found[part])) for part in ("major", "minor"))
+            server_version = _call(api.get_code)
+            version = tuple(int(re.sub(r"\D.*", "", server_version[part])) for part in ("major", "minor"))
         except client.ApiException as error:
             raise self._translate_error(error, "asking for its version") from error
         except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -93,7 +93,7 @@ class ClusterApi:
             needed = ".".join(map(str, OLDEST_VERSION))
             message = f"the cluster at {self.url} is Kubernetes {'.'.join(map(str, version))}"
             raise MachineError(message, advice=f"{needed} or newer is needed")
-        return str(found.get("gitVersion", ""))
+        return str(server_version.get("gitVersion", ""))
 
     def check_rights(self) -> None:
         """Check that the user may do the actions that a sandbox does.
@@ -344,11 +344,11 @@ def _load_configuration(configuration: client.Configuration, context: str | None
         known, current = loader.list_kube_config_contexts(paths)
     except Exception as error:
         raise _describe_kubeconfig(paths, error) from error
-    names = [one["name"] for one in known]
+    names = [entry["name"] for entry in known]
     if context is not None and context not in names:
         message = f"--kubernetes-context: {paths} has no {context}"
         raise UsageError(message, advice=f"one of {', '.join(names)}")
-    chosen = next((one for one in known if one["name"] == context), current)
+    chosen = next((entry for entry in known if entry["name"] == context), current)
     try:
         loader.load_kube_config(paths, context=chosen["name"], client_configuration=configuration, persist_config=False)
     except Exception as error:
@@ -376,11 +376,11 @@ def _read_status(error: client.ApiException) -> tuple[int, str]:
 def _parse_exit_code(status: bytes) -> int | None:
     """Return the exit code in the status of an exec (`metav1.Status`); None where the command did not start."""
     try:
-        found = json.loads(status)
-        if found["status"] == "Success":
+        body = json.loads(status)
+        if body["status"] == "Success":
             return 0
-        causes = found["details"]["causes"]
-        return next(int(one["message"]) for one in causes if one["reason"] == "ExitCode")
+        causes = body["details"]["causes"]
+        return next(int(cause["message"]) for cause in causes if cause["reason"] == "ExitCode")
     except (ValueError, KeyError, TypeError, StopIteration):
         return None
 

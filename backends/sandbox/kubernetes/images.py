@@ -161,12 +161,12 @@ class ClusterImageStore:
         Raises:
             MachineError: there is none.
         """
-        found = {
+        names = {
             (int(match[1]), int(match[2])): info.name
             for info in (self._store.find_by_label("mergemill.base") if self._store is not None else ())
             if (match := _PYTHON_BASE.match(info.name))
         }
-        if not found:
+        if not names:
             message = "pods without network need an image with Python, and there is no base image of Python"
             raise MachineError(message, advice="mergemill images bootstrap, or --kubernetes-helper-image IMAGE")
-        return found[max(found)]
+        return names[max(names)]

@@ -141,7 +141,7 @@ def _build_helper(name: str, image: str, script: str, capabilities: Sequence[str
 
 def read_ended_state(status: Mapping[str, Any], container: str = MAIN) -> Mapping[str, Any] | None:
     """Return how a container of a pod ended; None while it has not."""
-    states: Mapping[str, Mapping[str, Any]] = {one["name"]: one["state"] for one in iterate_containers(status)}
+    states: Mapping[str, Mapping[str, Any]] = {entry["name"]: entry["state"] for entry in iterate_containers(status)}
     return states.get(container, {}).get("terminated")
 
 

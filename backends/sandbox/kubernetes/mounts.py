@@ -52,11 +52,11 @@ def split_mounts(
             copies.append(_build_copy(mount, copy_volume))
             continue
         files = _list_files(Path(mount.source))
-        found = [path for path in files if path.is_socket()]
-        sockets += [SocketMount(source=path, target=_place(path, mount)) for path in found]
+        paths = [path for path in files if path.is_socket()]
+        sockets += [SocketMount(source=path, target=_place(path, mount)) for path in paths]
         if strange := [path for path in files if not (path.is_socket() or path.is_symlink() or path.is_file())]:
             raise UsageError(f"--sandbox kubernetes cannot mount {strange[0]}", advice="--sandbox docker")
-        if len(files) > len(found):
+        if len(files) > len(paths):
             copies.append(_build_copy(mount, _copy_folder))
     return sockets, copies
 

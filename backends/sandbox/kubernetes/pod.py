@@ -74,13 +74,13 @@ class Pod:
             pause = min(pause * 1.3, LONGEST_POLL)
 
     def _is_ready(self, waited: float) -> bool:
-        found = self.api.get_pod(self.name)
-        if found is None:
+        pod = self.api.get_pod(self.name)
+        if pod is None:
             raise MissingPodError(f"pod {self.name} was removed by another process while it started")
-        status = found.get("status", {})
+        status = pod.get("status", {})
         if problem := self._find_start_problem(status, waited):
             raise problem
-        states = [one.get("state", {}) for one in status.get("containerStatuses", ())]
+        states = [state.get("state", {}) for state in status.get("containerStatuses", ())]
         return bool(states) and all("running" in state for state in states)
 
     def _find_start_problem(self, status: Mapping[str, Any], waited: float) -> MergemillError | None:
@@ -90,7 +90,7 @@ class Pod:
         if status.get("phase") == "Failed":
             message = f"{status.get('reason')}: {status.get('message', '')}"
             return Transient(f"the node rejects a pod: {message}", advice="run the same command again later")
-        conditions: Mapping[str, Any] = {one["type"]: one for one in status.get("conditions", ())}
+        conditions: Mapping[str, Any] = {condition["type"]: condition for condition in status.get("conditions", ())}
         room = conditions.get("PodScheduled", {})
         if room.get("reason") == "Unschedulable" and waited > self.pending_seconds:
             asked = f"{self.limits.cpus:g} CPUs, {self.limits.memory_mb} MiB memory, {self.limits.disk_mb} MiB disk"
@@ -102,12 +102,12 @@ class Pod:
         return None
 
     def _find_container_problem(self, status: Mapping[str, Any]) -> MergemillError | None:
-        for one in iterate_containers(status):
-            waiting = one.get("state", {}).get("waiting", {})
+        for container in iterate_containers(status):
+            waiting = container.get("state", {}).get("waiting", {})
             reason = waiting.get("reason", "")
             message = " ".join(waiting.get("message", reason).split())
             if reason in PULL_REASONS:
-                return translate_pull_error(one.get("image", self.image), message)
+                return translate_pull_error(container.get("image", self.image), message)
             if reason in START_REASONS:
                 return _describe_start(self.image, message)
         if (cut := read_ended_state(status, CUTTER)) and cut.get("exitCode"):
@@ -194,10 +194,10 @@ class Pod:
         is_lost = exec_code is None or (exec_code == KILLED_EXIT_CODE and not self._answers())
         deadline = time.monotonic() + (KILL_GRACE if is_lost else 0.0)
         while True:
-            found = self.api.get_pod(self.name)
-            if found is None:
+            pod = self.api.get_pod(self.name)
+            if pod is None:
                 raise MissingPodError(f"pod {self.name} was removed by another process while it ran")
-            status = found["status"]
+            status = pod["status"]
             has_ended = status.get("phase") == "Failed" or read_ended_state(status) is not None
             if has_ended and (_is_explained(status) or time.monotonic() > deadline):
                 return KILLED_EXIT_CODE, _find_kill_reason(status)
@@ -226,8 +226,8 @@ class Pod:
 
     def is_running(self) -> bool:
         """Return whether commands can still be run."""
-        found = self.api.get_pod(self.name)
-        return found is not None and found["status"].get("phase") == "Running" and not read_ended_state(found["status"])
+        pod = self.api.get_pod(self.name)
+        return pod is not None and pod["status"].get("phase") == "Running" and not read_ended_state(pod["status"])
 
     def delete(self) -> None:
         """Delete the pod; its processes end within seconds."""

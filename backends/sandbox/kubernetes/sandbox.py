@@ -241,7 +241,7 @@ class KubernetesSandbox:
             limits,
             self._settings,
             helper=None if network else self._helper,
-            socket_folders=[one.folder for one in sockets],
+            socket_folders=[socket.folder for socket in sockets],
             relay=self._helper if sockets else "",
         )
         create_pod(self._api, manifest, self._stopping, self._pending_seconds)

@@ -133,8 +133,8 @@ class KubernetesSession:
                 copy.write_tar(spool)
                 spool.seek(0)
                 _write_tar(pod, Request(words=["true"], tar=spool, root=copy.root))
-        for one in self._sockets:
-            self._tunnels.append(SocketTunnel(functools.partial(pod.open_relay, one.target), one.source))
+        for socket in self._sockets:
+            self._tunnels.append(SocketTunnel(functools.partial(pod.open_relay, socket.target), socket.source))
         if self._files:
             _write_tar(pod, Request(words=["true"], tar=archive.build_tar(self._files)))
         if self._tree is not None:

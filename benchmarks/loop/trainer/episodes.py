@@ -99,9 +99,9 @@ def main() -> None:
     tasks = options.tasks.split(",")
     played = [play_episode(sampler, server, task) for task in tasks for _ in range(options.attempts)]
     report = {
-        "rewards": [one.rollout.value for one in played],
-        "n_calls": sum(one.n_calls for one in played),
-        "n_refused": sum(one.n_refused for one in played),
+        "rewards": [episode.rollout.value for episode in played],
+        "n_calls": sum(episode.n_calls for episode in played),
+        "n_refused": sum(episode.n_refused for episode in played),
     }
     options.out.write_text(json.dumps(report))
 

@@ -74,24 +74,24 @@ class RolloutSource:
         words = ["--model", model, "--only", tasks, "--attempts", str(attempts), "--upstream", self.url]
         subprocess.run([*self.settings.sample, *words], check=True)
         subprocess.run([*self.settings.export, "--model", model, "--out", str(folder)], check=True)
-        found = read_rollouts(folder)
+        played = read_rollouts(folder)
         self.step += 1
         seen: Counter[str] = Counter()
         rollouts = []
         for task in prompts:
             seen[task] += 1
-            rollouts.append(found.get((task, seen[task])) or TokenisedRollout.make_missing(self.sampler.tokenizer))
+            rollouts.append(played.get((task, seen[task])) or TokenisedRollout.make_missing(self.sampler.tokenizer))
         return make_columns(rollouts)
 
 
 def make_columns(rollouts: Sequence[TokenisedRollout]) -> dict[str, list[Any]]:
     """Return what TRL wants of a `rollout_func`; `value` goes to the reward function."""
     return {
-        "prompt_ids": [one.prompt for one in rollouts],
-        "completion_ids": [one.completion for one in rollouts],
-        "env_mask": [one.mask for one in rollouts],
-        "logprobs": [one.logprobs for one in rollouts],
-        "value": [one.value for one in rollouts],
+        "prompt_ids": [rollout.prompt for rollout in rollouts],
+        "completion_ids": [rollout.completion for rollout in rollouts],
+        "env_mask": [rollout.mask for rollout in rollouts],
+        "logprobs": [rollout.logprobs for rollout in rollouts],
+        "value": [rollout.value for rollout in rollouts],
     }
 
 

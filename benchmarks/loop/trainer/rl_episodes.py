@@ -35,11 +35,13 @@ class EpisodeSource:
         self.sampler.forget()
         played = [play_episode(self.sampler, self.server, task) for task in prompts]
         with self.log.open("a") as log:
-            for task, one in zip(prompts, played, strict=True):
-                value = one.rollout.value
-                log.write(json.dumps({"step": self.step, "task": task, "episode": one.episode, "value": value}) + "\n")
+            for task, episode in zip(prompts, played, strict=True):
+                value = episode.rollout.value
+                log.write(
+                    json.dumps({"step": self.step, "task": task, "episode": episode.episode, "value": value}) + "\n"
+                )
         self.step += 1
-        return make_columns([one.rollout for one in played])
+        return make_columns([episode.rollout for episode in played])
 
 
 def main() -> None:

@@ -36,12 +36,14 @@ def read_rollouts(folder: Path) -> dict[tuple[str, int], TokenisedRollout]:
     A row of a trainer is one conversation. Where a rollout has several, as the model was shown another text of a
     malformed call than it wrote, the one with the most tokens of the model stands for it.
     """
-    found: dict[tuple[str, int], TokenisedRollout] = {}
+    rollouts: dict[tuple[str, int], TokenisedRollout] = {}
     for path in sorted(folder.rglob("*.parquet")):
         for row in pq.read_table(path).to_pylist():
             key = (row["instance_id"], json.loads(row["metadata"])["attempt"])
-            found[key] = max(filter(None, (found.get(key), *_read_paths(row))), key=lambda one: sum(one.mask))
-    return found
+            rollouts[key] = max(
+                filter(None, (rollouts.get(key), *_read_paths(row))), key=lambda rollout: sum(rollout.mask)
+            )
+    return rollouts
 
 
 def _read_paths(row: dict[str, Any]) -> Iterator[TokenisedRollout]:

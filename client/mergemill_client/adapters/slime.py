@@ -30,7 +30,7 @@ EPSILON = 1e-6
 async def compute_reward(args: Any, sample: Any, **_: Any) -> Any:
     """Return the reward of a sample, a number from 0 to 1 or NaN; or those of a list of samples."""
     if isinstance(sample, list):
-        return await asyncio.gather(*(compute_reward(args, one) for one in sample))
+        return await asyncio.gather(*(compute_reward(args, member) for member in sample))
     environment = connect()
     submission = sample.metadata.get("submission")
     content = extract_submission(sample.response) if submission is None else submission

@@ -62,8 +62,8 @@ class MergemillTask(vf.Task[MergemillData, MergemillState]):  # type: ignore[mis
         made = await asyncio.wait_for(runtime.run(["bash", "-c", command], {}), COLLECT_SECONDS)
         if made.exit_code:
             raise vf.TaskError(f"the agent's work cannot be collected: {(made.stderr or made.stdout).strip()[-500:]}")
-        found = await runtime.read(self.data.submission_path, max_bytes=MAX_SUBMISSION_BYTES)
-        trace.state.submission = found.decode("latin-1")
+        content = await runtime.read(self.data.submission_path, max_bytes=MAX_SUBMISSION_BYTES)
+        trace.state.submission = content.decode("latin-1")
 
     @vf.reward  # type: ignore[untyped-decorator]
     async def grade_submission(self, trace: vf.Trace, runtime: vf.Runtime) -> float:

@@ -142,7 +142,7 @@ def fill_unscored(rollouts: Sequence[dict[str, Any]]) -> None:
     for rollout in rollouts:
         groups[rollout.get("tag"), rollout["group_id"]].append(rollout)
     for members in groups.values():
-        totals = [_sum_rewards(one) for one in members]
+        totals = [_sum_rewards(member) for member in members]
         scored = [total for total in totals if not math.isnan(total)]
         mean = sum(scored) / len(scored) if scored else 0.0
         for rollout, total in zip(members, totals):

@@ -118,7 +118,7 @@ class SimulatedAgentLoop(AgentLoopBase):  # type: ignore[misc]
         return AgentLoopOutput(
             prompt_ids=tokens[:n_prompt],
             response_ids=response[:limit],
-            response_mask=[one * is_trained for one in mask[:limit]],
+            response_mask=[value * is_trained for value in mask[:limit]],
             response_logprobs=logprobs[:limit] if logprobs else None,
             reward_score=math.nan if reward is None else float(reward),
             num_turns=2 * turns + 1,

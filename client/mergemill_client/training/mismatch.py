@@ -67,7 +67,7 @@ def mismatch_report(train_logp: Tensor, infer_logp: Tensor, mask: Tensor) -> Mis
         return MismatchReport(0, not_finite, *[0.0] * 8)
     sums, means = _average_rows(ratio, usable)
     flat = ratio[usable]
-    train, infer = (one[usable].detach().double().exp() for one in (train_logp, infer_logp))
+    train, infer = (logp[usable].detach().double().exp() for logp in (train_logp, infer_logp))
     weights = flat.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
     return MismatchReport(
         tokens=tokens,

@@ -180,7 +180,7 @@ class RolloutDriver:
                     self.progress.simulated_answers.update(event.answers)
                     queue.settle(event.pending, self._store_result(event.result, event.pending))
 
-    def _store_result(self, finished: FinishedRollout | Exception, one: PendingRollout) -> Rollout | None:
+    def _store_result(self, finished: FinishedRollout | Exception, pending: PendingRollout) -> Rollout | None:
         """Store a finished rollout with its trajectories, and forget the state that the record holds.
 
         Returns:
@@ -190,11 +190,11 @@ class RolloutDriver:
             raise finished
         if isinstance(finished, Exception):
             if not isinstance(finished, MergemillError):
-                log.error("a rollout of %s failed through a bug", one.plan.name, exc_info=finished)
-            self.progress.report_failure(one.plan, finished)
+                log.error("a rollout of %s failed through a bug", pending.plan.name, exc_info=finished)
+            self.progress.report_failure(pending.plan, finished)
             return None
         rollout = self.store.add_once(finished.rollout, *finished.trajectories)  # another driver may have been faster
         if rollout.status is not RolloutStatus.INFRASTRUCTURE:
-            self.forget(one.plan)
+            self.forget(pending.plan)
         self.progress.report_result(rollout)
         return rollout

@@ -36,7 +36,7 @@ A worker takes the first that is free, with the files that a lost one left in it
 class RolloutSampler(Protocol):
     """Services that a worker process runs rollouts with, one at a time."""
 
-    def run(self, one: PendingRollout) -> FinishedRollout:
+    def run(self, pending: PendingRollout) -> FinishedRollout:
         """Run a rollout and return its records."""
         ...
 

@@ -49,8 +49,8 @@ def find_missing_programs(services: Services) -> tuple[list[Scaffold], list[Scaf
     if image is None:
         return [], scaffolds
     store, base = make_program_store(services), _describe_base(image, services)
-    there = [one for one in scaffolds if store.has_volumes(one.program, base)]
-    return there, [one for one in scaffolds if one not in there]
+    there = [scaffold for scaffold in scaffolds if store.has_volumes(scaffold.program, base)]
+    return there, [scaffold for scaffold in scaffolds if scaffold not in there]
 
 
 def _open_base(services: Services) -> ProgramBase:

@@ -203,7 +203,7 @@ class LiveSamplingProgress(SamplingProgress):
     def render(self) -> Group:
         """Return the table."""
         with self._lock:
-            running = sorted(self.running.values(), key=lambda one: one[1])
+            running = sorted(self.running.values(), key=lambda entry: entry[1])
             totals, now = self.totals, time.monotonic()
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in ("task", "scaffold", "attempt", "elapsed", "requests", "tokens", "cost"):

@@ -57,12 +57,12 @@ class RolloutQueue:
         source = self._new or self._again
         return source.popleft() if source else None
 
-    def settle(self, one: PendingRollout, rollout: Rollout | None) -> None:
+    def settle(self, pending: PendingRollout, rollout: Rollout | None) -> None:
         """Take note of how a rollout ended; None if it has no record.
 
         A rollout that infrastructure failed may come again.
         """
-        key = one.plan.key
+        key = pending.plan.key
         if rollout is not None and rollout.status is not RolloutStatus.INFRASTRUCTURE:
             self.n_finished += 1
             self._streak.clear()
@@ -71,4 +71,4 @@ class RolloutQueue:
         tried = self._n_retries.get(key, 0)
         if rollout is not None and tried < self._retries:
             self._n_retries[key] = tried + 1
-            self._again.append(replace(one, retry=one.retry + 1))
+            self._again.append(replace(pending, retry=pending.retry + 1))

@@ -139,23 +139,23 @@ def list_pending(
         for subject in subjects
         for scaffold in scaffolds
     ]
-    counts = queries.count_rollouts(store, [one.plan.key for group in groups for one in group])
+    counts = queries.count_rollouts(store, [pending_rollout.plan.key for group in groups for pending_rollout in group])
     if request.attempts is None:
         groups = [_cut_to_stage(group, counts) for group in groups]
     pending = [
-        replace(one, retry=count.failures)
+        replace(pending_rollout, retry=count.failures)
         for group in groups
-        for one in group
-        if not (count := counts.get(one.plan.key, NO_ROLLOUTS)).results
+        for pending_rollout in group
+        if not (count := counts.get(pending_rollout.plan.key, NO_ROLLOUTS)).results
     ]
-    pending.sort(key=lambda one: one.plan.attempt)
+    pending.sort(key=lambda pending_rollout: pending_rollout.plan.attempt)
     return sum(map(len, groups)), pending
 
 
 def _cut_to_stage(group: Sequence[PendingRollout], counts: Mapping[str, queries.RolloutCounts]) -> list[PendingRollout]:
     """Return the attempts of a subject and scaffold that its results so far call for."""
-    found = [counts.get(one.plan.key, NO_ROLLOUTS) for one in group]
-    done, resolved = sum(one.results for one in found), sum(one.resolved for one in found)
+    rollout_counts = [counts.get(pending_rollout.plan.key, NO_ROLLOUTS) for pending_rollout in group]
+    done, resolved = sum(count.results for count in rollout_counts), sum(count.resolved for count in rollout_counts)
     missing = plan_attempts({"": (done, resolved)})[""]
     return list(group[: done + missing])
 

@@ -107,6 +107,8 @@ def check_machine(tasks: Sequence[Task], scaffolds: Sequence[Scaffold], sandbox:
     if others := [task.name for task in tasks if task.environment != SIMULATED]:
         advice = "--sandbox docker, or --environment simulated"
         raise UsageError(f"--sandbox {sandbox.kind} has no image for {others[0]}", advice=advice)
-    if inside := [one.name for one in scaffolds if one.program is not None or isinstance(one, CommandScaffold)]:
+    if inside := [
+        scaffold.name for scaffold in scaffolds if scaffold.program is not None or isinstance(scaffold, CommandScaffold)
+    ]:
         advice = "--sandbox docker, or a scaffold that needs no program, such as react"
         raise UsageError(f"--sandbox {sandbox.kind} has no place for the program of {inside[0]}", advice=advice)

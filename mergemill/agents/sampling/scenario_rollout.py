@@ -251,7 +251,7 @@ class ScenarioRolloutRun:
         score = self.score
         if score is None or self.end.reason == REASONS[EpisodeEnd.FAULT]:
             return None
-        earning = [one.is_passed for number, one in enumerate(score.checks) if number not in score.kept]
+        earning = [check.is_passed for number, check in enumerate(score.checks) if number not in score.kept]
         kept = [score.checks[number].is_passed for number in sorted(score.kept)]
         return Score(
             task=self.subject.definition.name,
@@ -260,7 +260,7 @@ class ScenarioRolloutRun:
             f2p_rate=sum(earning) / len(earning) if earning else 0.0,
             p2p_rate=sum(kept) / len(kept) if kept else 1.0,
             explanation=f"{sum(earning)} of {len(earning)} checks passed",
-            parts={one.function: float(one.is_passed) for one in score.checks},
+            parts={check.function: float(check.is_passed) for check in score.checks},
         )
 
     def _describe_episode(self) -> str:

@@ -88,11 +88,11 @@ class ScenarioSampler:
     services: Services
     shared: WorldServices
 
-    def run(self, one: PendingRollout) -> FinishedRollout:
+    def run(self, pending: PendingRollout) -> FinishedRollout:
         """Run a rollout and return its records."""
-        scaffold = self._get_scaffold(one.plan)
-        subject = self.find_subject(one.plan.task)
-        return ScenarioRolloutRun(pending=one, subject=subject, scaffold=scaffold, shared=self.shared).run()
+        scaffold = self._get_scaffold(pending.plan)
+        subject = self.find_subject(pending.plan.task)
+        return ScenarioRolloutRun(pending=pending, subject=subject, scaffold=scaffold, shared=self.shared).run()
 
     def stop(self) -> None:
         """End the container of worlds."""
@@ -105,9 +105,9 @@ class ScenarioSampler:
     def forget(self, plan: RolloutPlan) -> None:
         """Remove the gateways' logs of a plan whose record is stored."""
         user_plan = make_user_plan(plan, self._get_scaffold(plan))
-        for gateway, one in ((self.shared.gateway, plan), (self.shared.user_gateway, user_plan)):
+        for gateway, rollout_plan in ((self.shared.gateway, plan), (self.shared.user_gateway, user_plan)):
             if gateway is not None:
-                get_log_path(gateway.log_dir, one).unlink(missing_ok=True)
+                get_log_path(gateway.log_dir, rollout_plan).unlink(missing_ok=True)
 
     def _get_scaffold(self, plan: RolloutPlan) -> WorldScaffold:
         return self.scaffolds[plan.scaffold, plan.scaffold_version]
@@ -121,21 +121,21 @@ def load_subjects(store: Store, artifacts: Artifacts, scenarios: Sequence[Scenar
     Raises:
         InputError: an artifact is missing or damaged.
     """
-    records = store.get_many(World, sorted({one.parent for one in scenarios}))
+    records = store.get_many(World, sorted({scenario.parent for scenario in scenarios}))
     worlds = {
         key: replace(load_world(record, artifacts), name=f"{record.name}-{key[:12]}") for key, record in records.items()
     }
-    found = {}
+    subjects = {}
     for record in scenarios:
         world = worlds[record.parent]
         certificate = find_scenario_certificate(store, record)
         solution = json.loads(artifacts.get(certificate.solution)) if certificate else []
-        found[record.id] = SampledScenario(
+        subjects[record.id] = SampledScenario(
             definition=replace(load_scenario(record, artifacts), world=world.name),
             world=world,
             solution=tuple(Call(**call) for call in solution),
         )
-    return found
+    return subjects
 
 
 @contextlib.contextmanager

@@ -91,16 +91,16 @@ class TaskSampler:
     count_answers: CountAnswers
     """Returns how the calls of simulated programs were answered so far."""
 
-    def run(self, one: PendingRollout) -> FinishedRollout:
+    def run(self, pending: PendingRollout) -> FinishedRollout:
         """Run a rollout and return its records."""
-        task = self.find_task(one.plan.task)
+        task = self.find_task(pending.plan.task)
         return RolloutRun(
-            plan=one.plan,
+            plan=pending.plan,
             task=task,
-            scaffold=self.scaffolds[one.plan.scaffold, one.plan.scaffold_version],
+            scaffold=self.scaffolds[pending.plan.scaffold, pending.plan.scaffold_version],
             oracle=make_oracle(task, self.shared.services),
             shared=self.shared,
-            retry=one.retry,
+            retry=pending.retry,
         ).run()
 
     def stop(self) -> None:

@@ -58,15 +58,15 @@ def make_world_scaffolds(words: Sequence[str], user: str) -> tuple[WorldScaffold
     Raises:
         UsageError: there is no such scaffold, or a conversation has no user.
     """
-    found = []
+    scaffolds = []
     for word in words:
         if word not in MODES:
             raise UsageError(f"--scaffold: {word} is unknown for scenarios", advice=f"one of {', '.join(MODES)}")
         mode = MODES[word]
         if mode is InteractionMode.CONVERSATIONAL and not user:
             raise UsageError("a conversation needs a user", advice=f"--user NAME, a model, or --user {SCRIPTED}")
-        found.append(_make_scaffold(word, mode, user))
-    return tuple(found)
+        scaffolds.append(_make_scaffold(word, mode, user))
+    return tuple(scaffolds)
 
 
 def _make_scaffold(name: str, mode: InteractionMode | None, user: str) -> WorldScaffold:

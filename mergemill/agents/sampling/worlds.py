@@ -78,7 +78,7 @@ def sample_scenarios(
             list_pending=find_pending,
             is_staged=request.attempts is None,
         )
-        worlds = len({one.parent for one in scenarios})
+        worlds = len({scenario.parent for scenario in scenarios})
         if settings.cluster.address != LOCAL:
             _sample_on_cluster(request, settings, progress, make_driver, worlds)
         else:
@@ -123,21 +123,25 @@ def select_scenarios(store: Store, request: WorldSampleRequest) -> list[Scenario
     Raises:
         InputError: there is none, or a scenario that is named is not certified.
     """
-    found: dict[str, Scenario] = {}
+    scenarios: dict[str, Scenario] = {}
     for word in request.worlds:
         world = resolve_world(store, word)
-        found |= {one.id: one for one in list_scenarios(store, world, certified=not request.uncertified)}
+        scenarios |= {
+            scenario.id: scenario for scenario in list_scenarios(store, world, certified=not request.uncertified)
+        }
     for word in request.only:
-        for one in _find_named(store, word, request):
-            found[one.id] = one
+        for scenario in _find_named(store, word, request):
+            scenarios[scenario.id] = scenario
     if not request.worlds and not request.only:
-        found = {one.id: one for one in find_current_scenarios(store, certified=not request.uncertified)}
-    if not found:
+        scenarios = {
+            scenario.id: scenario for scenario in find_current_scenarios(store, certified=not request.uncertified)
+        }
+    if not scenarios:
         raise InputError(
             "no certified scenario is selected",
             advice="`mergemill worlds list` counts them by world; see --uncertified",
         )
-    return sorted(found.values(), key=lambda one: (one.name, one.id))
+    return sorted(scenarios.values(), key=lambda scenario: (scenario.name, scenario.id))
 
 
 def _find_named(store: Store, word: str, request: WorldSampleRequest) -> Sequence[Scenario]:

@@ -96,5 +96,5 @@ def select_subjects(storage: StorageSettings, filters: TaskFilters, choice: Envi
         return SubjectSelection(environments=choice.words or TRUSTED_ENVIRONMENTS, ids=None)
     wanted = filters if choice.words is None else replace(filters, environment=choice.words)
     with Store.open(storage.db, create=False) as store:
-        found = queries.list_tasks(store, resolve_filters(wanted, storage), columns=("id",))
-    return SubjectSelection(environments=choice.words, ids=frozenset(row["id"] for row in found))
+        tasks = queries.list_tasks(store, resolve_filters(wanted, storage), columns=("id",))
+    return SubjectSelection(environments=choice.words, ids=frozenset(row["id"] for row in tasks))

@@ -72,12 +72,12 @@ def parse_secrets(words: list[str] | tuple[()], model: str | None) -> dict[str, 
     """
     from samplers.gateway.access import RolloutAccess  # noqa: PLC0415 - loads pydantic's validators
 
-    found: dict[str, RolloutAccess] = {}
+    secrets: dict[str, RolloutAccess] = {}
     for word in words:
         name, sign, secret = word.partition("=")
         if not name or not sign or not secret:
             raise UsageError("--secret takes NAME=SECRET")
-        if name in found or any(access.secret == secret for access in found.values()):
+        if name in secrets or any(access.secret == secret for access in secrets.values()):
             raise UsageError(f"--secret {name}: names and secrets must differ")
-        found[name] = RolloutAccess(secret=secret, model=model)
-    return found
+        secrets[name] = RolloutAccess(secret=secret, model=model)
+    return secrets

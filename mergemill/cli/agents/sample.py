@@ -193,7 +193,7 @@ def _check_scenario_options(choice: EnvironmentChoice, filters: TaskFilters) -> 
 
 
 def _require_model(model: str, scaffolds: Sequence[SampledScaffold]) -> None:
-    if not model and any(one.uses_model for one in scaffolds):
+    if not model and any(scaffold.uses_model for scaffold in scaffolds):
         raise UsageError("--model is missing", advice="name the model as the server at --upstream does")
 
 
@@ -250,7 +250,7 @@ def parse_sampling(words: list[str] | tuple[()]) -> dict[str, Any]:
     Raises:
         UsageError: a word has no equals sign, or names the field that the agent sends.
     """
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
@@ -258,10 +258,10 @@ def parse_sampling(words: list[str] | tuple[()]) -> dict[str, Any]:
         if name in RESERVED:
             raise UsageError(f"--sampling: {name} is the agent's", advice="such as temperature=0.7")
         try:
-            found[name] = json.loads(value, parse_constant=_refuse_constant)
+            options[name] = json.loads(value, parse_constant=_refuse_constant)
         except ValueError:
-            found[name] = value
-    return found
+            options[name] = value
+    return options
 
 
 def _refuse_constant(name: str) -> None:

@@ -308,7 +308,7 @@ def export(
         report = export_trajectories(store, storage, measurement, wanted, out=out, options=options, simulated=simulated)
     for reason, number in report.left_out.items():
         output.print_message(f"{format_count(number, 'row')} left out: {reason}")
-    lengths = {name: [asdict(one) for one in bins] for name, bins in report.lengths.items()}
+    lengths = {name: [asdict(bucket) for bucket in bins] for name, bins in report.lengths.items()}
     if as_json:
         output.print_json(
             {
@@ -325,7 +325,7 @@ def export(
         return
     for name, bins in lengths.items():
         output.print_rows(
-            [{name: f"{one['low']} to {one['high']}", "count": one["count"]} for one in bins],
+            [{name: f"{bucket['low']} to {bucket['high']}", "count": bucket["count"]} for bucket in bins],
             (name, "count"),
             as_lines=False,
             nothing="",
@@ -364,9 +364,9 @@ def import_files(
         raise UsageError(f"--format: {format_name} is unknown", advice=f"one of {', '.join((AUTO, *READERS))}")
     counts = {"new": 0, "known": 0, "skipped": 0}
     with Store.open(settings.storage.db, create=False, writes=True) as store:
-        for one in import_rollouts(store, settings, files, format_name, task=task, grades=grades):
-            counts["skipped" if one.rollout is None else "new" if one.is_new else "known"] += 1
-            _print_imported(one, as_json=as_json)
+        for rollout in import_rollouts(store, settings, files, format_name, task=task, grades=grades):
+            counts["skipped" if rollout.rollout is None else "new" if rollout.is_new else "known"] += 1
+            _print_imported(rollout, as_json=as_json)
     if as_json:
         output.print_json({"event": "summary", **counts})
     else:
@@ -375,25 +375,25 @@ def import_files(
         raise InputError(f"{format_count(counts['skipped'], 'rollout')} not imported")
 
 
-def _print_imported(one: ImportedRollout, *, as_json: bool) -> None:
-    if one.rollout is None:
-        where = f"{one.file}, line {one.line}" if one.line else one.file
-        output.print_message(f"{where}: {one.problem}")
+def _print_imported(imported: ImportedRollout, *, as_json: bool) -> None:
+    if imported.rollout is None:
+        where = f"{imported.file}, line {imported.line}" if imported.line else imported.file
+        output.print_message(f"{where}: {imported.problem}")
     if not as_json:
         return
-    rollout = one.rollout
+    rollout = imported.rollout
     facts = ("id", "name", "scaffold", "model", "origin", "value")
     known = {name: getattr(rollout, name) if rollout else None for name in facts}
     output.print_json(
         {
             "event": "import",
-            "file": one.file,
-            "line": one.line,
-            "format": one.format,
+            "file": imported.file,
+            "line": imported.line,
+            "format": imported.format,
             **known,
-            "trajectories": one.trajectories,
-            "new": one.is_new,
-            "problem": one.problem or None,
+            "trajectories": imported.trajectories,
+            "new": imported.is_new,
+            "problem": imported.problem or None,
         }
     )
 

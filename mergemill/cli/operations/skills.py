@@ -80,7 +80,7 @@ def _load_skills(build: BuildSettings) -> Any:
 def _build_row(skill: Any) -> dict[str, Any]:
     from builders.repair.skill_files import BUILTIN_SKILLS  # noqa: PLC0415
 
-    edits = dict.fromkeys(str(one["edit"]) for one in skill.header.do)
+    edits = dict.fromkeys(str(edit["edit"]) for edit in skill.header.do)
     return {
         "name": skill.name,
         "languages": " ".join(skill.header.when.languages) or "any",

@@ -44,21 +44,21 @@ def status(
     from mergemill.operations.status import collect_status  # noqa: PLC0415 - a wrong option is reported without the database
 
     while True:
-        found = collect_status(storage, sandbox, quota, limit)
+        collected = collect_status(storage, sandbox, quota, limit)
         if as_json:
-            output.print_json(found)
+            output.print_json(collected)
         else:
             if watch is not None:
                 output.clear_terminal()
-            _print_status(found)
+            _print_status(collected)
         if watch is None:
             return
         output.flush()
         time.sleep(watch)
 
 
-def _print_status(found: Mapping[str, Any]) -> None:
-    output.print_rows(map(_format_run, found["runs"]), RUN_COLUMNS, as_lines=False, nothing="no run left its status")
+def _print_status(report: Mapping[str, Any]) -> None:
+    output.print_rows(map(_format_run, report["runs"]), RUN_COLUMNS, as_lines=False, nothing="no run left its status")
     steps = [
         {
             **step,
@@ -66,23 +66,23 @@ def _print_status(found: Mapping[str, Any]) -> None:
             "host": step.get("host") or run["host"],
             "run": run["id"],
         }
-        for run in found["runs"]
+        for run in report["runs"]
         if run["state"] in ACTIVE_STATES
         for step in run["running"]
     ]
     if steps:
         output.print_text("\nrunning now")
         output.print_rows(steps, STEP_COLUMNS, as_lines=False, nothing="")
-    if found["failures"]:
+    if report["failures"]:
         output.print_text("\nfailures of these runs, to be tried again by the same command")
-        output.print_rows(found["failures"], (), as_lines=False, nothing="")
-    if found["quotas"]:
+        output.print_rows(report["failures"], (), as_lines=False, nothing="")
+    if report["quotas"]:
         output.print_text("\nwaiting because of quotas")
-        output.print_rows(found["quotas"], (), as_lines=False, nothing="")
+        output.print_rows(report["quotas"], (), as_lines=False, nothing="")
     output.print_text("")
-    waiting = ", ".join(f"{stage} {n}" for stage, n in found["queue"].items())
-    fields = [("queue", waiting), ("certified", format_count(found["certified"], "task"))]
-    output.print_fields([*fields, ("disk", _format_disk(found["disk"])), ("engine", _format_engine(found["engine"]))])
+    waiting = ", ".join(f"{stage} {n}" for stage, n in report["queue"].items())
+    fields = [("queue", waiting), ("certified", format_count(report["certified"], "task"))]
+    output.print_fields([*fields, ("disk", _format_disk(report["disk"])), ("engine", _format_engine(report["engine"]))])
 
 
 def _format_run(run: Mapping[str, Any]) -> dict[str, Any]:

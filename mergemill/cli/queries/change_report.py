@@ -55,14 +55,18 @@ def _print_published(published: dict[str, Any]) -> None:
     output.print_text(f"published FAIL_TO_PASS: {published['verdict']}{readings}")
     for name in ("fail_to_pass", "pass_to_pass"):
         output.print_fields((f"{name} {side}", _shorten(published[name][side])) for side in ("missing", "extra"))
-    groups = [f"{one['published']} ({one['level']}, {one['tests']})" for one in published.get("groups", ())]
+    groups = [f"{group['published']} ({group['level']}, {group['tests']})" for group in published.get("groups", ())]
     if groups:
         output.print_fields([("published ids that stand for several tests", _shorten(groups))])
     causes = published.get("causes", ())
-    counts = Counter((one["list_name"], one["side"], one["cause"]) for one in causes)
+    counts = Counter((cause["list_name"], cause["side"], cause["cause"]) for cause in causes)
     for (list_name, side, cause), number in sorted(counts.items()):
         key = (list_name, side, cause)
-        first = next(one for one in causes if (one["list_name"], one["side"], one["cause"]) == key)
+        first = next(
+            published_cause
+            for published_cause in causes
+            if (published_cause["list_name"], published_cause["side"], published_cause["cause"]) == key
+        )
         output.print_text(f"  {list_name} {side}: {cause} {number}, such as {first['test']}: {first['detail']}")
 
 

@@ -39,12 +39,12 @@ def print_charts(stats: Mapping[str, Any], histograms: Mapping[str, Sequence[His
             _print_chart(console, name, [(str(key), number) for key, number in value.items()])
     for name, bins in histograms.items():
         if bins:
-            _print_chart(console, name, [(format_bin(one), one.n) for one in bins])
+            _print_chart(console, name, [(format_bin(bucket), bucket.n) for bucket in bins])
 
 
-def format_bin(one: HistogramBin) -> str:
+def format_bin(bucket: HistogramBin) -> str:
     """Return the bounds of a bin: `5 to 10`, or `5 or more`."""
-    return f"{one.low:g} or more" if one.high is None else f"{one.low:g} to {one.high:g}"
+    return f"{bucket.low:g} or more" if bucket.high is None else f"{bucket.low:g} to {bucket.high:g}"
 
 
 def format_bar(number: int, most: int, width: int = BAR_WIDTH) -> str:

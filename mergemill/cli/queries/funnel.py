@@ -133,7 +133,7 @@ def print_funnel(stages: Sequence[Mapping[str, Any]], examples: Mapping[tuple[st
         output.print_rows(reasons, ("stage", "rejected", "reason", "example"), as_lines=False, nothing="")
         output.print_text("")
     share = f" ({100 * certified / candidates:.0f} %)" if candidates else ""
-    found = f"{format_count(mined, 'change')}, {format_count(candidates, 'candidate')}"
-    output.print_text(f"{found}, {certified} of them certified{share}")
+    text = f"{format_count(mined, 'change')}, {format_count(candidates, 'candidate')}"
+    output.print_text(f"{text}, {certified} of them certified{share}")
     if reasons:
         output.print_text("Show one change with: mergemill why NAME")

@@ -76,12 +76,12 @@ def _format_position(events: Sequence[Mapping[str, Any]]) -> str:
 
     Of a seed, how many of its conversations were kept.
     """
-    if len(names := {one["name"] for one in events if one["step"] != PREFILTER}) > 1 and "thing" not in events[0]:
-        kept = {one["name"] for one in events if one["ok"]}
+    if len(names := {event["name"] for event in events if event["step"] != PREFILTER}) > 1 and "thing" not in events[0]:
+        kept = {event["name"] for event in events if event["ok"]}
         return f"{len(kept)} of {format_count(len(names), 'conversation')} kept"
     last = events[-1]
-    certified = [one for one in events if one["ok"] and "certificate" in one.get("thing", "")]
-    if not last["ok"] and any((one["step"], one["name"]) == (last["step"], last["name"]) for one in certified):
+    certified = [event for event in events if event["ok"] and "certificate" in event.get("thing", "")]
+    if not last["ok"] and any((event["step"], event["name"]) == (last["step"], last["name"]) for event in certified):
         last = certified[-1]
     if not last["ok"]:
         return f"rejected by {last['step']}, {last['reason']}"

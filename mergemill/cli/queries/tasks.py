@@ -118,7 +118,9 @@ def show_stats(as_json: JsonOption = False, *, storage: StorageSettings, filters
         stats = queries.compute_stats(store, resolved)
         bins = count_bins(store, resolved) if as_json or sys.stdout.isatty() else {}
     if as_json:
-        output.print_json(stats | {"histograms": {name: [asdict(one) for one in of] for name, of in bins.items()}})
+        output.print_json(
+            stats | {"histograms": {name: [asdict(bucket) for bucket in of] for name, of in bins.items()}}
+        )
     elif sys.stdout.isatty():
         charts.print_charts(stats, bins)
     else:

@@ -38,16 +38,16 @@ def show(
     """
     artifacts = open_artifacts(storage)
     with Store.open(storage.db, create=False) as store:
-        found = find_world_or_scenario(store, name)
+        record = find_world_or_scenario(store, name)
         if program:
-            if not isinstance(found, World):
-                raise UsageError(f"{found.name} is a scenario, and has no program", advice="name its world")
-            output.print_text(artifacts.get_text(found.program))
+            if not isinstance(record, World):
+                raise UsageError(f"{record.name} is a scenario, and has no program", advice="name its world")
+            output.print_text(artifacts.get_text(record.program))
             return
-        if isinstance(found, World):
-            report, print_report = describe_world(store, artifacts, found), _print_world
+        if isinstance(record, World):
+            report, print_report = describe_world(store, artifacts, record), _print_world
         else:
-            report, print_report = describe_scenario(store, artifacts, found), _print_scenario
+            report, print_report = describe_scenario(store, artifacts, record), _print_scenario
     if as_json:
         output.print_json(report)
     else:

@@ -63,13 +63,13 @@ class FetchingImageStore:
 
     def inspect(self, name: str) -> ImageInfo | None:
         """Return the image of that name, pulled if need be; see `ImageStore.inspect` and `copies.fetch_first_copy`."""
-        found = self._store.inspect(name)
-        if found is not None or name not in self._copies:
-            return found
+        image_info = self._store.inspect(name)
+        if image_info is not None or name not in self._copies:
+            return image_info
         log.info("fetching %s", name)
-        if (found := fetch_first_copy(self._store, self._copies[name])) is None:
+        if (copy := fetch_first_copy(self._store, self._copies[name])) is None:
             log.warning("no registry has %s any more", name)
-        return found
+        return copy
 
     def open_layers(self, name: str) -> Any:
         """Open the layers of an image; see `ImageStore.open_layers`."""

@@ -65,7 +65,7 @@ def build_ancestry(images: Sequence[StoredImage]) -> dict[str, tuple[StoredImage
     tops: dict[str, list[StoredImage]] = {}
     for image in images:
         tops.setdefault(_top_layer(image), []).append(image)
-    found = {}
+    ancestry = {}
     for image in images:
         below = [
             other
@@ -73,8 +73,8 @@ def build_ancestry(images: Sequence[StoredImage]) -> dict[str, tuple[StoredImage
             for other in sorted(tops.get(layer.chain, ()), key=_kind_rank, reverse=True)
             if layer.chain != _top_layer(image) or _kind_rank(other) < _kind_rank(image)
         ]
-        found[image.name] = tuple(below)
-    return found
+        ancestry[image.name] = tuple(below)
+    return ancestry
 
 
 def describe_images(
@@ -83,12 +83,12 @@ def describe_images(
     """Return a summary of each image, in the same order. `copies`: image -> its copies, newest first."""
     ancestors, last_uses = build_ancestry(images), ledger.read_all()
     tasks = find_dependent_tasks(images, ancestors, needs)
-    found = []
+    image_summaries = []
     for image in images:
         parents = ancestors[image.name][:1]
         shared = sum(layer.size for parent in parents for layer in parent.layers)
         copy = copies.get(image.name)
-        found.append(
+        image_summaries.append(
             ImageSummary(
                 kind=parse_kind(image.name),
                 name=image.name,
@@ -100,18 +100,18 @@ def describe_images(
                 registry=copy[0].reference if copy else None,
             )
         )
-    return found
+    return image_summaries
 
 
 def find_dependent_tasks(
     images: Iterable[StoredImage], ancestors: Mapping[str, tuple[StoredImage, ...]], needs: ImageNeeds
 ) -> dict[str, set[str]]:
     """Return name of an image -> certified tasks that need it or any of its children."""
-    found: dict[str, set[str]] = {name: set() for name in ancestors}
+    dependent_tasks: dict[str, set[str]] = {name: set() for name in ancestors}
     for image in images:
         for name in (image.name, *(other.name for other in ancestors[image.name])):
-            found[name].update(needs.certified.get(image.name, ()))
-    return found
+            dependent_tasks[name].update(needs.certified.get(image.name, ()))
+    return dependent_tasks
 
 
 def _top_layer(image: StoredImage) -> str:

@@ -99,9 +99,9 @@ class MachineGauges:
             if time.monotonic() >= self.next_measurement:
                 self.measured = self._try_to_measure()
                 self.next_measurement = time.monotonic() + MEASURE_SECONDS
-            found = self.measured
-        engine = found.get("engine") or {}
-        disks = {"store": found.get("disk"), "engine": engine.get("disk")}
+            measured = self.measured
+        engine = measured.get("engine") or {}
+        disks = {"store": measured.get("disk"), "engine": engine.get("disk")}
         for name, what in (("free", "Free bytes"), ("total", "Bytes")):
             sizes = {disk: values[f"{name}_bytes"] for disk, values in disks.items() if values}
             yield Gauge(f"disk_{name}_bytes", f"{what} of the disk of the store, or of the engine's.", "disk", sizes)

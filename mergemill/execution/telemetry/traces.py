@@ -124,7 +124,7 @@ class RunTraces(ProgressObserver):
         running = {step.name for step in self.work.list_running()}
         running |= {name.rpartition(".")[0] for name in running}  # a task is named after its change
         latest = now - IDLE_SECONDS * NANOSECONDS
-        for name in [name for name, one in self._open.items() if one.end < latest and name not in running]:
+        for name in [name for name, trace in self._open.items() if trace.end < latest and name not in running]:
             self._end(name)
 
     def _end(self, name: str) -> None:

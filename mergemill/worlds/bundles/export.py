@@ -105,8 +105,8 @@ class _Exporter:
         """Return the worlds with the scenarios that can be played."""
         total = sum(len(source.contents.scenarios) for source in sources)
         with self._reporter.open_progress("scenario", total) as progress:
-            found = [self._prepare_world(source, progress) for source in sources]
-        return [world for world in found if world is not None]
+            worlds = [self._prepare_world(source, progress) for source in sources]
+        return [world for world in worlds if world is not None]
 
     def _prepare_world(self, source: WorldSource, progress: CountProgress) -> BundledWorld | None:
         contents, name = source.contents, source.contents.definition.name

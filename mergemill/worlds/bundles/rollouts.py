@@ -18,7 +18,7 @@ def read_rollouts(log: bytes, model: str) -> tuple[WorldConversation, ...]:
         log: JSON lines `{"rollout", "reward", "ended", "messages": [{"role", "text", "calls"}]}`.
         model: name of the model.
     """
-    found = []
+    rollouts = []
     for line in log.splitlines():
         rollout = json.loads(line)
         if rollout["reward"] != 1.0 or rollout["ended"] != "completed":
@@ -26,7 +26,7 @@ def read_rollouts(log: bytes, model: str) -> tuple[WorldConversation, ...]:
         calls = [call for message in rollout["messages"] for call in message.get("calls", ())]
         if any(call["arguments"] is None for call in calls):
             continue
-        found.append(
+        rollouts.append(
             WorldConversation(
                 messages=tuple(_make_messages(rollout["messages"])),
                 calls=tuple(Call(tool=call["name"], arguments=call["arguments"]) for call in calls),
@@ -36,7 +36,7 @@ def read_rollouts(log: bytes, model: str) -> tuple[WorldConversation, ...]:
                 reward=1.0,
             )
         )
-    return tuple(found)
+    return tuple(rollouts)
 
 
 def _make_messages(given: list[dict[str, Any]]) -> list[Message]:
@@ -44,12 +44,12 @@ def _make_messages(given: list[dict[str, Any]]) -> list[Message]:
     messages: list[Message] = []
     waiting: list[str] = []
     n_calls = 0
-    for one in given:
-        message: dict[str, Any] = {"role": one["role"], "content": one["text"]}
-        if one["role"] == "tool":
+    for entry in given:
+        message: dict[str, Any] = {"role": entry["role"], "content": entry["text"]}
+        if entry["role"] == "tool":
             message["tool_call_id"] = waiting.pop(0)
         ids: list[str] = []
-        for call in one.get("calls", ()):
+        for call in entry.get("calls", ()):
             n_calls += 1
             function = {"name": call["name"], "arguments": json.dumps(call["arguments"], ensure_ascii=False)}
             ids.append(f"call_{n_calls}")

@@ -53,21 +53,21 @@ def find_sources(words: Sequence[str], storage: StorageSettings, *, with_uncerti
     Raises:
         InputError: there is no such world, two have the same name, or the database has none that is certified.
     """
-    found: list[WorldSource] = []
+    sources: list[WorldSource] = []
     stored: list[str] = []
     for word in words:
         if word in list_example_worlds():
-            found.append(_load_example(word))
+            sources.append(_load_example(word))
         elif (Path(word) / "program.py").is_file():
-            found.append(_read_folder(Path(word)))
+            sources.append(_read_folder(Path(word)))
         else:
             stored.append(word)
     if stored or not words:
-        found += _load_stored(stored, storage, with_uncertified=with_uncertified)
-    names = [source.contents.definition.name for source in found]
+        sources += _load_stored(stored, storage, with_uncertified=with_uncertified)
+    names = [source.contents.definition.name for source in sources]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"two worlds are named {twice[0]}", advice="export them one after the other")
-    return found
+    return sources
 
 
 def _load_example(name: str) -> WorldSource:
@@ -128,15 +128,15 @@ def _load_world(store: Store, artifacts: Artifacts, world: World, *, with_uncert
     if certificate is not None and certificate.score is not None:
         gates[ASSESSMENT] = certificate.score
     by = f"the certificate {certificate.id[:12]}" if certificate else ""
-    found = {one.name: _load_scenario(store, artifacts, one) for one in scenarios}
+    loaded = {scenario.name: _load_scenario(store, artifacts, scenario) for scenario in scenarios}
     return WorldSource(
         contents=WorldContents(
             definition=load_world(world, artifacts),
-            scenarios=tuple(scenario for scenario, _ in found.values()),
-            rollouts={name: rollouts for name, (_, rollouts) in found.items()},
+            scenarios=tuple(scenario for scenario, _ in loaded.values()),
+            rollouts={name: rollouts for name, (_, rollouts) in loaded.items()},
             license=world.license,
             origin=world.origin.value,
-            models=tuple(sorted({world.model, *(one.model for one in scenarios)} - {""})),
+            models=tuple(sorted({world.model, *(scenario.model for scenario in scenarios)} - {""})),
             certification=Certification(by=by, gates=gates) if certificate else None,
         )
     )

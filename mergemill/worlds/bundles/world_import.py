@@ -111,7 +111,7 @@ def import_worlds(request: WorldImportRequest, settings: Settings, reporter: Rep
     lost = [scenario for name, listed in by_world.items() if name not in known for scenario in listed]
     for scenario in lost:
         reporter.event(_refuse_lost(scenario, request.environments.name).to_json())
-    has_problems = any(one.problem for one in worlds) or any(one.problem for one in scenarios)
+    has_problems = any(world.problem for world in worlds) or any(scenario.problem for scenario in scenarios)
     codes = [InputError.exit_code if has_problems else 0]
     artifacts = require_writable_store(settings.storage)
     with _open_servers(settings) as servers, Store.open(settings.storage.db) as store:
@@ -180,15 +180,15 @@ class WorldImporter:
         """
         if world.definition is None:
             verdict = ImportVerdict(kind="world", name=world.name, reason=Reason.MALFORMED.value, detail=world.problem)
-            others = [_refuse_with_world(one, verdict) for one in scenarios]
+            others = [_refuse_with_world(scenario, verdict) for scenario in scenarios]
             return ImportedWorld((verdict, *others), ())
         if analyse_program(world.definition.program).violations:
             return self._judge(world.definition, world.license, scenarios, None)
         with self._server.load(world.definition) as served:
             states = {name: complete_state(served, state) for name, state in world.definition.states.items()}
-            scenarios = [_complete(one, served) for one in scenarios]
-            read = [one.definition for one in scenarios if one.definition is not None]
-            usable = [one for one in read if _fits(one.state, served)]
+            scenarios = [_complete(scenario, served) for scenario in scenarios]
+            read = [scenario.definition for scenario in scenarios if scenario.definition is not None]
+            usable = [definition for definition in read if _fits(definition.state, served)]
             definition = add_states(replace(world.definition, states=states), usable or read)
             return self._judge(definition, world.license, scenarios, served)
 
@@ -212,11 +212,11 @@ class WorldImporter:
         verdicts = [verdict]
         for scenario in scenarios:
             if served is None or verdict.reason is not None or scenario.definition is None:
-                found = _refuse_with_world(scenario, verdict)
-                added = self._reject_unread(scenario, record, found)
+                refused = _refuse_with_world(scenario, verdict)
+                added = self._reject_unread(scenario, record, refused)
             else:
-                found, added = self._judge_scenario(scenario.definition, definition, record, served)
-            verdicts.append(found)
+                refused, added = self._judge_scenario(scenario.definition, definition, record, served)
+            verdicts.append(refused)
             records += added
         return ImportedWorld(tuple(verdicts), tuple(records))
 

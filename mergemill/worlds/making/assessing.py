@@ -65,7 +65,7 @@ class AssessStep:
             return Rejected(reason=failure.reason, detail=f"{failure.gate}: {failure.detail}")
         with servers[0].load(world) as served:
             assessment = WorldAssessor(world=served, models=bench.models, options=options, meter=meter).assess()
-        log = bench.artifacts.put(encode_lines(one.to_json() for one in assessment.rounds))
+        log = bench.artifacts.put(encode_lines(played_round.to_json() for played_round in assessment.rounds))
         reason, detail = assessment.decide(options.min_score)
         if reason is not None:
             return Rejected(reason=reason, detail=detail, log=log)

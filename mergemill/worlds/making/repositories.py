@@ -29,18 +29,19 @@ def read_repositories(store: Store, services: Services) -> list[RepositoryText]:
         InputError: there is no candidate.
         Transient: the disk failed.
     """
-    found: dict[str, list[Candidate]] = {}
+    repositories: dict[str, list[Candidate]] = {}
     for candidate in find_newest_candidates(store, STATEMENTS):
-        found.setdefault(candidate.repo, []).append(candidate)
-    if not found:
+        repositories.setdefault(candidate.repo, []).append(candidate)
+    if not repositories:
         raise InputError("the database has no candidates", advice="mine sources first: mergemill mine SOURCE...")
     return [
         RepositoryText(
             repo=repo,
-            text=_read_readme(candidates[0], services) or "\n\n".join(one.problem_statement for one in candidates),
+            text=_read_readme(candidates[0], services)
+            or "\n\n".join(candidate.problem_statement for candidate in candidates),
             license=candidates[0].license,
         )
-        for repo, candidates in sorted(found.items())
+        for repo, candidates in sorted(repositories.items())
     ]
 
 

@@ -87,12 +87,12 @@ class ScenarioStep:
         """Return the names of scenarios that exist or were rejected."""
         store = self.bench.store
         rejected = list_rejected_names(store, record.id, WorldStep.SCENARIOS, retry=self.bench.request.retry)
-        return {*rejected, *(one.name for one in list_scenarios(store, record))}
+        return {*rejected, *(scenario.name for scenario in list_scenarios(store, record))}
 
     def _find_pending(self, worlds: Sequence[World]) -> list[Scenario]:
         ids = {world.id for world in worlds}
-        found = find_pending_scenarios(self.bench.store, retry=self.bench.request.retry)
-        return [scenario for scenario in found if scenario.parent in ids]
+        pending_scenarios = find_pending_scenarios(self.bench.store, retry=self.bench.request.retry)
+        return [scenario for scenario in pending_scenarios if scenario.parent in ids]
 
     def _write_states(
         self, slots: Sequence[Slot], missing: set[tuple[str, str]], count: MakingCount
@@ -120,7 +120,7 @@ class ScenarioStep:
             keep=lambda _slot, _value: False,
         )
         seen: dict[tuple[str, str], str] = {}
-        found: list[tuple[Slot, State]] = []
+        states: list[tuple[Slot, State]] = []
         for slot, outcome in zip(slots, outcomes, strict=True):
             rejected = outcome if isinstance(outcome, Rejected) else None
             if isinstance(outcome, dict):
@@ -133,8 +133,8 @@ class ScenarioStep:
                 self._reject_slot(slot, rejected, count)
                 bench.report(WorldStep.SCENARIOS, slot.name, rejected)
             elif isinstance(outcome, dict):
-                found.append((slot, outcome))
-        return found
+                states.append((slot, outcome))
+        return states
 
     def _write_scenarios(self, states: Sequence[tuple[Slot, State]], server: WorldServer, count: MakingCount) -> None:
         bench = self.bench
@@ -149,7 +149,7 @@ class ScenarioStep:
                 models=bench.models,
                 options=bench.options,
                 meter=meter,
-                run_check=lambda check, one: server.run_checks([check], one, one)[0],
+                run_check=lambda check, state: server.run_checks([check], state, state)[0],
             )
             model = bench.models.names[ModelRole.WRITER]
             return make_scenario_record(
@@ -212,7 +212,7 @@ class ScenarioStep:
                 scenario=scenario, world=world, server=server, models=bench.models, options=options, meter=meter
             )
             rollouts = solver.run()
-            log = bench.artifacts.put(encode_lines(one.to_json() for one in rollouts))
+            log = bench.artifacts.put(encode_lines(rollout.to_json() for rollout in rollouts))
             candidates = list_solutions(rollouts, scenario)
             if not candidates:
                 return Rejected(reason=Reason.UNSOLVED, detail=_describe_rewards(rollouts), log=log)
@@ -254,12 +254,12 @@ def _make_rejected(report: ScenarioReport, log: str | None) -> Rejected:
 
 
 def _describe_rewards(rollouts: Sequence[SolverRollout]) -> str:
-    rewards = ", ".join(f"{one.reward:.2f} ({one.ended})" for one in rollouts)
+    rewards = ", ".join(f"{rollout.reward:.2f} ({rollout.ended})" for rollout in rollouts)
     return f"none of {len(rollouts)} rollouts earned 1: {rewards}"
 
 
 def _compute_pass_rate(model: str, rollouts: Sequence[SolverRollout]) -> ModelPassRate:
-    mean = sum(one.reward for one in rollouts) / len(rollouts)
+    mean = sum(rollout.reward for rollout in rollouts) / len(rollouts)
     return ModelPassRate(
-        model=model, attempts=len(rollouts), solved=sum(one.is_solved for one in rollouts), mean_reward=mean
+        model=model, attempts=len(rollouts), solved=sum(rollout.is_solved for rollout in rollouts), mean_reward=mean
     )

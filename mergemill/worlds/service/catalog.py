@@ -80,12 +80,12 @@ def load_catalog(words: Sequence[str], settings: Settings | None = None) -> dict
             store = opened.enter_context(Store.open(settings.storage.db, create=False))
             database = _WorldDatabase(store, open_artifacts(settings.storage))
         worlds = [_find_world(word, database) for word in words] if words else _list_worlds(database)
-    found: dict[str, OfferedWorld] = {}
-    for one in worlds:
-        if one.name in found:
-            raise InputError(f"two worlds are named {one.name}", advice="name one of them")
-        found[one.name] = one
-    return found
+    catalog: dict[str, OfferedWorld] = {}
+    for world in worlds:
+        if world.name in catalog:
+            raise InputError(f"two worlds are named {world.name}", advice="name one of them")
+        catalog[world.name] = world
+    return catalog
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,9 @@ class _WorldDatabase:
         """Return a world with its certified scenarios; raise InputError where there are none."""
         if find_world_certificate(self.store, record) is None:
             raise InputError(f"{record.name} is not certified", advice=f"see mergemill worlds why {record.name}")
-        scenarios = [load_scenario(one, self.artifacts) for one in list_scenarios(self.store, record, certified=True)]
+        scenarios = [
+            load_scenario(scenario, self.artifacts) for scenario in list_scenarios(self.store, record, certified=True)
+        ]
         return _make_offered(load_world(record, self.artifacts), scenarios)
 
     def find(self, word: str) -> OfferedWorld | None:
@@ -111,20 +113,20 @@ class _WorldDatabase:
     def list_worlds(self) -> list[OfferedWorld]:
         """Return the current certified worlds that have certified scenarios."""
         records = find_certified_worlds(self.store)
-        return [self.read(one) for one in records if list_scenarios(self.store, one, certified=True)]
+        return [self.read(record) for record in records if list_scenarios(self.store, record, certified=True)]
 
 
 def _list_worlds(database: _WorldDatabase | None) -> list[OfferedWorld]:
     stored = database.list_worlds() if database is not None else []
-    names = {one.name for one in stored}
+    names = {record.name for record in stored}
     return [*stored, *(_read_folder(EXAMPLES_FOLDER / name) for name in list_example_worlds() if name not in names)]
 
 
 def _find_world(word: str, database: _WorldDatabase | None) -> OfferedWorld:
     if (Path(word) / "program.py").is_file():
         return _read_folder(Path(word).resolve())
-    if database is not None and (found := database.find(word)) is not None:
-        return found
+    if database is not None and (record := database.find(word)) is not None:
+        return record
     if word in list_example_worlds():
         return _read_folder(EXAMPLES_FOLDER / word)
     names = ", ".join(list_example_worlds())

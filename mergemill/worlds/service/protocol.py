@@ -90,8 +90,8 @@ class EpisodeProtocol:
         tools = self._episodes.table.touch(_find_episode(context)).run.tools
         return types.ListToolsResult(
             tools=[
-                types.Tool(name=one["name"], description=one["description"], input_schema=dict(one["parameters"]))
-                for one in tools
+                types.Tool(name=tool["name"], description=tool["description"], input_schema=dict(tool["parameters"]))
+                for tool in tools
             ]
         )
 

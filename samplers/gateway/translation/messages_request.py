@@ -106,8 +106,8 @@ def _read_user(blocks: list[Json]) -> Iterator[Json]:
     rest: list[Json] = []
     for block in blocks:
         if block.get("type") == "tool_result":
-            text, found = split_images(block.get("content"))
-            images += found
+            text, pictures = split_images(block.get("content"))
+            images += pictures
             failed = block.get("is_error") and not text.startswith(ERROR_PREFIX)
             content = f"{ERROR_PREFIX}{text}" if failed else text
             yield {"role": "tool", "tool_call_id": block.get("tool_use_id", ""), "content": content}

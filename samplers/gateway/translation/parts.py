@@ -122,8 +122,8 @@ def split_images(content: object) -> tuple[str, list[Json]]:
 
 def read_reasoning(message: Mapping[str, Any]) -> str:
     """Return the reasoning of a message or a delta of chat completions, under any of its names."""
-    found = message.get("reasoning_content") or message.get("reasoning") or ""
-    return found if isinstance(found, str) else ""
+    reasoning = message.get("reasoning_content") or message.get("reasoning") or ""
+    return reasoning if isinstance(reasoning, str) else ""
 
 
 def seal_reasoning(text: str, blocks: object) -> str:

@@ -126,7 +126,7 @@ def _read_message(item: Json) -> Json:
 def _read_output(item: Json) -> Iterator[Json]:
     output = item.get("output")
     if isinstance(output, list) and output and "type" not in output[0]:  # of `shell`: a list of results
-        output = [{"type": "text", "text": _format_result(one)} for one in output]
+        output = [{"type": "text", "text": _format_result(part)} for part in output]
     text, images = split_images(output)
     yield {"role": "tool", "tool_call_id": item.get("call_id") or item.get("id") or "", "content": text}
     if images:

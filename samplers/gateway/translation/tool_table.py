@@ -134,8 +134,8 @@ def flatten_name(name: str, namespace: str) -> str:
 
 def read_custom_input(arguments: str) -> str:
     """Return the text that a custom tool is called with; arguments that don't have it are that text."""
-    found = parse_arguments(arguments).get(_INPUT)
-    return found if isinstance(found, str) else arguments
+    text = parse_arguments(arguments).get(_INPUT)
+    return text if isinstance(text, str) else arguments
 
 
 def read_call(item: Json) -> Json:

@@ -19,17 +19,17 @@ pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
 
 def test_a_cluster_without_engines_is_an_error(tmp_path: Path) -> None:
     with start_ray_nodes() as bare:
-        found = run_driver(bare.url, tmp_path, QUICK)
-        assert "no node of the cluster has the resource 'docker'" in found
+        result = run_driver(bare.url, tmp_path, QUICK)
+        assert "no node of the cluster has the resource 'docker'" in result
         without_token = {name: value for name, value in QUICK.items() if name != "RAY_AUTH_TOKEN"}
-        found = run_driver(bare.url, tmp_path, without_token | {"RAY_AUTH_TOKEN": "f" * 32})
-        assert f"MachineError: no Ray cluster answers at {bare.url}" in found
+        result = run_driver(bare.url, tmp_path, without_token | {"RAY_AUTH_TOKEN": "f" * 32})
+        assert f"MachineError: no Ray cluster answers at {bare.url}" in result
 
 
 def test_an_address_where_nothing_answers_is_an_error(tmp_path: Path) -> None:
-    found = run_driver(f"ray://127.0.0.1:{find_port()}", tmp_path, QUICK)
-    assert "no Ray cluster answers" in found
-    assert "Connection refused" in found
+    result = run_driver(f"ray://127.0.0.1:{find_port()}", tmp_path, QUICK)
+    assert "no Ray cluster answers" in result
+    assert "Connection refused" in result
 
 
 def test_a_head_that_has_just_been_started_is_waited_for() -> None:
@@ -48,8 +48,8 @@ def test_a_head_that_has_just_been_started_is_waited_for() -> None:
 
 
 def test_a_cluster_of_this_machine_is_started_and_ended(tmp_path: Path) -> None:
-    found = run_driver_locally(tmp_path)
-    assert len(set(found)) == 2
+    result = run_driver_locally(tmp_path)
+    assert len(set(result)) == 2
 
 
 def run_driver_locally(folder: Path) -> list[str]:

@@ -59,10 +59,10 @@ def connect(nodes: RayNodes, folder: Path, **options: Any) -> Iterator[Any]:
 
 
 def group(results: list[Said]) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {}
+    names: dict[int, list[str]] = {}
     for result in results:
-        found.setdefault(result.record, []).append(result.part)
-    return found
+        names.setdefault(result.record, []).append(result.part)
+    return names
 
 
 WHOLE = ["begin", "end"]

@@ -61,6 +61,6 @@ def test_what_is_no_list_of_vectors_is_refused(data: Any) -> None:
 
 
 def test_vectors_are_sorted_by_their_index() -> None:
-    found = EmbeddingResponse()
-    found.read({"data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}]}, 2)
-    assert found.vectors == [[1.0], [2.0]]
+    response = EmbeddingResponse()
+    response.read({"data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}]}, 2)
+    assert response.vectors == [[1.0], [2.0]]

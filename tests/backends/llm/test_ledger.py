@@ -96,8 +96,8 @@ def test_threads_share_a_ledger(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert len(ledger) == 10
-        found = [complete(model, ledger, sample=n).text for n in range(10)]
-    assert len(set(found)) == 10
+        texts = [complete(model, ledger, sample=n).text for n in range(10)]
+    assert len(set(texts)) == 10
     assert len((tmp_path / CALLS_NAME).read_text().splitlines()) == 10
 
 
@@ -177,8 +177,8 @@ def test_how_the_arguments_of_a_call_were_written_is_kept_and_is_no_part_of_the_
         {**line, "tool_calls": [{"id": "c1", "name": "look", "arguments": {"number": 1}, "problem": ""}]}
     )
     keys = {
-        compute_call_key("m", IDENTITY, [*PROMPT, Message(role="assistant", text="", tool_calls=(one,))], None)
-        for one in (call, earlier.tool_calls[0])
+        compute_call_key("m", IDENTITY, [*PROMPT, Message(role="assistant", text="", tool_calls=(tool_call,))], None)
+        for tool_call in (call, earlier.tool_calls[0])
     }
     assert (len(keys), earlier.tool_calls[0].written) == (1, "")
     with CallLedger(tmp_path) as ledger:

@@ -195,7 +195,7 @@ def test_another_model_of_the_endpoint_has_its_own_features_and_is_stopped_with_
     assert model.get_model("second") is second
     assert second.get_model("scripted") is model
     query_weather(second)
-    assert [(one["model"], "response_format" in one) for one in server.requests] == [
+    assert [(request["model"], "response_format" in request) for request in server.requests] == [
         ("scripted", True),
         ("scripted", False),
         ("second", True),

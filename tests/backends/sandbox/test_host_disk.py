@@ -61,12 +61,12 @@ def disk() -> Iterator[Path]:
 
 @pytest.mark.docker
 def test_a_disk_is_full_before_nothing_is_left(disk: Path) -> None:
-    found = HostDisk(str(disk))
-    assert not found.is_full()
+    host_disk = HostDisk(str(disk))
+    assert not host_disk.is_full()
     with fill_disk(disk):
-        assert found.is_full()
+        assert host_disk.is_full()
         os.truncate(disk / "full", (disk / "full").stat().st_size - 2 * LEAST_FREE_BYTES)
-        assert not found.is_full()
+        assert not host_disk.is_full()
 
 
 @pytest.mark.docker

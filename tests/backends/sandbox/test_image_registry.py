@@ -32,8 +32,8 @@ def push_image(sandbox: DockerSandbox, registry: LocalRegistry, image: str) -> s
 
 def list_names(sandbox: DockerSandbox, digest: str) -> list[str]:
     """Return all names of an image in the engine."""
-    found = next((entry for entry in sandbox.engine.get_client().images() if entry["Id"] == digest), {})
-    return sorted([*(found.get("RepoTags") or []), *(found.get("RepoDigests") or [])])
+    entry = next((entry for entry in sandbox.engine.get_client().images() if entry["Id"] == digest), {})
+    return sorted([*(entry.get("RepoTags") or []), *(entry.get("RepoDigests") or [])])
 
 
 def test_a_pushed_image_is_pulled_as_the_same_image_under_its_own_name_alone(sandbox, registry, image):
@@ -124,9 +124,9 @@ def test_threads_that_need_one_image_pull_it_once(sandbox, registry, image):
     digest = sandbox.images.inspect(image).digest
     reference = push_image(sandbox, registry, image)
     sandbox.images.remove(image)
-    found = []
+    images = []
     threads = [
-        threading.Thread(target=lambda: found.append(DockerSandbox().images.pull_by_digest(reference, image)))
+        threading.Thread(target=lambda: images.append(DockerSandbox().images.pull_by_digest(reference, image)))
         for _ in range(4)
     ]
     started = time.monotonic()
@@ -134,6 +134,6 @@ def test_threads_that_need_one_image_pull_it_once(sandbox, registry, image):
         thread.start()
     for thread in threads:
         thread.join()
-    assert [one.digest for one in found] == [digest] * 4
+    assert [info.digest for info in images] == [digest] * 4
     assert list_names(sandbox, digest) == [image]
     assert time.monotonic() - started < 20

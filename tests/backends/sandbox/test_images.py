@@ -42,10 +42,10 @@ def tree(files: dict[str, bytes], uid: int = 0) -> io.BytesIO:
 def read_layers(sandbox, name):
     """Return (diff id, files) of each layer, base first."""
     with sandbox.images.open_layers(name) as layers:
-        found = []
+        digests = []
         for diff_id, stream in layers:
             with tarfile.open(fileobj=stream, mode="r|") as tar:
-                found.append(
+                digests.append(
                     (
                         diff_id,
                         {
@@ -54,7 +54,7 @@ def read_layers(sandbox, name):
                         },
                     )
                 )
-    return found
+    return digests
 
 
 def test_a_build_keeps_tree_and_results_and_no_trace_of_files_and_environment(sandbox, base, name):
@@ -107,10 +107,10 @@ def test_a_build_that_takes_too_long_leaves_no_image(sandbox, base, name):
 def test_layers_are_read_base_first_with_the_diff_ids_of_the_image(sandbox, base, name):
     sandbox.images.build(base, ["true"], name, limits=LIMITS, network=False, tree=tree({"new": b"1" * 70_000}))
     shown = subprocess.run(["docker", "inspect", name], capture_output=True, text=True, check=True).stdout
-    found = read_layers(sandbox, name)
-    assert [diff_id for diff_id, _ in found] == json.loads(shown)[0]["RootFS"]["Layers"]
-    assert "usr/bin/python3.11" in found[0][1]
-    assert found[-1][1]["new"] == b"1" * 70_000
+    layers = read_layers(sandbox, name)
+    assert [diff_id for diff_id, _ in layers] == json.loads(shown)[0]["RootFS"]["Layers"]
+    assert "usr/bin/python3.11" in layers[0][1]
+    assert layers[-1][1]["new"] == b"1" * 70_000
 
 
 def test_layers_of_a_missing_image_are_an_input_error(sandbox):
@@ -148,8 +148,10 @@ def test_only_containers_of_dead_drivers_are_reaped(sandbox, base, own_host):
     of_another_machine = dead
     dead = container_names.PREFIX + own_host + dead[dead.index(".") :]
     alive = container_names.make_container_name()
-    for one in (dead, alive):
-        subprocess.run(["docker", "run", "-d", "--name", one, base, "sleep", "60"], check=True, capture_output=True)
+    for container in (dead, alive):
+        subprocess.run(
+            ["docker", "run", "-d", "--name", container, base, "sleep", "60"], check=True, capture_output=True
+        )
     assert not container_names.is_orphan(of_another_machine)
     try:
         assert sandbox.reap() == 1

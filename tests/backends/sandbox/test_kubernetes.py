@@ -276,12 +276,12 @@ def test_pods_of_a_killed_process_are_removed(
     with subprocess.Popen([sys.executable, "-c", HOLDER, base, cluster_registry], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"in\n"
-        held = {one["metadata"]["name"] for one in cluster.list_pods()}
+        held = {pod["metadata"]["name"] for pod in cluster.list_pods()}
         assert len(held) >= 3
         assert pods.reap() == 0  # its process lives
         holder.kill()
     assert pods.reap() >= 3
-    assert wait_until(lambda: not held & {one["metadata"]["name"] for one in cluster.list_pods()})
+    assert wait_until(lambda: not held & {pod["metadata"]["name"] for pod in cluster.list_pods()})
 
 
 def test_nothing_is_left_of_finished_runs(pods: Sandbox, cluster: KubernetesCluster, base: str) -> None:
@@ -334,9 +334,9 @@ def test_a_machine_without_an_engine_runs_what_a_registry_has(
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
     alone = open_pods(cluster_registry, kubernetes_helper_image=reference)
     assert alone.images.inspect("mergemill/env:task") is None
-    found = alone.images.pull_by_digest(reference, "mergemill/env:task")
-    assert found is not None
-    assert found.digest == digest
+    pulled = alone.images.pull_by_digest(reference, "mergemill/env:task")
+    assert pulled is not None
+    assert pulled.digest == digest
     assert run_bash(alone, "mergemill/env:task", "echo run").output == "run\n"
     with pytest.raises(MachineError, match="images are built and kept by a Docker engine"):
         alone.images.build(base, ["true"], "x:1", limits=LIMITS)
@@ -358,7 +358,7 @@ def test_the_rights_of_the_manifest_suffice(
     cluster: KubernetesCluster, cluster_registry: str, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     objects = list(yaml.safe_load_all(MANIFEST.read_text()))
-    binding = next(one for one in objects if one["kind"] == "RoleBinding")
+    binding = next(item for item in objects if item["kind"] == "RoleBinding")
     ada = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ada"}
     of_ada = {**binding, "metadata": {"name": "ada", "namespace": "mergemill"}, "subjects": [ada]}
     cluster.apply(*objects, of_ada)

@@ -109,7 +109,7 @@ def test_a_volume_is_shared_by_containers_and_can_be_read_only(base: str) -> Non
             assert shell.run("cat /opt/shared/a", seconds=10).output == "1\n"
             assert shell.run("echo 2 > /opt/shared/a", seconds=10).exit_code != 0
         sandbox.flush()
-        assert [one.name for one in sandbox.volumes.list_volumes(volume)] == [volume]
+        assert [stored.name for stored in sandbox.volumes.list_volumes(volume)] == [volume]
     finally:
         sandbox.flush()
         sandbox.volumes.remove(volume)

@@ -77,13 +77,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
 def observe(container: StubContainer, clock: Clock, *megabytes: int) -> list[bool]:
     """Check a container each second, after it has written so much."""
     checks = UsageWatch(cast("Any", container))
-    found = []
+    events = []
     for size in megabytes:
         container.written += size * MEGABYTE
         clock.sleep(1.0)
-        found.append(checks.check())
+        events.append(checks.check())
     checks.close()
-    return found
+    return events
 
 
 def test_fast_growth_costs_cpus_until_it_ends(clock: Clock) -> None:

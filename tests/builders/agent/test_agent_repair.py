@@ -122,7 +122,7 @@ def test_a_worse_attempt_is_undone_and_reported_before_the_model_finds_the_right
         repaired = repair_build(case, [policy], started=time.monotonic())
         assert isinstance(repaired.result, AcceptedBuild), repaired.result
         assert policy.has_no_matching_rule()
-        assert [(one.reason, one.rolled_back) for one in repaired.attempts[1:]] == [
+        assert [(attempt.reason, attempt.rolled_back) for attempt in repaired.attempts[1:]] == [
             (Reason.DEPENDENCIES_FAILED, True),
             ("accepted", False),
         ]
@@ -137,7 +137,7 @@ def test_the_stage_queries_the_model_after_the_rules(tmp_path: Path, server: Mod
     with open_case(tmp_path, {**SWITCHED, **only}, server.url) as (case, policy):
         environment = build(case.candidate, replace(case.services, model=policy.model))
         assert isinstance(environment, Environment), environment
-    assert [one.proposed_by for one in environment.attempts] == [
+    assert [attempt.proposed_by for attempt in environment.attempts] == [
         "draft",
         *["(fallback)"] * (len(environment.attempts) - 2),
         "(agent)",
@@ -160,7 +160,7 @@ def run_cheating_model(
         repaired = repair_build(case, [policy], started=time.monotonic())
     assert isinstance(repaired.result, BuildRejection), repaired.result
     assert policy.answers[-1].tokens > 0
-    return repaired.result, policy, [one.reason for one in repaired.attempts]
+    return repaired.result, policy, [attempt.reason for attempt in repaired.attempts]
 
 
 def test_steps_that_cannot_fail_are_rejected(tmp_path: Path, server: ModelServer) -> None:

@@ -54,8 +54,8 @@ def open_policy(tmp_path: Path, server: ModelServer) -> Iterator[Any]:
         return opened[-1].__enter__()
 
     yield open_one
-    for one in opened:
-        one.__exit__(None, None, None)
+    for policy in opened:
+        policy.__exit__(None, None, None)
 
 
 FAILING: Mapping[str, tuple[ScriptedResponse, StopReason]] = {

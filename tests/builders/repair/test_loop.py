@@ -79,7 +79,7 @@ def test_a_worse_attempt_is_undone_and_the_next_proposal_edits_the_best_draft(tm
     policy = ScriptedPolicy([[set_env("A")], [missing], [set_env("A")], [set_env("B"), set_env("C")]])
     repaired = repair(case, [policy])
     assert isinstance(repaired.result, AcceptedBuild)
-    assert [(one.number, one.reason, one.rolled_back) for one in repaired.attempts] == [
+    assert [(attempt.number, attempt.reason, attempt.rolled_back) for attempt in repaired.attempts] == [
         (1, "mostly-failing", False),
         (2, "mostly-failing", False),
         (3, "dependencies-failed", True),
@@ -91,7 +91,7 @@ def test_a_worse_attempt_is_undone_and_the_next_proposal_edits_the_best_draft(tm
     assert policy.observations[-1].usage.tokens == 15
     assert dict(repaired.result.plan.env)["A"] == "1"
     assert "no-such-package" not in str(repaired.result.plan.dependency_steps)
-    assert sum(one.cost for one in repaired.attempts) == 2.0
+    assert sum(attempt.cost for attempt in repaired.attempts) == 2.0
 
 
 @pytest.mark.docker
@@ -107,16 +107,20 @@ def test_pins_that_conflict_with_the_project_are_given_up_one_after_the_other(tm
     case = make_case(tmp_path, files)
     repaired = repair(case, [RulePolicy(case, ())])
     assert isinstance(repaired.result, AcceptedBuild), repaired.log
-    assert [one.reason for one in repaired.attempts] == ["dependencies-failed", "dependencies-failed", "accepted"]
+    assert [attempt.reason for attempt in repaired.attempts] == [
+        "dependencies-failed",
+        "dependencies-failed",
+        "accepted",
+    ]
     # what a message blamed is gone in the next attempt, and what none blamed is kept
-    given_up = [edit.partition(" ")[2] for one in repaired.attempts for edit in one.edits]
+    given_up = [edit.partition(" ")[2] for attempt in repaired.attempts for edit in attempt.edits]
     assert sorted(given_up) == ["attrs==20.1.0", "pluggy==0.5"]
-    for one, following in pairwise(repaired.attempts):
-        assert following.edits[0].partition(" ")[2] in one.detail + repaired.log
+    for attempt, following in pairwise(repaired.attempts):
+        assert following.edits[0].partition(" ")[2] in attempt.detail + repaired.log
     requirements = " ".join(repaired.result.plan.dependency_steps)
     assert "attrs>=22" in requirements
     assert "iniconfig==1.1.0" in requirements
-    evidence = {(one.choice, one.value, one.path) for one in repaired.result.plan.evidence}
+    evidence = {(evidence.choice, evidence.value, evidence.path) for evidence in repaired.result.plan.evidence}
     assert ("relax-dependency", "pluggy==0.5", "(conflict)") in evidence
 
 
@@ -130,7 +134,7 @@ def test_a_package_of_the_test_setup_that_cannot_be_built_is_given_up(tmp_path: 
     case = make_case(tmp_path, files)
     repaired = repair(case, [RulePolicy(case, ())])
     assert isinstance(repaired.result, AcceptedBuild), repaired.log
-    edits = [one.edits for one in repaired.attempts]
+    edits = [attempt.edits for attempt in repaired.attempts]
     assert edits == [(), ("relax-dependency sklearn==0.0.post12",), ("remove-dependency sklearn",)]
     assert "pytest==7.4.4" in " ".join(repaired.result.plan.dependency_steps)
 
@@ -146,7 +150,12 @@ def test_edits_that_leave_out_tests_are_rejected_without_a_build(tmp_path: Path)
     )
     repaired = repair(case, [policy])
     assert isinstance(repaired.result, BuildRejection)
-    assert [one.reason for one in repaired.attempts] == ["mostly-failing", "rejected-edit", "rejected-edit", "gave-up"]
+    assert [attempt.reason for attempt in repaired.attempts] == [
+        "mostly-failing",
+        "rejected-edit",
+        "rejected-edit",
+        "gave-up",
+    ]
     assert "2 of 3 test files would not run" in repaired.attempts[1].detail
     assert repaired.attempts[-1].tokens == 7
 
@@ -156,7 +165,7 @@ def test_the_attempt_budget_ends_the_repair(tmp_path: Path) -> None:
     case = make_case(tmp_path, FILES, max_attempts=2)
     repaired = repair(case, [ScriptedPolicy([[set_env(name)] for name in "XYZ"])])
     assert isinstance(repaired.result, BuildRejection)
-    assert [one.number for one in repaired.attempts] == [1, 2]
+    assert [attempt.number for attempt in repaired.attempts] == [1, 2]
 
 
 @pytest.mark.docker
@@ -166,14 +175,14 @@ def test_the_repair_of_one_commit_is_tried_first_on_another(tmp_path: Path) -> N
     first = make_case_at(repo, repo.commit("base", {"tests/test_a.py": text}), services)
     second = make_case_at(repo, repo.commit("more", {"tests/test_b.py": text}), services)
     environments = [build(case.candidate, services) for case in (first, second)]
-    assert all(isinstance(one, Environment) for one in environments)
+    assert all(isinstance(environment, Environment) for environment in environments)
     assert [environments[0].attempts[1].proposed_by, environments[1].attempts[1].proposed_by] == [
         "(skill program-other)",
         NEAREST_ORIGIN,
     ]
-    for one in environments:
-        assert isinstance(one, Environment)
-        assert [e.path for e in one.plan.evidence if e.value == "tree"] == ["(skill program-other)"]
+    for environment in environments:
+        assert isinstance(environment, Environment)
+        assert [e.path for e in environment.plan.evidence if e.value == "tree"] == ["(skill program-other)"]
 
 
 FORGED = """

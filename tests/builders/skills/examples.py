@@ -55,9 +55,9 @@ def read_example(path: Path) -> SkillExample:
 def combine_examples(examples: list[SkillExample]) -> SkillExample:
     """Return the examples of a group as one project: a folder for each, with one file of requirements."""
     files: dict[str, str] = {}
-    for one in examples:
-        folder = f"of_{one.name.replace('-', '_')}"
-        for path, text in one.files.items():
+    for example in examples:
+        folder = f"of_{example.name.replace('-', '_')}"
+        for path, text in example.files.items():
             name = path.removeprefix("tests/")
             if path == "requirements.txt":
                 files[path] = files.get(path, "") + text
@@ -65,7 +65,7 @@ def combine_examples(examples: list[SkillExample]) -> SkillExample:
                 files[f"{folder}/test_{folder}.py"] = text
             else:
                 files[f"{folder}/{name}"] = text
-    settings = {key: value for one in examples for key, value in one.settings.items()}
+    settings = {key: value for example in examples for key, value in example.settings.items()}
     first = examples[0]
     return SkillExample(
         name=first.group, language=first.language, day=first.day, reason=first.reason, files=files, settings=settings
@@ -75,8 +75,8 @@ def combine_examples(examples: list[SkillExample]) -> SkillExample:
 def group_examples() -> dict[str, list[SkillExample]]:
     """Return the examples that are built together, by name of the group or of a single example."""
     groups: dict[str, list[SkillExample]] = {}
-    for one in load_examples():
-        groups.setdefault(one.group or one.name, []).append(one)
+    for example in load_examples():
+        groups.setdefault(example.group or example.name, []).append(example)
     return groups
 
 

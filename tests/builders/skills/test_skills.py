@@ -85,7 +85,7 @@ def test_a_broken_build_is_repaired(name: str, tmp_path: Path) -> None:
     case = create_case(example, tmp_path, **example.settings)
     environment = build(case.candidate, case.services)
     assert isinstance(environment, Environment), environment.attempts
-    assert environment.attempts[0].reason in {one.reason for one in group}
+    assert environment.attempts[0].reason in {skill.reason for skill in group}
     origins = {evidence.path for evidence in environment.plan.evidence}
-    assert {format_skill_origin(one.name) for one in group} <= origins
+    assert {format_skill_origin(skill.name) for skill in group} <= origins
     assert environment.counts.failed + environment.counts.error == 0

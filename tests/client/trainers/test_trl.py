@@ -25,7 +25,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def reward_words(completions: list[str], **_: Any) -> list[float]:
-    return [one.count("w3") + 0.1 * len(set(one.split())) for one in completions]
+    return [completion.count("w3") + 0.1 * len(set(completion.split())) for completion in completions]
 
 
 def make_trainer(folder: Path, kind: type[GRPOTrainer] = ObjectiveTrainer, **settings: Any) -> GRPOTrainer:
@@ -60,7 +60,7 @@ def make_trainer(folder: Path, kind: type[GRPOTrainer] = ObjectiveTrainer, **set
 def train(trainer: GRPOTrainer) -> tuple[list[dict[str, float]], torch.Tensor]:
     """Return the log of each step, and the weights of the output layer at the end."""
     trainer.train()
-    return [one for one in trainer.state.log_history if "loss" in one], trainer.model.lm_head.weight.detach().clone()
+    return [log for log in trainer.state.log_history if "loss" in log], trainer.model.lm_head.weight.detach().clone()
 
 
 @pytest.mark.parametrize(
@@ -77,16 +77,16 @@ def test_training_steps_are_those_of_trl(ours: dict[str, Any], theirs: dict[str,
     expected, expected_weights = train(make_trainer(tmp_path, GRPOTrainer, **theirs))
     assert len(logs) == 9
     for name in ("loss", "grad_norm", "entropy"):
-        assert [one[name] for one in logs] == pytest.approx([one[name] for one in expected], rel=1e-4, abs=1e-6), name
+        assert [log[name] for log in logs] == pytest.approx([log[name] for log in expected], rel=1e-4, abs=1e-6), name
     torch.testing.assert_close(weights, expected_weights, rtol=1e-3, atol=1e-4)
-    assert max(one["ratio_max"] for one in logs) > 1.3
-    assert max(one["clipped"] for one in logs) > 0
+    assert max(log["ratio_max"] for log in logs) > 1.3
+    assert max(log["clipped"] for log in logs) > 0
 
 
 def test_the_lower_bound_changes_the_training_steps(tmp_path: Path) -> None:
-    found = [train(make_trainer(tmp_path, eps_high=4.0, eps_low=low))[1] for low in (None, 1.0, 0.01)]
-    assert torch.equal(found[0], found[1])
-    assert not torch.allclose(found[0], found[2])
+    weights = [train(make_trainer(tmp_path, eps_high=4.0, eps_low=low))[1] for low in (None, 1.0, 0.01)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.allclose(weights[0], weights[2])
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def compute(
     loss, metrics = ppo_loss(config, {"log_probs": logp}, data)
     loss.backward()
     assert logp.grad is not None
-    return loss.item(), logp.grad, {name: float(one.aggregate()) for name, one in metrics.items()}
+    return loss.item(), logp.grad, {name: float(metric.aggregate()) for name, metric in metrics.items()}
 
 
 def test_verl_finds_the_objectives_by_itself() -> None:
@@ -99,7 +99,7 @@ def test_loss_and_gradient_are_those_of_verl(ours: str, theirs: str, settings: d
 
 def test_what_is_masked_may_hold_anything() -> None:
     loss, gradient, _ = compute("mergemill_cispo")
-    found = compute("mergemill_cispo", spoiled=math.nan)
-    assert found[0] == loss
-    assert torch.equal(found[1], gradient)
+    masked = compute("mergemill_cispo", spoiled=math.nan)
+    assert masked[0] == loss
+    assert torch.equal(masked[1], gradient)
     assert math.isnan(compute("cispo", spoiled=math.nan)[1].sum())

@@ -15,7 +15,7 @@ def cispo(batch: Batch, high: float, low: float | None = None) -> tuple[float, n
     """Loss and gradient by logp, [rows, tokens]."""
     loss, gradient, tokens = 0.0, np.zeros_like(batch[0]), max(batch[3].sum(), 1)
     for i, j in zip(*np.nonzero(batch[3]), strict=True):
-        logp, old, adv, _ = (one[i, j] for one in batch)
+        logp, old, adv, _ = (array[i, j] for array in batch)
         weight = min(math.exp(logp - old), 1 + high)
         weight = weight if low is None else max(weight, 1 - low)
         loss -= weight * adv * logp / tokens
@@ -27,7 +27,7 @@ def clipped(batch: Batch, high: float, low: float, *, by_row: bool = False) -> t
     """Loss and gradient of PPO and DAPO, or by row: of GRPO."""
     loss, gradient, mask = 0.0, np.zeros_like(batch[0]), batch[3]
     for i, j in zip(*np.nonzero(mask), strict=True):
-        logp, old, adv, _ = (one[i, j] for one in batch)
+        logp, old, adv, _ = (array[i, j] for array in batch)
         share = 1 / (mask[i].sum() * (mask.sum(1) > 0).sum() if by_row else mask.sum())
         ratio = math.exp(logp - old)
         bounded = min(max(ratio, 1 - low), 1 + high)

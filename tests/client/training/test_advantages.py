@@ -13,10 +13,10 @@ GROUPS = torch.tensor([4, 4, 4, 9, 2, 2, 4, 9, 1])
 
 
 def test_a_reward_is_compared_with_those_of_its_group() -> None:
-    found = group_advantages(REWARDS, GROUPS)
+    advantages = group_advantages(REWARDS, GROUPS)
     deviation = torch.tensor([1.0, 0.0, 0.5]).std().item()
-    assert found[:3].tolist() == pytest.approx([0.5 / deviation, -0.5 / deviation, 0], abs=1e-5)
-    assert found[[3, 7]].tolist() == pytest.approx([0.70710, -0.70710], abs=1e-4)
+    assert advantages[:3].tolist() == pytest.approx([0.5 / deviation, -0.5 / deviation, 0], abs=1e-5)
+    assert advantages[[3, 7]].tolist() == pytest.approx([0.70710, -0.70710], abs=1e-4)
     assert group_advantages(REWARDS, GROUPS, scale=False)[:3].tolist() == [0.5, -0.5, 0]
 
 
@@ -25,10 +25,10 @@ def test_equal_rewards_have_no_advantage() -> None:
 
 
 def test_a_rollout_without_a_reward_is_no_part_of_its_group() -> None:
-    found = group_advantages(REWARDS, GROUPS)
+    advantages = group_advantages(REWARDS, GROUPS)
     known = torch.isfinite(REWARDS)
-    torch.testing.assert_close(found[known], group_advantages(REWARDS[known], GROUPS[known]))
-    assert found[~known].tolist() == [0, 0]
+    torch.testing.assert_close(advantages[known], group_advantages(REWARDS[known], GROUPS[known]))
+    assert advantages[~known].tolist() == [0, 0]
 
 
 def test_no_rollouts_have_no_advantages() -> None:

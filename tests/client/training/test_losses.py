@@ -29,11 +29,11 @@ LOSSES = {name: loss for name, (loss, _) in CASES.items()}
 
 def compute(loss, batch, dtype=torch.float64):
     """Return loss, gradient by logp, and metrics."""
-    logp, old, adv = (torch.tensor(one, dtype=dtype) for one in batch[:3])
+    logp, old, adv = (torch.tensor(array, dtype=dtype) for array in batch[:3])
     logp.requires_grad_()
     value, metrics = loss(logp, old, adv, torch.tensor(batch[3]))
     value.backward()
-    return value.item(), logp.grad.double().numpy(), {name: one.item() for name, one in metrics.items()}
+    return value.item(), logp.grad.double().numpy(), {name: metric.item() for name, metric in metrics.items()}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -65,26 +65,26 @@ def test_a_token_with_ratio_100_and_a_positive_advantage_has_a_gradient_under_ci
 
 def test_the_lower_bound_of_cispo_raises_weights_of_unlikely_tokens() -> None:
     batch = np.array([[-3.0]]), np.array([[-3.0 + math.log(10)]]), np.array([[1.0]]), np.array([[True]])
-    found = {low: compute(partial(cispo_loss, eps_high=4, eps_low=low), batch)[1].item() for low in (None, 1.0, 0.2)}
-    assert found == pytest.approx({None: -0.1, 1.0: -0.1, 0.2: -0.8})
+    losses = {low: compute(partial(cispo_loss, eps_high=4, eps_low=low), batch)[1].item() for low in (None, 1.0, 0.2)}
+    assert losses == pytest.approx({None: -0.1, 1.0: -0.1, 0.2: -0.8})
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("value", [math.nan, -math.inf, math.inf])
 def test_what_is_masked_may_hold_anything(case: str, value: float) -> None:
     batch = draw_batch(3)
-    spoiled = tuple(np.where(batch[3], one, value) for one in batch[:3])
+    spoiled = tuple(np.where(batch[3], array, value) for array in batch[:3])
     assert not batch[3].all()
-    expected, found = compute(LOSSES[case], batch), compute(LOSSES[case], (*spoiled, batch[3]))
-    assert found[0] == expected[0]
-    np.testing.assert_array_equal(found[1], expected[1])
-    assert found[2] == expected[2]
+    expected, actual = compute(LOSSES[case], batch), compute(LOSSES[case], (*spoiled, batch[3]))
+    assert actual[0] == expected[0]
+    np.testing.assert_array_equal(actual[1], expected[1])
+    assert actual[2] == expected[2]
 
 
 @pytest.mark.parametrize("terms", [cispo_terms, clipped_terms])
 def test_losses_of_masked_tokens_are_0_for_trainers_that_multiply_by_the_mask(terms) -> None:
-    logp, old, adv, mask = (torch.tensor(one) for one in draw_batch(3))
-    spoiled = [torch.where(mask, one, math.nan).requires_grad_() for one in (logp, old, adv)]
+    logp, old, adv, mask = (torch.tensor(array) for array in draw_batch(3))
+    spoiled = [torch.where(mask, tensor, math.nan).requires_grad_() for tensor in (logp, old, adv)]
     losses, _ = terms(*spoiled, mask, 4.0)
     assert not losses[~mask].any()
     (losses * mask).sum().backward()
@@ -93,13 +93,13 @@ def test_losses_of_masked_tokens_are_0_for_trainers_that_multiply_by_the_mask(te
 
 @pytest.mark.parametrize("case", CASES)
 def test_only_the_policy_that_is_trained_has_a_gradient(case: str) -> None:
-    *inputs, mask = (torch.tensor(one) for one in draw_batch(3))
-    for one in inputs:
-        one.requires_grad_()
+    *inputs, mask = (torch.tensor(array) for array in draw_batch(3))
+    for tensor in inputs:
+        tensor.requires_grad_()
     weights = torch.ones_like(mask, dtype=torch.float64, requires_grad=True)
     LOSSES[case](*inputs, mask, weights=weights)[0].backward()
     assert inputs[0].grad is not None
-    assert [one.grad for one in (*inputs[1:], weights)] == [None, None, None]
+    assert [tensor.grad for tensor in (*inputs[1:], weights)] == [None, None, None]
 
 
 def test_the_clipped_share_is_that_of_bounds_in_force() -> None:
@@ -139,17 +139,17 @@ def test_a_batch_without_trained_tokens_has_loss_and_gradient_0(case: str) -> No
     value, gradient, metrics = compute(LOSSES[case], (logp, old, adv, np.zeros_like(mask)))
     assert value == 0
     assert not gradient.any()
-    assert not any(math.isnan(one) for one in metrics.values())
+    assert not any(math.isnan(metric) for metric in metrics.values())
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("case", CASES)
 def test_half_precision_is_computed_in_fp32(case: str, dtype: torch.dtype) -> None:
     batch = draw_batch(7)
-    rounded = tuple(torch.tensor(one).to(dtype).double().numpy() for one in batch[:3])
-    expected, found = compute(LOSSES[case], (*rounded, batch[3])), compute(LOSSES[case], batch, dtype)
-    assert found[0] == pytest.approx(expected[0], rel=1e-5)
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-2)  # the gradient has the type of logp
+    rounded = tuple(torch.tensor(array).to(dtype).double().numpy() for array in batch[:3])
+    expected, actual = compute(LOSSES[case], (*rounded, batch[3])), compute(LOSSES[case], batch, dtype)
+    assert actual[0] == pytest.approx(expected[0], rel=1e-5)
+    np.testing.assert_allclose(actual[1], expected[1], rtol=1e-2)  # the gradient has the type of logp
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -161,15 +161,15 @@ def test_a_ratio_beyond_every_number_leaves_the_loss_finite(case: str) -> None:
 
 
 def test_advantages_of_rows_and_of_tokens_are_the_same() -> None:
-    logp, old, adv, mask = (torch.tensor(one) for one in draw_batch(2))
-    found = {cispo_loss(logp, old, one, mask, 4.0)[0].item() for one in (adv, adv[:, 0], adv[:, :1])}
-    assert len(found) == 1
+    logp, old, adv, mask = (torch.tensor(array) for array in draw_batch(2))
+    losses = {cispo_loss(logp, old, advantage, mask, 4.0)[0].item() for advantage in (adv, adv[:, 0], adv[:, :1])}
+    assert len(losses) == 1
 
 
 @pytest.mark.parametrize(("loss", "key"), [(partial(cispo_loss, eps_high=4.0), "n_tokens"), (grpo_loss, "n_rows")])
 def test_micro_batches_add_up_to_the_batch(loss, key: str) -> None:
     batch = draw_batch(2)
-    logp, old, adv, mask = (torch.tensor(one) for one in batch)
+    logp, old, adv, mask = (torch.tensor(array) for array in batch)
     assert len(mask) > 1
     number = mask.sum().item() if key == "n_tokens" else (mask.sum(1) > 0).sum().item()
     parts = [
@@ -180,7 +180,7 @@ def test_micro_batches_add_up_to_the_batch(loss, key: str) -> None:
 
 
 def test_truncated_weights_multiply_tokens_and_have_no_gradient() -> None:
-    logp, infer, adv, mask = (torch.tensor(one) for one in draw_batch(2))
+    logp, infer, adv, mask = (torch.tensor(array) for array in draw_batch(2))
     logp.requires_grad_()
     weights = truncated_weights(logp, infer, mask, cap=2.0)
     assert not weights.requires_grad
@@ -192,7 +192,7 @@ def test_truncated_weights_multiply_tokens_and_have_no_gradient() -> None:
 
 
 def test_grpo_adds_the_divergence_from_a_reference_policy() -> None:
-    logp, old, adv, mask = (torch.tensor(one) for one in draw_batch(2, spread=0.1))
+    logp, old, adv, mask = (torch.tensor(array) for array in draw_batch(2, spread=0.1))
     reference_logp = logp + 0.3
     plain, _ = grpo_loss(logp, old, adv, mask)
     with_term, _ = grpo_loss(logp, old, adv, mask, logp_ref=reference_logp, kl_weight=0.04)

@@ -30,9 +30,9 @@ def test_the_report_is_of_trained_tokens() -> None:
 
 
 def test_differences_count_in_both_directions() -> None:
-    found, turned = mismatch_report(TRAIN, INFER, MASK), mismatch_report(INFER, TRAIN, MASK)
+    report, turned = mismatch_report(TRAIN, INFER, MASK), mismatch_report(INFER, TRAIN, MASK)
     for name in ("max_abs", "sequence_ratio_max", "geometric_mean_max", "probability_max"):
-        assert getattr(turned, name) == pytest.approx(getattr(found, name)), name
+        assert getattr(turned, name) == pytest.approx(getattr(report, name)), name
 
 
 def test_equal_probabilities_differ_in_nothing() -> None:

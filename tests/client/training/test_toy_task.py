@@ -33,14 +33,16 @@ def test_luck_alone_teaches_nothing() -> None:
 
 def test_the_objectives_are_measured_at_the_same_rates_and_seeds() -> None:
     results = list(measure(SMALL, [0.1, 0.0], 2))
-    assert [(one.learning_rate, one.objective) for one in results] == [(r, o) for r in (0.1, 0.0) for o in OBJECTIVES]
-    assert all(len(one.batches) == 2 for one in results)
+    assert [(result.learning_rate, result.objective) for result in results] == [
+        (r, o) for r in (0.1, 0.0) for o in OBJECTIVES
+    ]
+    assert all(len(result.batches) == 2 for result in results)
 
 
 def test_the_table_shows_median_range_and_failures() -> None:
     batches = dict.fromkeys(OBJECTIVES, (2, 9, 4)) | {"CISPO, at most 5": (2, None, 4, None)}
     results = [
-        ToyResult(luck=0.1, objective=name, learning_rate=0.03, batches=found) for name, found in batches.items()
+        ToyResult(luck=0.1, objective=name, learning_rate=0.03, batches=counts) for name, counts in batches.items()
     ]
     row = render_table(ToyTask(), results).splitlines()[2]
     assert row == "| 0.1 | 0.03 | >300 (2->300), 2 of 4 not | 4 (2-9) | 4 (2-9) |"

@@ -35,12 +35,12 @@ def history(path: Path) -> tuple[TinyRepo, str]:
 def test_bugs_are_injected_into_covered_source_files_those_of_the_change_first(tmp_path: Path) -> None:
     repo, base = history(tmp_path)
     change = make_candidate(make_pull_request(), base_commit=base)
-    found = bug_sites.select_files(change, GitRepository(repo.path), None, ["tests/test_words.py::test_f"])
-    assert list(found) == ["greet.py", "words.py", "other.py"]
+    files = bug_sites.select_files(change, GitRepository(repo.path), None, ["tests/test_words.py::test_f"])
+    assert list(files) == ["greet.py", "words.py", "other.py"]
     covered = {"other.py": frozenset({2}), "tests/helper.py": frozenset({1})}
-    found = bug_sites.select_files(change, GitRepository(repo.path), covered, [])
-    assert list(found) == ["other.py"]
-    assert {bug.line for bug in bug_sites.list_mutants(change, found, covered)} == {2}
+    files = bug_sites.select_files(change, GitRepository(repo.path), covered, [])
+    assert list(files) == ["other.py"]
+    assert {bug.line for bug in bug_sites.list_mutants(change, files, covered)} == {2}
 
 
 def test_the_order_depends_on_the_change(tmp_path: Path) -> None:

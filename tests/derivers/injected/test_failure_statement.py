@@ -95,7 +95,7 @@ def test_the_statement_shows_a_test_of_each_bug() -> None:
         outcomes={test: Outcome(status=OutcomeStatus.ERROR, message="KeyError") for test in tests}, uncollected={}
     )
     failures = order_failures(collect_failures(tests, report, lambda _: None), [tests[:3], tests[3:]])
-    assert [one.test for one in failures][:2] == ["t.py::test_a", "t.py::test_z"]
+    assert [failure.test for failure in failures][:2] == ["t.py::test_a", "t.py::test_z"]
 
 
 def test_no_line_of_the_patch_occurs_in_the_statement() -> None:
@@ -126,7 +126,7 @@ def test_a_test_without_a_message_follows_its_subtest_with_one() -> None:
     failures = order_failures(
         collect_failures(list(outcomes), EvaluationReport(outcomes=outcomes, uncollected={}), lambda _: GO), []
     )
-    assert [one.test for one in failures] == ["a_test.go::TestWide/of_two", "a_test.go::TestWide"]
+    assert [failure.test for failure in failures] == ["a_test.go::TestWide/of_two", "a_test.go::TestWide"]
     text = write_statement("ada/a", "go", failures, bugs=1, gold=GOLD) or ""
     assert text.count("What happens instead") == 1
     assert text.count("func TestWide") == 1

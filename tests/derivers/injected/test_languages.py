@@ -47,7 +47,7 @@ class ExtendedExample(LanguageExample):
 def test_a_bug_in_another_language_becomes_a_task(name: str, tmp_path: Path) -> None:
     services = make_services(tmp_path, test_timeout=900, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=3000)
     services = replace(services, source_images=LazySourceImages(services))
-    (example,) = (one for one in list_examples() if one.folder.name == name)
+    (example,) = (example for example in list_examples() if example.folder.name == name)
     candidate = build_candidate(ExtendedExample(example.folder), TinyRepo(tmp_path / "repo"), services)
     environment = build(candidate, services)
     assert isinstance(environment, Environment)

@@ -102,11 +102,11 @@ def test_a_moved_function_must_be_at_its_new_place_and_work(tmp_path: Path) -> N
     assert isinstance(made, list), made
     (task,) = made
     assert isinstance(task.oracle, RefactoringOracle)
-    assert [(one.path, one.name, one.origin.path) for one in task.oracle.moved] == [
+    assert [(definition.path, definition.name, definition.origin.path) for definition in task.oracle.moved] == [
         ("shop/tags.py", "label", "shop/__init__.py")
     ]
-    assert [one.name for one in task.oracle.gone] == ["label"]
-    assert {one.name for one in task.oracle.kept} == {"total", "print_bill"}
+    assert [definition.name for definition in task.oracle.gone] == ["label"]
+    assert {definition.name for definition in task.oracle.kept} == {"total", "print_bill"}
     assert "`shop/tags.py` defines `label`, which is `label` of `shop/__init__.py` today" in task.problem_statement
     certificate = certify(lineage.with_record(task), services)
     assert isinstance(certificate, Certificate), certificate
@@ -140,16 +140,19 @@ def test_an_extracted_and_a_renamed_function_are_required(tmp_path: Path) -> Non
     before = {"shop/__init__.py": SHOP, "tests/test_shop.py": TESTS}
     after = {"shop/__init__.py": extracted, "tests/test_shop.py": TESTS.replace("total", "sum_up")}
     lineage, services, _, _ = prepare(tmp_path, before, after, "Extract labels", ChangeKind.REFACTOR)
-    found = derive_refactoring(lineage, services)
-    assert isinstance(found, KindRejection)
-    assert found.reason == "no-passing-tests", "all tests fail to be collected before"
+    derived = derive_refactoring(lineage, services)
+    assert isinstance(derived, KindRejection)
+    assert derived.reason == "no-passing-tests", "all tests fail to be collected before"
     kept = replace(
         lineage, verification=lineage.require_verification().model_copy(update={"PASS_TO_PASS": ("t.py::test_a",)})
     )
     made = derive_refactoring(kept, services)
     assert isinstance(made, list), made
     assert isinstance(made[0].oracle, RefactoringOracle)
-    assert {one.name: one.origin.name for one in made[0].oracle.moved} == {"list_labels": "", "sum_up": "total"}
+    assert {definition.name: definition.origin.name for definition in made[0].oracle.moved} == {
+        "list_labels": "",
+        "sum_up": "total",
+    }
     assert "- In `shop/__init__.py`, `total` is called `sum_up`." in made[0].problem_statement
 
 
@@ -185,6 +188,6 @@ def test_a_dependency_must_be_replaced_and_the_tests_pass(tmp_path: Path) -> Non
     }
     assert scores == {"both imports": 0.0, "broken": 0.0}
     silent = replace(lineage, candidate=lineage.candidate.model_copy(update={"problem_statement": "Tidy up words"}))
-    found = derive_migration(silent, services)
-    assert isinstance(found, KindRejection)
-    assert found.reason == "not-intended"
+    derived = derive_migration(silent, services)
+    assert isinstance(derived, KindRejection)
+    assert derived.reason == "not-intended"

@@ -32,8 +32,8 @@ def make_pending(task: Task, number: int) -> list[PendingRollout]:
     ]
 
 
-def end(one: PendingRollout, status: RolloutStatus) -> Rollout:
-    plan = one.plan
+def end(pending: PendingRollout, status: RolloutStatus) -> Rollout:
+    plan = pending.plan
     return Rollout(
         parent=plan.task,
         name=plan.name,
@@ -48,12 +48,12 @@ def end(one: PendingRollout, status: RolloutStatus) -> Rollout:
 
 def take_all(queue: RolloutQueue, *failing: int) -> list[tuple[int, int]]:
     """Run all that the queue gives, one after the other, and return attempt and number of the retry of each."""
-    found = []
-    while (one := queue.take()) is not None:
-        found.append((one.plan.attempt, one.retry))
-        fails = one.plan.attempt in failing
-        queue.settle(one, end(one, RolloutStatus.INFRASTRUCTURE if fails else RolloutStatus.DONE))
-    return found
+    rollouts = []
+    while (pending := queue.take()) is not None:
+        rollouts.append((pending.plan.attempt, pending.retry))
+        fails = pending.plan.attempt in failing
+        queue.settle(pending, end(pending, RolloutStatus.INFRASTRUCTURE if fails else RolloutStatus.DONE))
+    return rollouts
 
 
 def test_what_failed_is_tried_again_after_all_others_as_often_as_it_may(task: Task) -> None:
@@ -64,9 +64,9 @@ def test_what_failed_is_tried_again_after_all_others_as_often_as_it_may(task: Ta
 
 def test_a_rollout_without_a_record_is_not_tried_again(task: Task) -> None:
     queue = RolloutQueue(make_pending(task, 1), retries=2, workers=1)
-    one = queue.take()
-    assert one is not None
-    queue.settle(one, None)
+    pending = queue.take()
+    assert pending is not None
+    queue.settle(pending, None)
     assert queue.take() is None
     assert queue.n_finished == 0
 

@@ -78,11 +78,11 @@ def test_a_bundle_is_imported_into_an_empty_database_as_the_very_tasks(form: str
     assert run_mergemill("sql", LISTED, "--json", cwd=tmp_path).lines == expected
     exported = run_mergemill("export", "--format", form, "--out", "again", "--json", cwd=tmp_path)
     assert exported.exit_code == 0, exported.stderr
-    one, other = (
+    bundled, other = (
         {path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}
         for root in (tmp_path / "got", tmp_path / "again")
     )
-    assert {path for path in one if one[path] != other.get(path)} <= {Path("manifest.json")}
+    assert {path for path in bundled if bundled[path] != other.get(path)} <= {Path("manifest.json")}
 
 
 def test_bundles_of_two_databases_meet_in_one(home: Path, tmp_path: Path) -> None:
@@ -136,9 +136,11 @@ def _replace_record(folder: Path, **fields: object) -> None:
     row = next(row for row in rows if row["record"] == "Task")
     task = Task.model_validate(row["body"] | fields)
     old, row["id"], row["body"] = row["id"], task.id, task.model_dump(mode="json")
-    rows = [one for one in rows if one["record"] != "Certificate"]
-    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
-    edit_manifest(folder, lambda content: [one.update(id=task.id) for one in content["tasks"] if one["id"] == old])
+    rows = [row for row in rows if row["record"] != "Certificate"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    edit_manifest(
+        folder, lambda content: [entry.update(id=task.id) for entry in content["tasks"] if entry["id"] == old]
+    )
     seal(folder)
 
 
@@ -409,7 +411,7 @@ def add_judged_tasks(folder: Path) -> tuple[Task, Task]:
     services = make_services(folder / "mergemill-store")
     with Store.open(f"sqlite:///{folder}/mergemill.db") as store:
         first, second = add_tasks(store, services, folder / "clones", n_judged=1)
-        verdict = next(one for one in store.load_all(Verdict) if one.parent == first.parent)
+        verdict = next(verdict for verdict in store.load_all(Verdict) if verdict.parent == first.parent)
         store.add(Verdict(**verdict.model_dump() | {"unfair_tests": 0.8, "underspecified": 0.6}))
         strength = {"score": 0.25, "untested_hunks": [], "edits": []}
         store.add(Audit(parent=first.id, name=first.name, clean=False, strength=strength, at="2024-01-01"))

@@ -39,7 +39,7 @@ def make_database(folder: Path, n_tasks: int) -> Settings:
 
 def count_tasks_in_memory() -> int:
     gc.collect()
-    return sum(isinstance(found, Task) for found in gc.get_objects())
+    return sum(isinstance(item, Task) for item in gc.get_objects())
 
 
 def test_tasks_are_read_in_batches_and_dropped_when_they_are_written(
@@ -68,10 +68,10 @@ def test_splits_of_a_streamed_export_keep_families_together(tmp_path: Path, monk
     settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
     with Store.open(settings.storage.db) as store:
         tasks = add_tasks(store, make_services(settings, engine=False), tmp_path, count=2 * len(repos), repos=repos)
-        one = tasks[0]
-        other = next(task for task in tasks if sides[task.repo] != sides[one.repo])
-        both = {"kind": Kind.COMBINED, "name": f"{one.name}.combined", "other_candidates": (other.candidate,)}
-        combined = Task(**one.model_dump() | both)
+        exported = tasks[0]
+        other = next(task for task in tasks if sides[task.repo] != sides[exported.repo])
+        both = {"kind": Kind.COMBINED, "name": f"{exported.name}.combined", "other_candidates": (other.candidate,)}
+        combined = Task(**exported.model_dump() | both)
         store.add(combined, make_certificate(combined))
 
     def write(items: Iterable[ExportItem], folder: Path, _: Services) -> None:
@@ -85,8 +85,8 @@ def test_splits_of_a_streamed_export_keep_families_together(tmp_path: Path, monk
     assert sum(len(result.bundle.tasks) for result in results) == len(tasks) + 1
     train, test = ((tmp_path / "out" / name / "repos").read_text().split() for name in ("train", "test"))
     assert (len(train) + len(test), set(train) & set(test)) == (len(tasks) + 1, set())
-    assert {one.repo, other.repo} <= set(train) or {one.repo, other.repo} <= set(test)
-    unmoved = {repo for repo in repos if repo not in (one.repo, other.repo)}
+    assert {exported.repo, other.repo} <= set(train) or {exported.repo, other.repo} <= set(test)
+    unmoved = {repo for repo in repos if repo not in (exported.repo, other.repo)}
     assert set(train) & unmoved == {repo for repo in unmoved if sides[repo] == 0}
 
 
@@ -99,10 +99,10 @@ def test_the_progress_of_an_export_counts_the_tasks_that_are_written(tmp_path: P
         return made[-1]
 
     splits = ["train=0.5", "test=0.5"]  # all tasks are of one repository, so one of the two is empty
-    found = bundles.export_splits(
+    report = bundles.export_splits(
         "swebench", tmp_path / "out", splits, TaskFilters(), settings, make_progress=make_progress
     )
-    assert [len(result.bundle.tasks) for result in found] == [3]
+    assert [len(result.bundle.tasks) for result in report] == [3]
     assert len(list((tmp_path / "out").iterdir())) == 1
     [progress] = made
     assert (progress.n_finished, progress.total) == (3, 3)

@@ -147,8 +147,8 @@ def test_all_commands_take_the_same_selection(tmp_path: Path, settings: Settings
     options = ("--sample", "4", "--seed", "3", "--stratify", "repo", "--where", "n_fail_to_pass = 1")
     wanted = {line["name"] for line in run_mergemill("tasks", "list", *options, "--json", cwd=tmp_path).lines}
     assert len(wanted) == 4
-    found = run_mergemill("tasks", "search", "greeting", *options, "--json", cwd=tmp_path).lines
-    assert {line["name"] for line in found} == wanted
+    lines = run_mergemill("tasks", "search", "greeting", *options, "--json", cwd=tmp_path).lines
+    assert {line["name"] for line in lines} == wanted
     assert run_mergemill("tasks", "stats", *options, "--json", cwd=tmp_path).json["tasks"] == 4
     for command in (["export"], ["images", "push"]):
         shown = run_mergemill(*command, "--help", cwd=tmp_path).stdout
@@ -206,7 +206,7 @@ def test_stats_are_bars_on_a_terminal(tmp_path: Path, tasks: list[Task]) -> None
     assert "#" * 30 in ascii_only
     numbers: CommandResult = run_mergemill("tasks", "stats", "--json", cwd=tmp_path)
     assert numbers.json["repo"] == {"Ada/Greet": 8, "grace/cobol": 4}
-    assert sum(one["n"] for one in numbers.json["histograms"]["underspecified"]) == 12
+    assert sum(bucket["n"] for bucket in numbers.json["histograms"]["underspecified"]) == 12
     assert numbers.json["histograms"]["n_fail_to_pass"] == [{"low": 1, "high": 2, "n": 12}]
 
 

@@ -238,8 +238,8 @@ def test_a_malformed_line_is_reported_with_its_number_and_the_others_are_process
     (tmp_path / "tasks.jsonl").write_text("\n".join(rows) + "\n")
     done = run_mergemill("mine", "instances:tasks.jsonl", "--clones", ".", cwd=tmp_path)
     assert_one_line(done, 3, "tasks.jsonl:2: not JSON")
-    found = run_mergemill("sql", "SELECT name FROM candidates ORDER BY name", "--json", cwd=tmp_path).lines
-    assert [row["name"] for row in found] == ["ada__greet-7", "last"]
+    lines = run_mergemill("sql", "SELECT name FROM candidates ORDER BY name", "--json", cwd=tmp_path).lines
+    assert [row["name"] for row in lines] == ["ada__greet-7", "last"]
 
 
 # ------------------------------------------------------------------------------------------------------- engine

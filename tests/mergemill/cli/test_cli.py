@@ -405,7 +405,7 @@ def test_records_have_the_tables_that_reading_names() -> None:
 @pytest.mark.parametrize(
     "entry",
     [*COMMANDS.values(), *WORLD_COMMANDS.values()],
-    ids=[*COMMANDS, *(f"worlds {one}" for one in WORLD_COMMANDS)],
+    ids=[*COMMANDS, *(f"worlds {command}" for command in WORLD_COMMANDS)],
 )
 def test_the_summary_of_a_command_begins_its_help(entry: CommandEntry) -> None:
     assert (load_command(entry).help or "").splitlines()[0] == entry.summary

@@ -48,7 +48,7 @@ def test_attempts_and_conversation_are_shown_for_repaired_and_rejected_changes(t
         )
     given = ["why", pull.name, "--db", make_url(tmp_path)]
     shown = run_mergemill(*given, "--json", cwd=tmp_path).json["attempts"]
-    assert [(one["number"], one["proposed_by"], one["edits"]) for one in shown] == [
+    assert [(attempt["number"], attempt["proposed_by"], attempt["edits"]) for attempt in shown] == [
         (1, "draft", []),
         (2, "(agent)", ["set-env A=1"]),
     ]

@@ -121,11 +121,11 @@ def test_an_image_in_use_is_kept_and_the_next_one_is_removed(engine: TinyEngine)
     thread = threading.Thread(target=hold)
     thread.start()
     holds.wait()
-    found = prune(engine, 8000)
+    result = prune(engine, 8000)
     done.set()
     thread.join()
-    assert names(found) == ["env:other"]
-    assert found.kept["it is in use"] == 1
+    assert names(result) == ["env:other"]
+    assert result.kept["it is in use"] == 1
     assert engine.sandbox.images.inspect(other) is None
 
 
@@ -173,14 +173,16 @@ def test_the_list_has_bytes_last_use_tasks_and_copies(engine: TinyEngine) -> Non
     engine.ledger.remove(base)
     needs = ImageNeeds(certified={env: ("b.bugfix", "a.bugfix")})
     copies = {env: (ImageCopy(image=env, image_digest="", reference="localhost:5000/x/env@sha256:1", at=""),)}
-    found = {one.kind: one for one in describe_images(engine.list_images(""), needs, copies, engine.ledger)}
-    assert {kind: (one.own_bytes, one.shared_bytes) for kind, one in found.items()} == {
+    summaries = {
+        summary.kind: summary for summary in describe_images(engine.list_images(""), needs, copies, engine.ledger)
+    }
+    assert {kind: (summary.own_bytes, summary.shared_bytes) for kind, summary in summaries.items()} == {
         "base": (80_000, 0),
         "deps": (16_000, 80_000),
         "env": (4000, 96_000),
     }
-    assert all(one.tasks == ("a.bugfix", "b.bugfix") for one in found.values())
-    assert (found["env"].registry, found["deps"].registry) == ("localhost:5000/x/env@sha256:1", None)
-    assert found["base"].last_used is None
-    assert found["env"].last_used is not None
-    assert found["env"].last_used.endswith("+00:00")
+    assert all(summary.tasks == ("a.bugfix", "b.bugfix") for summary in summaries.values())
+    assert (summaries["env"].registry, summaries["deps"].registry) == ("localhost:5000/x/env@sha256:1", None)
+    assert summaries["base"].last_used is None
+    assert summaries["env"].last_used is not None
+    assert summaries["env"].last_used.endswith("+00:00")

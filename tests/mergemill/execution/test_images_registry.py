@@ -78,26 +78,26 @@ def test_the_command_line_pushes_records_and_pulls_images(
     engine: TinyEngine, registry: LocalRegistry, tmp_path: Path
 ) -> None:
     with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
-        one, two = add_certified_task(engine, store, 1), add_certified_task(engine, store, 2)
+        first, two = add_certified_task(engine, store, 1), add_certified_task(engine, store, 2)
         engine.sandbox.images.remove(two.image)
         done = run_mergemill("images", "push", "--registry", f"{registry.host}/ada/tasks/", "--json", cwd=tmp_path)
         rows = {row["image"]: row for row in done.lines}
         assert done.exit_code == 3  # the second is missing; the first is pushed anyway
-        assert (rows[one.image]["status"], rows[one.image]["tasks"]) == ("pushed", [one.name])
+        assert (rows[first.image]["status"], rows[first.image]["tasks"]) == ("pushed", [first.name])
         assert (rows[two.image]["status"], rows[two.image]["registry"]) == ("failed", None)
-        reference = rows[one.image]["registry"]
-        assert registry.fetch_manifest(reference)["config"]["digest"] == one.image_digest
+        reference = rows[first.image]["registry"]
+        assert registry.fetch_manifest(reference)["config"]["digest"] == first.image_digest
         assert reference.startswith(f"{registry.host}/ada/tasks/env@sha256:")
-        assert {image: found[0].reference for image, found in load_image_copies(store).items()} == {
-            one.image: reference
+        assert {image: copies[0].reference for image, copies in load_image_copies(store).items()} == {
+            first.image: reference
         }
 
         assert "neither here nor in a registry" in run_mergemill("grade", two.name, "--noop", cwd=tmp_path).stderr
 
-        engine.sandbox.images.remove(one.image)
+        engine.sandbox.images.remove(first.image)
         done = run_mergemill("images", "pull", "--json", cwd=tmp_path)
         assert [row["status"] for row in done.lines] == ["pulled", "failed"]
-        assert engine.sandbox.images.inspect(one.image).digest == one.image_digest  # type: ignore[union-attr]
+        assert engine.sandbox.images.inspect(first.image).digest == first.image_digest  # type: ignore[union-attr]
 
 
 @pytest.mark.docker
@@ -117,7 +117,7 @@ def test_a_rebuilt_image_is_pushed_only_with_the_option(engine: TinyEngine, regi
     assert "not the certified image" in str(error)
     assert all_the_same.status == "pushed"
     assert isinstance(copy, ImageCopy)
-    certificates = {one.id: certificate for one, certificate in chosen}
+    certificates = {certified.id: certificate for certified, certificate in chosen}
     assert find_certified_copy(task, certificates[task.id], {task.image: (copy,)}) is None  # no export names it
 
 

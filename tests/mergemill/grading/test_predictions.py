@@ -272,8 +272,8 @@ def test_a_failure_of_the_engine_is_retried_then_null_and_graded_by_the_next_run
         (lost,) = run(reviews, CountingGrader(store, reviews, [gone] * 3), tmp_path / "lost.jsonl")
         assert (lost["value"], lost["resolved"]) == (None, False)
         assert lost["infrastructure_error"] == "the engine is gone"
-        (found,) = run(reviews, CountingGrader(store, reviews), tmp_path / "lost.jsonl")
-        assert found["value"] == 1.0
+        (score,) = run(reviews, CountingGrader(store, reviews), tmp_path / "lost.jsonl")
+        assert score["value"] == 1.0
 
 
 @pytest.mark.usefixtures("quick")

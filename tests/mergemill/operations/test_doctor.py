@@ -207,8 +207,8 @@ def test_installed_programs_pass_without_a_registry(tmp_path, monkeypatch, no_in
     base = make_program_store(no_programs)._open_base()
     toolbox = program_store.name_toolbox(base)
     _, scaffolds = find_missing_programs(no_programs)
-    for one in scaffolds:
-        volume = program_store.name_program(one.program, toolbox) if one.program else toolbox
+    for scaffold in scaffolds:
+        volume = program_store.name_program(scaffold.program, toolbox) if scaffold.program else toolbox
         no_programs.sandbox.volumes.create(volume, {})
     seen = run_all_checks(Settings(db=f"sqlite:///{tmp_path}/a.db"))
     assert (seen["agent python"].ok, seen["agent python"].detail) == (True, "portable Python 3.13 is installed")

@@ -92,8 +92,10 @@ def store(tmp_path: Path) -> Path:
 
 def find_in_store(store: Path, later: float) -> set[str]:
     settings = Settings(store=store, sandbox="bubblewrap")
-    found = find_leftovers(settings.sandbox, settings.storage, now=lambda: time.time() + later)
-    return {str(Path(one.name).relative_to(store)) for one in found if one.name.startswith(str(store))}
+    leftovers = find_leftovers(settings.sandbox, settings.storage, now=lambda: time.time() + later)
+    return {
+        str(Path(leftover.name).relative_to(store)) for leftover in leftovers if leftover.name.startswith(str(store))
+    }
 
 
 def test_what_was_not_finished_in_the_store_is_left_after_an_hour(store: Path) -> None:

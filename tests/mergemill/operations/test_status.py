@@ -50,18 +50,18 @@ def test_the_status_names_what_runs_the_queue_and_failures_by_reason(folder: Pat
         for error in (Transient("no network"), Transient("no network"), KeyError("x")):
             progress.report_failure(Stage.BUILD, pull.name, error)
         progress._write("running")
-        found = find_status(folder, "--limit", "1")
+        status = find_status(folder, "--limit", "1")
         text = run_mergemill("status", cwd=folder).stdout
-    running, mined = found["runs"]
+    running, mined = status["runs"]
     assert (running["state"], mined["state"], mined["command"]) == ("running", "finished", "mine")
     assert [(step["stage"], step["name"]) for step in running["running"]] == [("verify", "ada__greet-3")]
     assert running["rejections"] == {"build": {"build-failed": 1}}
-    assert found["failures"] == [
+    assert status["failures"] == [
         {"stage": "build", "kind": "Transient", "n": 2},
         {"stage": "build", "kind": "bug", "n": 1},
     ]
-    assert found["queue"] == {"build": 2, "verify": 0, "judge": 0, "derive": 0, "certify": 0}
-    assert found["disk"]["free_bytes"] > 0
+    assert status["queue"] == {"build": 2, "verify": 0, "judge": 0, "derive": 0, "certify": 0}
+    assert status["disk"]["free_bytes"] > 0
     for line in ("verify  ada__greet-3", "build  Transient  2", "queue      build 2, verify 0"):
         assert " ".join(line.split()) in " ".join(text.split())
 

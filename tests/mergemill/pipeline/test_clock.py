@@ -20,11 +20,11 @@ JUMPS = ("+3d", "-2d", "+0", "-1h", "+1h")
 
 
 def find_library() -> Path:
-    found = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
-    if found is None:
+    path = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
+    if path is None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(ADVICE)
-    assert found is not None
-    return found
+    assert path is not None
+    return path
 
 
 @pytest.mark.docker

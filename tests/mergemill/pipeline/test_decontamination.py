@@ -68,9 +68,9 @@ def mine(folder: Path, *words: str) -> CommandResult:
 
 def test_the_second_of_two_similar_changes_is_a_near_duplicate(acme: TinyRepo, fork: TinyRepo, tmp_path: Path) -> None:
     mine(tmp_path, "git:acme__widget", "git:evil__gadget")
-    found = verdicts(tmp_path)
-    assert {name for name, verdict in found.items() if verdict == "near-duplicate"} == {"evil__gadget-11"}
-    assert found["evil__gadget-12"] == found["evil__gadget-13"] == found["acme__widget-2"] == "candidate"
+    listed = verdicts(tmp_path)
+    assert {name for name, verdict in listed.items() if verdict == "near-duplicate"} == {"evil__gadget-11"}
+    assert listed["evil__gadget-12"] == listed["evil__gadget-13"] == listed["acme__widget-2"] == "candidate"
     why = run_mergemill("why", "evil__gadget-11", "--json", cwd=tmp_path).json
     similar = f"its patch has a similarity of 1.00 to that of acme__widget-2 (git:{tmp_path}/acme__widget)"
     assert why["events"][-1]["detail"] == similar
@@ -102,8 +102,8 @@ def test_the_limit_counts_accepted_candidates(acme: TinyRepo, fork: TinyRepo, tm
     fork.commit("Step aside", {"README": "x\n"})
     add(fork, 14, "red")
     mine(tmp_path, "--limit", "2", "git:evil__gadget")
-    found = verdicts(tmp_path)
-    assert [found.get(f"evil__gadget-{n}") for n in (14, 13, 12, 11)] == [
+    listed = verdicts(tmp_path)
+    assert [listed.get(f"evil__gadget-{n}") for n in (14, 13, 12, 11)] == [
         "near-duplicate",
         "candidate",
         "candidate",
@@ -115,9 +115,9 @@ def test_a_superseded_change_is_not_compared(acme: TinyRepo, fork: TinyRepo, tmp
     mine(tmp_path, "git:acme__widget", "git:evil__gadget")
     (tmp_path / "list.txt").write_text("acme/widget\n")
     mine(tmp_path, "--benchmarks", "list.txt", "git:acme__widget", "git:evil__gadget")
-    found = verdicts(tmp_path)
-    assert found["acme__widget-2"] == "in-benchmark"
-    assert found["evil__gadget-11"] == "candidate"
+    listed = verdicts(tmp_path)
+    assert listed["acme__widget-2"] == "in-benchmark"
+    assert listed["evil__gadget-11"] == "candidate"
 
 
 def test_a_similarity_limit_of_one_accepts_copies(acme: TinyRepo, fork: TinyRepo, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ TASKS = ["ada__greet-2.bugfix", "ada__greet-5.bugfix", "bob__temps-2.bugfix", "e
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHub]:
-    with GitHub(make_three_repositories(tmp_path_factory.mktemp("hub"))) as found:
-        yield found
+    with GitHub(make_three_repositories(tmp_path_factory.mktemp("hub"))) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

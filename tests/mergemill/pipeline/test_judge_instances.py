@@ -46,7 +46,7 @@ MULTI = {
 
 
 def write_rows(folder: Path, *rows: Any, name: str = "tasks.jsonl") -> Path:
-    text = "\n".join(one if isinstance(one, str) else json.dumps(one) for one in rows)
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in rows)
     path = folder / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     return path
@@ -56,15 +56,15 @@ def write_rows(folder: Path, *rows: Any, name: str = "tasks.jsonl") -> Path:
 def test_each_task_is_printed_with_probabilities_and_findings(tmp_path: Path, name: str) -> None:
     done = run_mergemill("judge", f"instances:{write_rows(tmp_path, row(), MULTI, name=name)}", "--json", cwd=tmp_path)
     assert (done.exit_code, done.stderr) == (0, "")
-    one, multi = done.lines
-    assert list(one) == ["instance_id", "underspecified", "unfair_tests", "findings", *COMPLETION_FIELDS]
-    assert one["instance_id"] == "ada__greet-1"
-    assert all(0 < one[label] < 1 for label in ("underspecified", "unfair_tests"))
-    assert one["made_by"] == "rules"
-    assert "must match the regular expression `nobody of the name .* is here`" in one["addition"]
-    assert one["before"] == {label: one[label] for label in ("underspecified", "unfair_tests")}
-    assert one["after"]["unfair_tests"] < one["before"]["unfair_tests"]
-    finding = one["findings"][0]
+    single, multi = done.lines
+    assert list(single) == ["instance_id", "underspecified", "unfair_tests", "findings", *COMPLETION_FIELDS]
+    assert single["instance_id"] == "ada__greet-1"
+    assert all(0 < single[label] < 1 for label in ("underspecified", "unfair_tests"))
+    assert single["made_by"] == "rules"
+    assert "must match the regular expression `nobody of the name .* is here`" in single["addition"]
+    assert single["before"] == {label: single[label] for label in ("underspecified", "unfair_tests")}
+    assert single["after"]["unfair_tests"] < single["before"]["unfair_tests"]
+    finding = single["findings"][0]
     assert list(finding) == ["rule", "quote", "detail"]
     assert (finding["rule"], finding["quote"]) == ("message-not-stated", "nobody of the name .* is here")
     assert (multi["instance_id"], multi["findings"][1]["rule"]) == ("ada__greet-5", "message-not-stated")
@@ -73,8 +73,8 @@ def test_each_task_is_printed_with_probabilities_and_findings(tmp_path: Path, na
 
 def test_a_statement_that_lacks_no_message_has_no_addition(tmp_path: Path) -> None:
     stated = row(problem_statement="It should raise `nobody of the name X is here`.")
-    (one,) = run_mergemill("judge", f"instances:{write_rows(tmp_path, stated)}", "--json", cwd=tmp_path).lines
-    assert {name: one[name] for name in COMPLETION_FIELDS} == {
+    (verdict,) = run_mergemill("judge", f"instances:{write_rows(tmp_path, stated)}", "--json", cwd=tmp_path).lines
+    assert {name: verdict[name] for name in COMPLETION_FIELDS} == {
         "addition": "",
         "made_by": None,
         "rejected": [],

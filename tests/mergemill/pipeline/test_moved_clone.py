@@ -115,5 +115,5 @@ def test_sources_do_not_depend_on_the_current_folder(
     monkeypatch.chdir(here)
     settings = Settings(db=f"sqlite:///{tmp_path}/mergemill.db", store=tmp_path / "store")
     with Store.open(settings.storage.db) as store:
-        found = resolve_source(word, settings.storage, store)
-    assert found == expected.format(here=here, parent=tmp_path, target_parent=target.parent)
+        source = resolve_source(word, settings.storage, store)
+    assert source == expected.format(here=here, parent=tmp_path, target_parent=target.parent)

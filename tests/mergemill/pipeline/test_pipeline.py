@@ -155,9 +155,9 @@ class ReviewingStages(FakeStages):
 def test_kinds_without_an_environment_are_derived_from_changes_that_have_none(tmp_path: Path) -> None:
     stages = ReviewingStages({(Stage.BUILD, "ada__greet-2"): "no-plan"})
     assert run(tmp_path, stages, kinds=(Kind.BUGFIX, Kind.REVIEW)).exit_code == 0
-    found = summarize(tmp_path)
-    assert (found["tasks"], found["certified"]) == ({"bugfix": 2, "review": 6}, 8)
-    assert found["rejected"] == {"no-tests": 1, "no-plan": 1}
+    summary = summarize(tmp_path)
+    assert (summary["tasks"], summary["certified"]) == ({"bugfix": 2, "review": 6}, 8)
+    assert summary["rejected"] == {"no-tests": 1, "no-plan": 1}
     assert run(tmp_path, ReviewingStages(), kinds=(Kind.BUGFIX, Kind.REVIEW)).n_new == 0
 
 
@@ -275,16 +275,16 @@ def test_a_failure_among_results_that_wait_costs_none_of_them(tmp_path: Path, er
     stages = FakeStages({(Stage.VERIFY, "ada__greet-2"): error})
     done = run(tmp_path, stages, cluster=OneBatch())
     assert done.exit_code == code
-    found = summarize(tmp_path)
-    assert (found["environments"], found["certified"]) == (3, 2)
+    summary = summarize(tmp_path)
+    assert (summary["environments"], summary["certified"]) == (3, 2)
 
 
 def test_what_a_machine_lacks_ends_the_run_after_the_results_before_it(tmp_path: Path) -> None:
     stages = FakeStages({(Stage.VERIFY, "ada__greet-2"): MachineError("no engine")})
     with pytest.raises(MachineError, match="no engine"):
         run(tmp_path, stages, cluster=OneBatch())
-    found = summarize(tmp_path)
-    assert (found["environments"], found["certified"]) == (2, 1)
+    summary = summarize(tmp_path)
+    assert (summary["environments"], summary["certified"]) == (2, 1)
 
 
 def test_the_cluster_reads_only_a_few_records_ahead() -> None:

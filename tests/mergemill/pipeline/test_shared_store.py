@@ -192,9 +192,9 @@ def test_a_run_gives_the_records_that_it_gives_with_a_folder(s3_server: S3Server
 def list_records(database: Path) -> dict[str, set[str]]:
     """Return table -> ids of its records."""
     with sqlite3.connect(database) as connection:
-        found = {table: {row[0] for row in connection.execute(f"SELECT id FROM {table}")} for table in RECORDS}  # noqa: S608 - its own names
+        rows = {table: {row[0] for row in connection.execute(f"SELECT id FROM {table}")} for table in RECORDS}  # noqa: S608 - its own names
     connection.close()
-    return found
+    return rows
 
 
 # ------------------------------------------------------------------------------------------------------ moving

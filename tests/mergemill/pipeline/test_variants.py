@@ -102,16 +102,16 @@ def test_the_traceback_shows_what_the_checks_report(lineage: Lineage, services: 
 def test_a_variant_without_what_the_tests_need_is_rejected(lineage: Lineage, services: Services) -> None:
     filler = "We sell many things in many places and write many labels for them every day of the year. " * 3
     hidden_detail = f"Totals are too small\n\n{filler}\n\nOne price must give EUR 12.5, for example.\n"
-    found = derive_one(restate(lineage, hidden_detail, services), Kind.TERSE, services)
-    assert isinstance(found, Rejection), found
-    assert (found.reason, found.kind) == ("loses-detail", Kind.TERSE)
-    assert "12.5" in found.detail
+    derived = derive_one(restate(lineage, hidden_detail, services), Kind.TERSE, services)
+    assert isinstance(derived, Rejection), derived
+    assert (derived.reason, derived.kind) == ("loses-detail", Kind.TERSE)
+    assert "12.5" in derived.detail
 
 
 def test_a_short_statement_gives_no_terse_one(lineage: Lineage, services: Services) -> None:
-    found = derive_one(restate(lineage, "Totals are too small, one is missing.", services), Kind.TERSE, services)
-    assert isinstance(found, Rejection)
-    assert found.reason == "not-shorter"
+    derived = derive_one(restate(lineage, "Totals are too small, one is missing.", services), Kind.TERSE, services)
+    assert isinstance(derived, Rejection)
+    assert derived.reason == "not-shorter"
 
 
 # ---------------------------------------------------------------------------------------------- written by a model
@@ -169,9 +169,9 @@ def test_a_models_statement_is_checked_as_one_by_rules_is(
     for number, (reason, script) in enumerate(scripts.items()):
         model_server.set_answers(script)
         with ask_model(services, model_server, tmp_path / str(number)) as asking:
-            found = derive_one(detailed, Kind.TERSE, asking)
-        assert isinstance(found, Rejection), found
-        assert found.reason == reason, found
+            derived = derive_one(detailed, Kind.TERSE, asking)
+        assert isinstance(derived, Rejection), derived
+        assert derived.reason == reason, derived
     model_server.set_answers(answer("As a seller, I want totals of EUR 12.5 counted in full, so that I am paid."))
     with ask_model(services, model_server, tmp_path / "story") as asking:
         story = derive_one(detailed, Kind.USER_STORY, asking)
@@ -181,6 +181,6 @@ def test_a_models_statement_is_checked_as_one_by_rules_is(
 
 def test_without_a_model_there_is_no_statement_of_one(lineage: Lineage, services: Services) -> None:
     settings = replace_values(services.settings, {"variants": "model"})
-    found = derive_one(lineage, Kind.TERSE, replace(services, settings=settings))
-    assert isinstance(found, Rejection)
-    assert found.reason == "no-model"
+    derived = derive_one(lineage, Kind.TERSE, replace(services, settings=settings))
+    assert isinstance(derived, Rejection)
+    assert derived.reason == "no-model"

@@ -57,26 +57,29 @@ def count(errors: int, trials: int) -> dict[str, Any]:
 def test_a_known_error_rate_is_returned_exactly(known: tuple[Path, list[KnownSubmission]], tmp_path: Path) -> None:
     """Acceptance 6: ten certified tasks, a simulator that pays every fifth wrong program, and 3 right ones not."""
     submissions = copy_tasks(known, tmp_path)
-    failing = [one for one in submissions if not one.resolved]
-    passing = [one for one in submissions if one.resolved]
-    assert len({one.task.id for one in submissions}) == 10
-    assert {one.kind for one in submissions} == set(SubmissionKind) - {SubmissionKind.ROLLOUT}
+    failing = [submission for submission in submissions if not submission.resolved]
+    passing = [submission for submission in submissions if submission.resolved]
+    assert len({submission.task.id for submission in submissions}) == 10
+    assert {submission.kind for submission in submissions} == set(SubmissionKind) - {SubmissionKind.ROLLOUT}
     assert len(failing) >= 25
     assert len(passing) >= 10
-    paid, unpaid = {one.program for one in failing[::5]}, {one.program for one in passing[:3]}
+    paid, unpaid = (
+        {submission.program for submission in failing[::5]},
+        {submission.program for submission in passing[:3]},
+    )
     with ScriptedModel(make_simulator(paid, unpaid)) as model:
         done = measure(tmp_path, model, "--json")
         table = measure(tmp_path, model, "--max-false-pass", "0.4").stdout
     assert done.exit_code == 0, done.stderr
     *events, summary = done.lines
-    n_paid, n_unpaid = (sum(one.program in some for one in submissions) for some in (paid, unpaid))
+    n_paid, n_unpaid = (sum(submission.program in some for submission in submissions) for some in (paid, unpaid))
     assert (n_paid, n_unpaid) == (len(failing[::5]), 3)
     assert summary["false_pass"] == count(n_paid, len(failing))
     assert summary["false_fail"] == count(3, len(passing))
     n_wrong = n_paid + 3
     assert summary["submissions"] == count(len(submissions) - n_wrong, len(submissions))
     assert summary["brier"] == round(n_wrong / len(submissions), 6), "with one sample it is the share of errors"
-    wrong_tasks = {one.task.id for one in submissions if one.program in paid | unpaid}
+    wrong_tasks = {submission.task.id for submission in submissions if submission.program in paid | unpaid}
     assert summary["tasks"] == count(10 - len(wrong_tasks), 10)
     assert {event["event"] for event in events} == {"measurement"}
     assert (len(events), summary["measured"], summary["new"], summary["unanswered"]) == (len(submissions),) * 3 + (0,)
@@ -89,16 +92,18 @@ def test_a_known_error_rate_is_returned_exactly(known: tuple[Path, list[KnownSub
 def check_tests(summary: dict[str, Any], submissions: list[KnownSubmission], paid: set[str], unpaid: set[str]) -> None:
     """Compare the counts of tests; of a score with a share between 0 and 1, the tests of that list are not known."""
     pairs, unknown = [], 0
-    for one in submissions:
-        lists = ([test for test, _ in one.task.FAIL_TO_PASS], list(one.task.PASS_TO_PASS))
+    for submission in submissions:
+        lists = ([test for test, _ in submission.task.FAIL_TO_PASS], list(submission.task.PASS_TO_PASS))
         for tests in lists:
-            passed = [one.outcomes[test] for test in tests]
+            passed = [submission.outcomes[test] for test in tests]
             if len(set(passed)) > 1:
                 unknown += len(tests)
                 continue
             for test in tests:
-                real = one.outcomes[test]
-                predicted = one.program in paid or (real and not (one.program in unpaid and "::test_it_adds" in test))
+                real = submission.outcomes[test]
+                predicted = submission.program in paid or (
+                    real and not (submission.program in unpaid and "::test_it_adds" in test)
+                )
                 pairs.append((real, predicted))
     assert unknown == summary["unknown_tests"] > 0
     assert summary["tests"] == count(sum(real == predicted for real, predicted in pairs), len(pairs))
@@ -133,22 +138,22 @@ def test_an_endpoint_that_refuses_costs_nothing_that_was_measured(
     known: tuple[Path, list[KnownSubmission]], tmp_path: Path
 ) -> None:
     copy_tasks(known, tmp_path)
-    one = ("--submissions", "gold", "--ids", choose(tmp_path, 1), "--json")
+    options = ("--submissions", "gold", "--ids", choose(tmp_path, 1), "--json")
     with ScriptedModel(make_simulator()) as model:
-        assert measure(tmp_path, model, *one).lines[-1]["new"] == 1
+        assert measure(tmp_path, model, *options).lines[-1]["new"] == 1
     with ScriptedModel(lambda _: Turn(fault="401")) as model:
         refused = measure(tmp_path, model, "--submissions", "gold", "--json")
         assert (refused.exit_code, refused.stdout) == (3, "")
-        assert measure(tmp_path, model, *one).lines[-1]["measured"] == 1
+        assert measure(tmp_path, model, *options).lines[-1]["measured"] == 1
 
 
 def test_a_simulator_without_a_usable_answer_is_in_no_share(
     known: tuple[Path, list[KnownSubmission]], tmp_path: Path
 ) -> None:
     copy_tasks(known, tmp_path)
-    one = ("--submissions", "gold,none", "--ids", choose(tmp_path, 1), "--json")
+    options = ("--submissions", "gold,none", "--ids", choose(tmp_path, 1), "--json")
     with ScriptedModel(lambda _: Turn(text="I cannot say.")) as model:
-        summary = measure(tmp_path, model, *one).lines[-1]
+        summary = measure(tmp_path, model, *options).lines[-1]
     assert (summary["unanswered"], summary["brier"], summary["usable"]) == (2, None, False)
     assert summary["submissions"] == {"n": 0, "of": 0, "share": None, "low": 0.0, "high": 1.0}
 
@@ -189,9 +194,9 @@ def test_submissions_without_a_score_are_graded_really(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.stderr
         again = run_mergemill("simulate", "measure", "--llm", model.url, *words, cwd=tasks.folder)
     *events, summary = done.lines
-    found = {event["kind"]: (event["resolved"], event["predicted"]) for event in events}
-    assert (found["gold"], found["none"]) == ((True, True), (False, True))
-    wrong = sum(not resolved for resolved, _ in found.values())
+    outcomes = {event["kind"]: (event["resolved"], event["predicted"]) for event in events}
+    assert (outcomes["gold"], outcomes["none"]) == ((True, True), (False, True))
+    wrong = sum(not resolved for resolved, _ in outcomes.values())
     assert (summary["false_pass"]["n"], summary["false_pass"]["of"]) == (wrong, wrong)
     assert summary["unknown_tests"] == 0, "a share between 0 and 1 is followed by a run of its own"
     assert again.lines[-1]["new"] == 0
@@ -229,7 +234,7 @@ def test_the_brier_score_is_over_all_samples_and_the_shares_over_the_first() -> 
 
 
 def test_a_measurement_is_identified_by_what_was_measured() -> None:
-    one = make_measurement(False, True)
-    assert make_measurement(True, False, tests=PredictionCounts(both_pass=3), at="now").id == one.id
-    assert make_measurement(False, True, submission="other").id != one.id
-    assert make_measurement(False, True, simulator="other").id != one.id
+    measurement = make_measurement(False, True)
+    assert make_measurement(True, False, tests=PredictionCounts(both_pass=3), at="now").id == measurement.id
+    assert make_measurement(False, True, submission="other").id != measurement.id
+    assert make_measurement(False, True, simulator="other").id != measurement.id

@@ -158,16 +158,18 @@ def test_rollouts_that_earned_1_become_conversations() -> None:
         {**good, "ended": "truncated"},
         {**good, "messages": [*start, torn, results[0], end]},
     ]
-    log = b"".join(json.dumps(one).encode() + b"\n" for one in (*others, good))
-    [found] = read_rollouts(log, "org/m")
-    assert (found.label, found.model, found.reward, found.system) == ("rollout-2", "org/m", 1.0, "Rules.")
-    assert [one["role"] for one in found.turns] == ["user", "assistant", "tool", "tool", "assistant"]
-    assert [one["tool_call_id"] for one in found.turns if one["role"] == "tool"] == ["call_1", "call_2"]
-    [world] = [one for one in bundle_examples() if one.name == "library_loans"]
-    scenario = replace(world.scenarios[0], rollouts=(found,))
+    log = b"".join(json.dumps(other).encode() + b"\n" for other in (*others, good))
+    [rollout] = read_rollouts(log, "org/m")
+    assert (rollout.label, rollout.model, rollout.reward, rollout.system) == ("rollout-2", "org/m", 1.0, "Rules.")
+    assert [turn["role"] for turn in rollout.turns] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert [turn["tool_call_id"] for turn in rollout.turns if turn["role"] == "tool"] == ["call_1", "call_2"]
+    [world] = [world for world in bundle_examples() if world.name == "library_loans"]
+    scenario = replace(world.scenarios[0], rollouts=(rollout,))
     bundled = replace(world, scenarios=(scenario,))
     rows = [
-        row for one in scenario.conversations for row in build_alpaca_rows(SolvedScenario(bundled, scenario, one), 0)
+        row
+        for conversation in scenario.conversations
+        for row in build_alpaca_rows(SolvedScenario(bundled, scenario, conversation), 0)
     ]
     assert len({row["id"] for row in rows}) == len(rows)
     assert rows[-2]["output"].startswith("I pay.\n<tool_call>\n{")
@@ -185,7 +187,7 @@ def test_the_database_gives_certified_worlds_with_solutions_and_models(folder: P
     other = make_world_record(
         replace(definition, name="other"), artifacts, origin=WorldOrigin.IMPORTED, license_id="MIT"
     )
-    first, second = (make_scenario_record(one, world, artifacts, model="org/b") for one in scenarios)
+    first, second = (make_scenario_record(scenario, world, artifacts, model="org/b") for scenario in scenarios)
     solution = artifacts.put(json.dumps([call.to_json() for call in scenarios[0].solution or ()]).encode())
     certificates = (make_world_certificate(world), make_scenario_certificate(first, solution=solution))
     with Store.open(settings.storage.db) as store:
@@ -199,7 +201,7 @@ def test_the_database_gives_certified_worlds_with_solutions_and_models(folder: P
     assert certification.by == f"the certificate {certificates[0].id[:12]}"
     assert certification.gates == {"queries": 0.0, "changes": 1.0, "assessment by tester and checker": 0.85}
     [all_scenarios] = find_sources([world.id[:10]], settings, with_uncertified=True)
-    assert [one.solution is None for one in all_scenarios.contents.scenarios] == [False, True]
+    assert [scenario.solution is None for scenario in all_scenarios.contents.scenarios] == [False, True]
     [uncertified] = find_sources(["other"], settings, with_uncertified=False)
     assert uncertified.contents.certification is None
     with pytest.raises(InputError, match="there is no world nothing"):
@@ -279,12 +281,12 @@ def test_an_export_is_imported_stored_and_exported_again(folder: Path) -> None:
     assert [(line["name"], line["ok"]) for line in again.lines] == [(line["name"], True) for line in done.lines]
     assert export(folder, "--format", "envscaler", "--out", "second").exit_code == 0
     for name in ("environments", "scenarios", "trajectories"):
-        one, other = (json.loads((folder / out / f"{name}.json").read_text()) for out in ("first", "second"))
+        written, other = (json.loads((folder / out / f"{name}.json").read_text()) for out in ("first", "second"))
         if name == "environments":
-            for item in (*one.values(), *other.values()):
+            for item in (*written.values(), *other.values()):
                 for key in ("origin", "certified_by", "gates"):
                     del item[key]
-        assert one == other
+        assert written == other
 
 
 @pytest.mark.docker
@@ -317,10 +319,10 @@ def test_every_faulty_world_has_its_reason_and_the_others_are_imported(folder: P
     malformed = {**make_environment("torn-world"), "env_class_code": 3}
     done = import_files(folder, [*environments, malformed, make_environment("good")], [*scenarios, *lost])
     assert done.exit_code == 3, done.stderr
-    found = read_verdicts(done)
-    assert {name: found[name] for name in FAULTS} == {name: reason for name, (_, _, reason) in FAULTS.items()}
-    assert {found[f"{name}-task"] for name in FAULTS} == {"world-rejected"}
-    assert [found[name] for name in ("torn-world", "lost", "torn", "good", "good-1")] == [
+    verdicts = read_verdicts(done)
+    assert {name: verdicts[name] for name in FAULTS} == {name: reason for name, (_, _, reason) in FAULTS.items()}
+    assert {verdicts[f"{name}-task"] for name in FAULTS} == {"world-rejected"}
+    assert [verdicts[name] for name in ("torn-world", "lost", "torn", "good", "good-1")] == [
         *("malformed", "no-world", "malformed", None, None),
     ]
     assert len(done.lines) == 2 * len(FAULTS) + 5
@@ -334,9 +336,9 @@ def test_every_faulty_scenario_has_its_reason(folder: Path) -> None:
     state = {**CONFIG, "products": {"P-100": {"product_id": "P-100"}}}
     scenarios += [make_scenario(task_id="state", init_config=state), make_scenario(task_id="good")]
     done = import_files(folder, [make_environment()], scenarios)
-    found = read_verdicts(done)
-    assert {name: found[name] for name in CHECKS} == {name: reason for name, (_, reason) in CHECKS.items()}
-    assert (found["env_1"], found["state"], found["good"]) == (None, "wrong-state-type", None)
+    verdicts = read_verdicts(done)
+    assert {name: verdicts[name] for name in CHECKS} == {name: reason for name, (_, reason) in CHECKS.items()}
+    assert (verdicts["env_1"], verdicts["state"], verdicts["good"]) == (None, "wrong-state-type", None)
 
 
 @pytest.mark.docker

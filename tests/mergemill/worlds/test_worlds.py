@@ -71,7 +71,7 @@ def test_show_prints_a_world_with_certificate_tools_and_scenarios(folder: Path) 
     shown = run_mergemill("worlds", "show", "library_loans", "--json", cwd=folder).json
     assert (shown["status"], shown["environment"], shown["tools"]) == ("certified", "synthetic", [TOOL])
     assert (shown["certificate"]["pass_rate"], shown["certificate"]["score"]) == (0.84, 0.85)
-    assert [one["name"] for one in shown["scenarios"]] == ["library_loans.busy_morning"]
+    assert [scenario["name"] for scenario in shown["scenarios"]] == ["library_loans.busy_morning"]
     assert set(World.model_fields) <= set(shown)
     text = run_mergemill("worlds", "show", shown["id"][:12], cwd=folder).stdout
     for part in ("Members borrow books.", "lend_book", "0.85", "changes", "library_loans.busy_morning"):

@@ -97,10 +97,10 @@ def test_pull_requests_of_a_merged_branch_are_mined_one_by_one(tiny: TinyRepo, h
     branch(tiny, "stable", ("Fix what one() returns (#40)", FIX), ("Touch the docs (#41)", {"README": "docs\n"}))
     tiny.commit("Work on main", {"other.py": "x = 1\n"})
     merge(tiny, "Merge branch 'stable' into main", "stable")
-    found = harness.mine(f"git:{tiny.path}")
-    assert [item.pull_request.number for item in found] == [None, 41, 40, None, None]
-    assert getattr(found[0].result, "reason", "") == "branch-merge"
-    assert isinstance(found[2].result, Candidate)
+    changes = harness.mine(f"git:{tiny.path}")
+    assert [item.pull_request.number for item in changes] == [None, 41, 40, None, None]
+    assert getattr(changes[0].result, "reason", "") == "branch-merge"
+    assert isinstance(changes[2].result, Candidate)
 
 
 def test_a_merge_that_only_has_a_title_gets_the_text_of_its_commits(tiny: TinyRepo, harness: MinerHarness) -> None:
@@ -134,8 +134,8 @@ def test_limit_counts_candidates_only_and_the_newest_come_first(tiny: TinyRepo, 
             {"pkg/core.py": f"def one():\n    return {n + 5}\n", "tests/test_core.py": f"x = {n}\n"},
         )
         tiny.commit("Say more in the readme", {"README": f"{n}\n"})
-    found = harness.mine(f"git:{tiny.path}", limit=2)
-    assert [item.pull_request.number for item in found] == [None, 3, None, 2]
+    changes = harness.mine(f"git:{tiny.path}", limit=2)
+    assert [item.pull_request.number for item in changes] == [None, 3, None, 2]
 
 
 def test_since_and_until_choose_by_day(tiny: TinyRepo, harness: MinerHarness) -> None:

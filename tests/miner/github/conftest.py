@@ -28,8 +28,8 @@ def clock() -> FrozenClock:
 
 @pytest.fixture
 def server(clock: FrozenClock) -> Iterator[ScriptedServer]:
-    with run_server(clock) as found:
-        yield found
+    with run_server(clock) as scripted:
+        yield scripted
 
 
 @pytest.fixture

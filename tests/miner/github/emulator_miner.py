@@ -60,7 +60,7 @@ class EmulatorMiner:
 
     def read_changes(self, source: str = "github:ada/lib", most: int | None = None, **options: object) -> list[Change]:
         """Return the changes of a source, the first `most` of them."""
-        services, found = self.open_services(**options), list[Change]()
+        services, changes = self.open_services(**options), list[Change]()
         self.messages.clear()
         api = GitHubApi(
             services.settings.github, services.settings.host, clock=EmulatorClock(self.hub), first_pause=0.01
@@ -70,10 +70,10 @@ class EmulatorMiner:
                 if not isinstance(change, Change):
                     self.messages.append(str(change))
                     continue
-                found.append(change)
-                if len(found) == most:
+                changes.append(change)
+                if len(changes) == most:
                     break
-        return found
+        return changes
 
     def read_pulls(
         self, source: str = "github:ada/lib", most: int | None = None, **options: object

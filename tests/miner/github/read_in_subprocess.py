@@ -27,7 +27,7 @@ def main(url: str, store: Path) -> None:
         artifacts=Artifacts(store / "artifacts"),
     )
     changes = read_pull_requests("github:ada/lib", services)
-    count = sum(isinstance(one, Change) for one in changes)
+    count = sum(isinstance(change, Change) for change in changes)
     # ru_maxrss would begin with what the process was that started this one.
     kilobytes = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
     assert kilobytes

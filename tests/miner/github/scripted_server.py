@@ -89,9 +89,9 @@ def build_data_answer(cost: int = 1, remaining: int = 4999, **more: Any) -> Scri
     )
 
 
-def build_error_answer(*found: Mapping[str, Any], data: Any = None, **headers: str) -> ScriptedAnswer:
+def build_error_answer(*errors: Mapping[str, Any], data: Any = None, **headers: str) -> ScriptedAnswer:
     """Build GraphQL errors, which have status 200."""
-    return ScriptedAnswer(200, {"data": data, "errors": list(found)}, headers)
+    return ScriptedAnswer(200, {"data": data, "errors": list(errors)}, headers)
 
 
 def build_rate_headers(remaining: int, reset: float = START + 1800, limit: int = 5000) -> dict[str, str]:

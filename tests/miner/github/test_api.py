@@ -267,11 +267,11 @@ def test_an_unreachable_server_is_transient(connect):
 
 
 def test_missing_parts_are_listed_beside_the_rest(connect, server):
-    found = {"repository": {"name": "n", "pull": None}}
+    data = {"repository": {"name": "n", "pull": None}}
     lacking = {"type": "FORBIDDEN", "message": "no", "path": ["repository", "pull"], "locations": []}
-    server.script_answers(build_error_answer(lacking, data=found))
+    server.script_answers(build_error_answer(lacking, data=data))
     answer = connect().query_graphql(QUERY)
-    assert answer.data == found
+    assert answer.data == data
     assert answer.missing == (MissingField(("repository", "pull"), "FORBIDDEN", "no"),)
 
 
@@ -355,7 +355,7 @@ def test_two_threads_never_share_a_connection(connect, server):
     server.script_answers(
         lambda request: ScriptedAnswer(200, {"path": request.path}, build_rate_headers(4000), slow=0.005)
     )
-    api, found, lent, twice = connect(github_concurrency=8), {}, set(), []
+    api, answers, lent, twice = connect(github_concurrency=8), {}, set(), []
     use = api._connections.send
 
     def noted(credential, ask, what, *, graphql):
@@ -372,12 +372,12 @@ def test_two_threads_never_share_a_connection(connect, server):
 
     def ask(number):
         for _ in range(5):
-            found.setdefault(number, set()).add(api.get_rest(f"/x/{number}").data["path"])
+            answers.setdefault(number, set()).add(api.get_rest(f"/x/{number}").data["path"])
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {number: {f"/x/{number}"} for number in range(8)}
+    assert answers == {number: {f"/x/{number}"} for number in range(8)}
     assert twice == []

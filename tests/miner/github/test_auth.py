@@ -26,7 +26,7 @@ SECRET = "ghp_verysecret9876"
 
 
 def labels(**options: object) -> list[str]:
-    return [found.label for found in load_credentials(Settings.model_validate(options).github)]
+    return [credential.label for credential in load_credentials(Settings.model_validate(options).github)]
 
 
 @pytest.fixture(scope="module")

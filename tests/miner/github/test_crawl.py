@@ -50,11 +50,11 @@ def test_the_base_is_the_parent_of_the_whole_change(
     base = shop.code.git("rev-parse", "main")
     made = shop.pull("Two steps", None, [{"a.py": "a = 2\n"}, {"b.py": "b = 1\n"}], how=how)
     shop.publish()
-    (found,) = miner.read_changes()
-    assert (found.pull_request.shape, found.pull_request.base_commit) == (shape, base)
-    assert (found.pull_request.merge_commit, found.pull_request.head_commit) == (made.merge_commit, made.head_sha)
-    assert found.paths == ("a.py", "b.py")
-    assert found.source_rejection is None
+    (change,) = miner.read_changes()
+    assert (change.pull_request.shape, change.pull_request.base_commit) == (shape, base)
+    assert (change.pull_request.merge_commit, change.pull_request.head_commit) == (made.merge_commit, made.head_sha)
+    assert change.paths == ("a.py", "b.py")
+    assert change.source_rejection is None
 
 
 def test_a_pull_request_is_stored_with_its_discussion(shop: RepositoryBuilder, miner: EmulatorMiner) -> None:
@@ -72,13 +72,13 @@ def test_a_pull_request_is_stored_with_its_discussion(shop: RepositoryBuilder, m
     wrong.comments += [type(wrong.comments[0])(9, None, "Solved by a = 2.", "2030-01-01T00:00:00Z")]
     shop.review(pull, "a.py", 1, "Why 2?", "Because.", hunk="@@ -1 +1 @@\n-a = 1\n+a = 2")
     shop.publish()
-    (found,) = miner.read_pulls()
-    assert (found.source, found.repo, found.name) == ("github:ada/lib", "ada/lib", f"ada__lib-{pull.number}")
-    assert (found.title, found.body, found.labels) == ("Put it right", "Text", ("bug", "fix"))
-    assert (found.author, found.author_kind, found.checks) == ("helper[bot]", AuthorKind.BOT, "failure")
-    assert (found.problem_statement, found.hints) == ("It is wrong\n\nBy one.\nAlways.", "I see it, too.")
-    assert [(link.issue, link.origin) for link in found.links] == [("ada/lib#1", LinkOrigin.FORGE)]
-    discussion = miner.read_discussion(found)
+    (mined,) = miner.read_pulls()
+    assert (mined.source, mined.repo, mined.name) == ("github:ada/lib", "ada/lib", f"ada__lib-{pull.number}")
+    assert (mined.title, mined.body, mined.labels) == ("Put it right", "Text", ("bug", "fix"))
+    assert (mined.author, mined.author_kind, mined.checks) == ("helper[bot]", AuthorKind.BOT, "failure")
+    assert (mined.problem_statement, mined.hints) == ("It is wrong\n\nBy one.\nAlways.", "I see it, too.")
+    assert [(link.issue, link.origin) for link in mined.links] == [("ada/lib#1", LinkOrigin.FORGE)]
+    discussion = miner.read_discussion(mined)
     assert [remark.text for remark in discussion.issues[0].before] == ["I see it, too."]
     assert [(remark.text, remark.author_kind) for remark in discussion.issues[0].after] == [
         ("Solved by a = 2.", AuthorKind.DELETED)
@@ -95,8 +95,8 @@ def test_links_are_found_wherever_a_person_wrote_them(shop: RepositoryBuilder, m
     shop.pull(f"Fix #{numbers[0]}", f"Closes #{numbers[1]}, #99.\n\n> fixes #{numbers[2]}", files)
     shop.code.minute += 1
     shop.publish()
-    found = miner.read_pulls()[0]
-    links = [(link.issue.partition("#")[2], link.origin.value, link.closes) for link in found.links]
+    pull = miner.read_pulls()[0]
+    links = [(link.issue.partition("#")[2], link.origin.value, link.closes) for link in pull.links]
     assert links == [
         ("1", "title", True),
         ("2", "body", True),
@@ -105,8 +105,8 @@ def test_links_are_found_wherever_a_person_wrote_them(shop: RepositoryBuilder, m
         ("4", "changelog", False),
         (str(other.number), "changelog", False),
     ]
-    assert found.problem_statement == "Fault 0\n\nBody 0\n\nFault 1\n\nBody 1"
-    issues = {issue.issue: issue.is_pull_request for issue in miner.read_discussion(found).issues}
+    assert pull.problem_statement == "Fault 0\n\nBody 0\n\nFault 1\n\nBody 1"
+    issues = {issue.issue: issue.is_pull_request for issue in miner.read_discussion(pull).issues}
     assert issues == {"ada/lib#1": False, "ada/lib#2": False, "ada/lib#4": False, f"ada/lib#{other.number}": True}
 
 
@@ -114,9 +114,9 @@ def test_a_change_that_is_not_on_the_default_branch_is_rejected(shop: Repository
     shop.code.git("branch", "1.x")
     shop.pull("For the old ones", None, {"a.py": "a = 0\n"}, base="1.x")
     shop.publish()
-    (found,) = miner.read_changes()
-    assert found.source_rejection
-    assert found.source_rejection[0] is Reason.NOT_ON_DEFAULT_BRANCH
+    (change,) = miner.read_changes()
+    assert change.source_rejection
+    assert change.source_rejection[0] is Reason.NOT_ON_DEFAULT_BRANCH
 
 
 @pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
@@ -124,8 +124,8 @@ def test_an_unnamed_merge_commit_is_found_in_the_clone(shop: RepositoryBuilder, 
     pull = shop.pull("Step", None, [{"a.py": "a = 2\n"}, {"a.py": "a = 3\n"}], how=how)
     pull.merged_at, named, pull.merge_commit = "2024-03-01T13:00:00Z", pull.merge_commit, None
     shop.publish()
-    (found,) = miner.read_pulls()
-    assert found.merge_commit == named
+    (mined,) = miner.read_pulls()
+    assert mined.merge_commit == named
 
 
 def test_a_pull_request_without_a_merge_commit_is_rejected(shop: RepositoryBuilder, miner: EmulatorMiner) -> None:
@@ -133,9 +133,9 @@ def test_a_pull_request_without_a_merge_commit_is_rejected(shop: RepositoryBuild
     shop.code.git("reset", "-q", "--hard", "HEAD~1")
     pull.merge_commit = None
     shop.publish()
-    (found,) = miner.read_changes()
-    assert found.source_rejection
-    assert found.source_rejection[0] is Reason.NO_MERGE_COMMIT
+    (change,) = miner.read_changes()
+    assert change.source_rejection
+    assert change.source_rejection[0] is Reason.NO_MERGE_COMMIT
 
 
 def test_long_lists_are_read_to_their_end(shop: RepositoryBuilder, miner: EmulatorMiner) -> None:
@@ -189,7 +189,7 @@ def test_the_first_answer_about_a_pull_request_is_kept(shop: RepositoryBuilder, 
     shop.publish()
     miner.read_pulls()
     pull.title, pull.updated_at = "As it became", "2031-01-01T00:00:00Z"
-    assert [found.title for found in miner.read_pulls()] == ["As it was"]
+    assert [pull.title for pull in miner.read_pulls()] == ["As it was"]
 
 
 def test_an_interrupted_second_crawl_leaves_no_hole(tmp_path: Path) -> None:
@@ -293,19 +293,19 @@ def test_a_repository_that_is_renamed_stays_one(shop: RepositoryBuilder, miner: 
     shop.pull("After", "Fixes ada/core#1", {"a.py": "a = 3\n"})
     shop.publish()
     for word in ("github:ada/core", "github:ada/lib", "github:ADA/Core"):
-        found = miner.read_changes(word)
-        assert dump_changes(found[1:]) == before
-        assert found[0].pull_request.source == "github:ada/lib"
+        changes = miner.read_changes(word)
+        assert dump_changes(changes[1:]) == before
+        assert changes[0].pull_request.source == "github:ada/lib"
         assert any("is now called ada/core" in line for line in miner.messages)
-    assert found[0].pull_request.links[0].issue == "ada/lib#1"
+    assert changes[0].pull_request.links[0].issue == "ada/lib#1"
 
 
 def test_first_commits_are_dated_by_their_author(shop: RepositoryBuilder, miner: EmulatorMiner) -> None:
     shop.pull("Two", None, [{"a.py": "a = 2\n"}, {"a.py": "a = 3\n"}], how="squash")
     shop.publish()
-    (found,) = miner.read_pulls()
-    first = shop.code.git("log", "-1", "--format=%at", f"{found.head_commit}~1")
-    assert found.first_commit_at == datetime.fromtimestamp(int(first), UTC).isoformat(timespec="seconds")
+    (mined,) = miner.read_pulls()
+    first = shop.code.git("log", "-1", "--format=%at", f"{mined.head_commit}~1")
+    assert mined.first_commit_at == datetime.fromtimestamp(int(first), UTC).isoformat(timespec="seconds")
 
 
 def test_a_history_that_was_pushed_by_hand_is_read_as_well(world: World, miner: EmulatorMiner, tmp_path: Path) -> None:
@@ -316,15 +316,15 @@ def test_a_history_that_was_pushed_by_hand_is_read_as_well(world: World, miner: 
     shop.code.git("merge", "-q", "--ff-only", f"change-{pull.number}")
     pull.merge_commit, pull.merged_at, pull.closed_at = pull.head_sha, pull.updated_at, pull.updated_at
     shop.publish()
-    (found,) = miner.read_pulls()
-    assert (found.base_commit, found.shape) == (base, Shape.REBASE)
+    (mined,) = miner.read_pulls()
+    assert (mined.base_commit, mined.shape) == (base, Shape.REBASE)
 
 
 def test_later_stages_find_the_clone_by_the_records_source(shop: RepositoryBuilder, miner: EmulatorMiner) -> None:
     made = shop.pull("Step", None, {"a.py": "a = 2\n"})
     shop.publish()
-    (found,) = miner.read_pulls("github:ADA/lib")
-    clone = miner.open_services().clones.open(found.source, found.repo)
+    (mined,) = miner.read_pulls("github:ADA/lib")
+    clone = miner.open_services().clones.open(mined.source, mined.repo)
     assert made.merge_commit
     assert clone.has_commit(made.merge_commit)
     assert clone.resolve("HEAD") == made.merge_commit

@@ -34,9 +34,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture(scope="module")
 def faultless(world: World, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     with GitHub(world) as hub:
-        found = dump_changes(EmulatorMiner(hub, tmp_path_factory.mktemp("faultless")).read_changes())
-    assert len(found) > PULLS / 2
-    return found
+        changes = dump_changes(EmulatorMiner(hub, tmp_path_factory.mktemp("faultless")).read_changes())
+    assert len(changes) > PULLS / 2
+    return changes
 
 
 @pytest.mark.parametrize("name", PASSING)
@@ -57,11 +57,11 @@ def test_all_faults_at_once_leave_the_records_as_they_are(
     seed: int, world: World, faultless: list[str], tmp_path: Path
 ) -> None:
     with GitHub(world, faults=FaultPlan.from_seed(seed, rate=0.9)) as hub:
-        miner, found = EmulatorMiner(hub, tmp_path), list[Change]()
-        while not found:  # exit code 75 asks for the same command again
+        miner, changes = EmulatorMiner(hub, tmp_path), list[Change]()
+        while not changes:  # exit code 75 asks for the same command again
             with suppress(Transient):
-                found = miner.read_changes()
-        assert dump_changes(found) == faultless
+                changes = miner.read_changes()
+        assert dump_changes(changes) == faultless
         assert sum(hub.faults.counts.values()) > 3
         assert hub.violations == []
 

@@ -54,9 +54,9 @@ def test_other_words_and_quotes_are_no_links(text: str) -> None:
 
 def test_a_changelog_links_by_naming_and_closes_by_its_verb() -> None:
     entry = "- Fixed a crash (#12, :pr:`13`)\n- New words :issue:`14`\n- Ours (#7)"
-    found = find_links([ChangeText(LinkOrigin.CHANGELOG, entry, markdown=False)], "a/b", 7)
-    assert [(link.issue, link.closes) for link in found] == [("a/b#12", True), ("a/b#14", False)]
-    assert found[1].quote == "- New words :issue:`14`"
+    links = find_links([ChangeText(LinkOrigin.CHANGELOG, entry, markdown=False)], "a/b", 7)
+    assert [(link.issue, link.closes) for link in links] == [("a/b#12", True), ("a/b#14", False)]
+    assert links[1].quote == "- New words :issue:`14`"
 
 
 @pytest.mark.parametrize(

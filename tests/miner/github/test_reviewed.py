@@ -40,11 +40,13 @@ def test_a_review_comment_becomes_a_task(miner: tuple[EmulatorMiner, RepositoryB
     thread.comments[0].commit = shop.code.git("rev-parse", f"{pull.head_sha}^")
     shop.publish()
     services = mining.open_services()
-    (mined,) = (one for one in mine("github:ada/lib", services) if isinstance(one, MinedChange))
+    (mined,) = (item for item in mine("github:ada/lib", services) if isinstance(item, MinedChange))
     candidate = mined.result
     assert isinstance(candidate, Candidate), candidate
     assert candidate.discussion == mined.pull_request.discussion
     assert candidate.id == candidate.model_copy(update={"discussion": None}).id
     oracle = get_oracle(derive_forms(derive_review(Lineage(candidate=candidate), services))["threads"])
-    assert [(one.path, one.first_line, one.last_line) for one in oracle.defects] == [("shop/sums.py", LINE, LINE)]
+    assert [(defect.path, defect.first_line, defect.last_line) for defect in oracle.defects] == [
+        ("shop/sums.py", LINE, LINE)
+    ]
     assert json.loads(services.artifacts.get_text(oracle.files)) == {"shop/sums.py": FIRST}

@@ -40,8 +40,8 @@ def write_dump(path: Path, *events: Any) -> Path:
 
 
 def read_facts(*paths: Path) -> tuple[list[RepositoryFacts], list[str]]:
-    found = list(read_dump_facts(paths))
-    return [f for f in found if isinstance(f, RepositoryFacts)], [str(f) for f in found if isinstance(f, InputError)]
+    facts = list(read_dump_facts(paths))
+    return [f for f in facts if isinstance(f, RepositoryFacts)], [str(f) for f in facts if isinstance(f, InputError)]
 
 
 WHOLE = {"language": "Python", "size": 1200, "stargazers_count": 5, "archived": False, "license": {"spdx_id": "MIT"}}

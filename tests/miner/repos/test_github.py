@@ -27,9 +27,9 @@ def hub(tmp_path: Path) -> Iterator[GitHub]:
                 shop.pull("Fix x", None, {"lib.py": "x = 2\n"}, author="ada")
             shop.publish()
     world.find("ada/bare").fork_of = "ada/lib"  # type: ignore[union-attr]
-    with GitHub(world) as found:
-        yield found
-    assert found.violations == []
+    with GitHub(world) as server:
+        yield server
+    assert server.violations == []
 
 
 def repos(*words: str, hub: GitHub, cwd: Path, token: str = "ghp_reader") -> CommandResult:  # noqa: S107 - of the emulator
@@ -42,11 +42,15 @@ def by_name(result: CommandResult) -> dict[str, dict[str, Any]]:
 
 
 def test_repositories_are_requested_together_and_ranked(hub: GitHub, tmp_path: Path) -> None:
-    found = by_name(repos("ada/bare", "github:ada/lib", "ada/nowhere", "--json", hub=hub, cwd=tmp_path))
-    assert list(found) == ["ada/lib", "ada/bare", "ada/nowhere"]
-    assert (found["ada/lib"]["merged"], found["ada/lib"]["has_tests"], found["ada/lib"]["has_ci"]) == (1, True, True)
-    assert found["ada/bare"]["out"] == "a fork of ada/lib"
-    assert "no such repository" in found["ada/nowhere"]["out"]
+    repositories = by_name(repos("ada/bare", "github:ada/lib", "ada/nowhere", "--json", hub=hub, cwd=tmp_path))
+    assert list(repositories) == ["ada/lib", "ada/bare", "ada/nowhere"]
+    assert (
+        repositories["ada/lib"]["merged"],
+        repositories["ada/lib"]["has_tests"],
+        repositories["ada/lib"]["has_ci"],
+    ) == (1, True, True)
+    assert repositories["ada/bare"]["out"] == "a fork of ada/lib"
+    assert "no such repository" in repositories["ada/nowhere"]["out"]
     assert [request.kind for request in hub.requests] == ["graphql"]
     assert sum(request.points for request in hub.requests) == 1
 

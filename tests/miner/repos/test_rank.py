@@ -88,25 +88,25 @@ def test_a_failed_requirement_rejects_a_repository_with_the_reason(known: dict[s
 
 
 def test_settings_reject_other_languages_and_licences_but_not_unknown_ones() -> None:
-    found = [
+    ranked = [
         build_facts("a/rust", language="rust"),
         build_facts("a/gpl", license="GPL-3.0-only"),
         build_facts("a/unknown"),
     ]
     out = {
         r.facts.repo: r.rejection
-        for r in rank_repositories(found, Settings(language="python", licenses=("MIT",)), TODAY)
+        for r in rank_repositories(ranked, Settings(language="python", licenses=("MIT",)), TODAY)
     }
     assert out == {"a/rust": "rust, not python", "a/gpl": "GPL-3.0-only is not among MIT", "a/unknown": ""}
 
 
 def test_the_best_comes_first_and_rejected_ones_last() -> None:
-    found = [
+    ranked = [
         build_facts("a/fork", **GOOD, fork_of="b/b"),
         build_facts("a/small", **GOOD | {"merged": 3}),
         build_facts("a/good", **GOOD),
     ]
-    assert [r.facts.repo for r in rank_repositories(found, Settings(), TODAY)] == ["a/good", "a/small", "a/fork"]
+    assert [r.facts.repo for r in rank_repositories(ranked, Settings(), TODAY)] == ["a/good", "a/small", "a/fork"]
 
 
 def test_later_facts_replace_earlier_ones_unless_unknown() -> None:
@@ -125,9 +125,9 @@ def test_facts_of_a_clone_are_tests_ci_licence_language_and_pull_requests(tmp_pa
     mit = "Permission is hereby granted, free of charge, to any person obtaining a copy\n"
     repo.commit("Begin", files | {"LICENSE": mit, "tool.js": "1\n"})
     repo.commit("Add a thing (#4)", {"tool.py": "x = 2\n"})
-    found = read_clone_facts(GitRepository(repo.path), f"git:{repo.path}")
-    assert (found.repo, found.merged, found.has_tests, found.has_ci) == ("ann/tool", 1, True, True)
-    assert (found.license, found.language) == ("MIT", "python")
+    facts = read_clone_facts(GitRepository(repo.path), f"git:{repo.path}")
+    assert (facts.repo, facts.merged, facts.has_tests, facts.has_ci) == ("ann/tool", 1, True, True)
+    assert (facts.license, facts.language) == ("MIT", "python")
 
 
 def test_a_list_is_only_added_to(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_conventional_titles_name_kinds(title: str, kinds: list[ChangeKind]) -> 
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "expected"),
     [
         ("tests/test_a.py", K.TEST),
         ("docs/a.py", K.DOCUMENTATION),
@@ -85,8 +85,8 @@ def test_conventional_titles_name_kinds(title: str, kinds: list[ChangeKind]) -> 
         ("benches/speed.rs", "source"),
     ],
 )
-def test_each_file_has_a_class(path: str, found: str) -> None:
-    assert classify_path(path) == found
+def test_each_file_has_a_class(path: str, expected: str) -> None:
+    assert classify_path(path) == expected
 
 
 def test_a_changelog_beside_tests_leaves_them_alone_and_source_beside_them_does_not() -> None:

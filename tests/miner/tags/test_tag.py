@@ -86,7 +86,7 @@ def test_a_file_of_texts_is_tagged_row_by_row(tmp_path: Path, capsys: pytest.Cap
     assert run_command_line(["tags", "--json", str(file)]) == 3
     output = capsys.readouterr()
     tagged = [json.loads(line) for line in output.out.splitlines()]
-    assert [one["name"] for one in tagged] == ["abc", None]
+    assert [row["name"] for row in tagged] == ["abc", None]
     assert tagged[0]["change_kinds"][0]["change_kind"] == "bugfix"
     assert tagged[0]["activities"] == ["corrective"]
     assert tagged[1]["issue"]["kind"] == "question"

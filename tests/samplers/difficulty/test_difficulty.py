@@ -73,10 +73,12 @@ def test_the_interval_of_where_a_curve_is_flat_covers_the_truth_about_as_often_a
     for seed in range(60):
         noise = np.random.default_rng(seed).normal(0, 0.002, 2 * len(SIZES))
         curves.append(fit_saturation([(n, 0.6 - 2 / n + noise[at]) for at, n in enumerate(SIZES * 2)]))
-    covered = sum(one.flat_low <= 200 <= (one.flat_high or np.inf) for one in curves)  # 2 / n is 0.01 at 200 tasks
+    covered = sum(
+        curve.flat_low <= 200 <= (curve.flat_high or np.inf) for curve in curves
+    )  # 2 / n is 0.01 at 200 tasks
     assert 53 <= covered <= 60
-    assert sum(one.limit_low <= 0.6 <= one.limit_high for one in curves) >= 53
-    assert any(one.is_flat for one in curves)
+    assert sum(curve.limit_low <= 0.6 <= curve.limit_high for curve in curves) >= 53
+    assert any(curve.is_flat for curve in curves)
 
 
 def test_a_curve_that_still_rises_is_not_called_flat() -> None:

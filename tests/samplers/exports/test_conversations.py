@@ -43,7 +43,7 @@ def make_edited() -> list[ModelRequest]:
 
 
 def list_trained(conversations: list[TrainedConversation]) -> list[int]:
-    return sorted(one for made in conversations for one in made.exchanges if one is not None)
+    return sorted(exchange for made in conversations for exchange in made.exchanges if exchange is not None)
 
 
 @pytest.mark.parametrize("per_request", [True, False])
@@ -63,9 +63,9 @@ def test_every_answer_is_trained_once_behind_the_messages_of_its_own_request(per
 def test_a_branch_has_the_answers_it_shares_as_context() -> None:
     [content] = pack(make_edited())
     longest, branch = make_conversations(content, per_request=False)
-    assert [one for one in longest.exchanges if one is not None] == [0, 1, 2, 3]
+    assert [exchange for exchange in longest.exchanges if exchange is not None] == [0, 1, 2, 3]
     assert longest.is_whole
-    assert [one for one in branch.exchanges if one is not None] == [4]
+    assert [exchange for exchange in branch.exchanges if exchange is not None] == [4]
     assert not branch.is_whole
 
 
@@ -73,13 +73,16 @@ def test_an_answer_that_no_later_message_repeats_is_a_conversation_of_its_own() 
     """With token ids, messages may differ where tokens agree."""
     other = [SYSTEM, TASK, {"role": "assistant", "content": "paraphrased"}, give(0)]
     content = pack_content([ask(0, [SYSTEM, TASK], call(0)), ask(1, other, DONE)], [None, 0], has_token_ids=False)
-    assert [list_trained([one]) for one in make_conversations(content, per_request=False)] == [[1], [0]]
+    assert [list_trained([conversation]) for conversation in make_conversations(content, per_request=False)] == [
+        [1],
+        [0],
+    ]
 
 
 def test_texts_of_the_system_are_dropped_or_replaced() -> None:
     [content] = pack([ask(0, [SYSTEM, TASK, SYSTEM], DONE)])
     [made] = make_conversations(content, per_request=False)
-    assert [one["role"] for one in replace_system(made, None).messages] == ["user", "assistant"]
+    assert [message["role"] for message in replace_system(made, None).messages] == ["user", "assistant"]
     replaced = replace_system(made, "Fix it.")
     assert replaced.messages[0] == {"role": "system", "content": "Fix it."}
     assert replaced.exchanges == [None, None, 0]
@@ -111,9 +114,9 @@ def test_text_and_reasoning_before_a_call_are_kept() -> None:
     spoken = call(0) | {"content": "I look.", "reasoning_content": "Where is it?"}
     structured, hermes = turn([TASK, spoken])[1], turn([TASK, spoken], hermes=True)[1]
     thought = "<think>\nWhere is it?\n</think>\n\nI look."
-    found = '{"name": "bash", "arguments": {"command": "ls"}}'
-    assert structured == ("function_call", f"{thought}<tool_call>{found}</tool_call>")
-    assert hermes == ("gpt", f"{thought}\n<tool_call>\n{found}\n</tool_call>")
+    call_text = '{"name": "bash", "arguments": {"command": "ls"}}'
+    assert structured == ("function_call", f"{thought}<tool_call>{call_text}</tool_call>")
+    assert hermes == ("gpt", f"{thought}\n<tool_call>\n{call_text}\n</tool_call>")
 
 
 def test_results_are_in_tags_in_hermes_form() -> None:
@@ -124,6 +127,6 @@ def test_results_are_in_tags_in_hermes_form() -> None:
 
 
 def test_lengths_are_counted_in_powers_of_two() -> None:
-    bins = [(one.low, one.high, one.count) for one in count_lengths([0, 1, 5, 6, 9])]
+    bins = [(length.low, length.high, length.count) for length in count_lengths([0, 1, 5, 6, 9])]
     assert bins == [(0, 0, 1), (1, 1, 1), (2, 3, 0), (4, 7, 2), (8, 15, 1)]
     assert count_lengths([]) == []

@@ -71,7 +71,7 @@ def test_llama_factory_trains_every_row(folder: Path, tmp_path: Path, words: tup
 @pytest.mark.slow
 def test_trl_trains_every_answer_of_whole_conversations(folder: Path, tmp_path: Path) -> None:
     export(folder, tmp_path / "out", "--format", "messages", "--system", "drop")
-    whole = [row for row in read_rows(tmp_path / "out") if all("weight" not in one for one in row["messages"])]
+    whole = [row for row in read_rows(tmp_path / "out") if all("weight" not in message for message in row["messages"])]
     (tmp_path / "out" / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in whole))
     command = programs.install_trl()
     tokenizer = make_tokenizer(command, tmp_path)

@@ -35,8 +35,8 @@ def export(folder: Path, out: Path, *words: str) -> dict[str, Any]:
     done = run(folder, "trajectories", "export", "--out", str(out), *words, "--json")
     assert done.exit_code == 0, done.stderr
     check_manifest(out)
-    found: dict[str, Any] = done.json
-    return found
+    report: dict[str, Any] = done.json
+    return report
 
 
 def check_manifest(out: Path) -> None:
@@ -73,14 +73,14 @@ def test_messages_are_the_selected_main_conversations_with_their_origin(folder: 
     assert row["messages"][2]["tool_calls"][0]["function"]["arguments"] == '{"command": "ls"}'
     assert json.loads(row["tools"])[0]["function"]["name"] == "bash"
     assert (row["resolved"], row["metadata"]["scaffold"], row["metadata"]["value"]) == (True, "react", 1.0)
-    assert sum(one["count"] for one in report["lengths"]["tokens"]) == 2
+    assert sum(token["count"] for token in report["lengths"]["tokens"]) == 2
 
 
 def test_a_row_per_request_ends_with_the_only_answer_that_is_trained(folder: Path, tmp_path: Path) -> None:
     export(folder, tmp_path / "out", "--format", "messages", "--per-request")
     rows = read_rows(tmp_path / "out")
     assert len(rows) == 4
-    weights = [[one.get("weight") for one in row["messages"] if one["role"] == "assistant"] for row in rows]
+    weights = [[message.get("weight") for message in row["messages"] if message["role"] == "assistant"] for row in rows]
     assert weights == [[None], [0, 1]] * 2
 
 
@@ -104,18 +104,23 @@ def test_tokens_have_masks_and_those_without_are_named(folder: Path, tmp_path: P
     assert report["rows"] == 2
     assert report["left_out"] == {"the upstream gave no token ids": 1}
     rows = pq.read_table(tmp_path / "requests" / "data").to_pylist()
-    assert [sum(one["loss_mask"]) for one in rows] == [2, 2]
+    assert [sum(row["loss_mask"]) for row in rows] == [2, 2]
 
 
 def test_sharegpt_is_what_llama_factory_is_told_it_is(folder: Path, tmp_path: Path) -> None:
     export(folder, tmp_path / "out", "--format", "sharegpt")
     row = read_rows(tmp_path / "out")[0]
-    assert [one["from"] for one in row["conversations"]] == ["human", "function_call", "observation", "gpt"]
+    assert [conversation["from"] for conversation in row["conversations"]] == [
+        "human",
+        "function_call",
+        "observation",
+        "gpt",
+    ]
     info = json.loads((tmp_path / "out" / "dataset_info.json").read_text())["mergemill"]
     assert set(info["columns"].values()) <= set(row)
     export(folder, tmp_path / "hermes", "--format", "sharegpt", "--hermes")
     row = read_rows(tmp_path / "hermes")[0]
-    assert [one["from"] for one in row["conversations"]] == ["human", "gpt", "tool", "gpt"]
+    assert [conversation["from"] for conversation in row["conversations"]] == ["human", "gpt", "tool", "gpt"]
     assert '"name": "bash"' in row["system"]
 
 

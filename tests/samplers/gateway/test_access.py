@@ -163,9 +163,9 @@ def test_models_are_the_rollouts_own_or_the_upstreams(start_gateway: StartGatewa
         gateway.open_rollout("a", RolloutAccess(secret="a", model="trained"))
         gateway.open_rollout("b", RolloutAccess(secret="b"))
         base = f"http://127.0.0.1:{gateway.port}"
-        assert [one["id"] for one in httpx.get(f"{base}/r/a/v1/models").json()["data"]] == ["trained"]
+        assert [model["id"] for model in httpx.get(f"{base}/r/a/v1/models").json()["data"]] == ["trained"]
         assert httpx.get(f"{base}/r/a/v1/models/anything").json()["id"] == "trained"
-        assert [one["id"] for one in httpx.get(f"{base}/r/b/v1/models").json()["data"]] == ["scripted"]
+        assert [model["id"] for model in httpx.get(f"{base}/r/b/v1/models").json()["data"]] == ["scripted"]
 
 
 @pytest.mark.parametrize("upstream", ["openai", "anthropic"])
@@ -222,7 +222,9 @@ def test_no_more_requests_are_sent_at_once_than_the_upstream_takes(
     with serve_model(answer) as model, ThreadPoolExecutor(16) as pool:
         gateway = start_gateway(model, concurrency=3)
         gateway.open_rollout("r", RolloutAccess(secret="s"))
-        statuses = [one.status_code for one in pool.map(lambda n: post(gateway, "s", "chat", f"{n}"), range(16))]
+        statuses = [
+            response.status_code for response in pool.map(lambda n: post(gateway, "s", "chat", f"{n}"), range(16))
+        ]
         assert statuses == [200] * 16
         assert most == 3
 

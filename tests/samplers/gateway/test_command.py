@@ -33,10 +33,10 @@ def run_command(*arguments: str, **variables: str) -> Iterator[tuple[subprocess.
         command, env=environment, cwd=arguments[1], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr
-        found = re.search(r"http://[\d.:]+", process.stderr.readline())
-        assert found, process.stderr.read()
+        match = re.search(r"http://[\d.:]+", process.stderr.readline())
+        assert match, process.stderr.read()
         try:
-            yield process, found[0]
+            yield process, match[0]
         finally:
             process.kill()
 
@@ -80,11 +80,11 @@ def test_a_full_disk_ends_it_with_75(tmp_path: Path) -> None:
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr
-            found = re.search(r"http://[\d.:]+", process.stderr.readline())
-            assert found
+            match = re.search(r"http://[\d.:]+", process.stderr.readline())
+            assert match
             statuses = [200]
             while statuses[-1] == 200 and len(statuses) < 20:
-                statuses.append(send(found[0], "s"))
+                statuses.append(send(match[0], "s"))
             assert statuses[-1] == 507
             assert process.wait(20) == 75
             assert "File too large" in process.stderr.read()

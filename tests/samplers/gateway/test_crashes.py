@@ -84,7 +84,7 @@ def test_a_gateway_killed_at_random_moments_pays_nothing_twice_and_loses_nothing
                 time.sleep(moments.uniform(0.0, 0.12))
                 gateway.kill()
                 gateway.restart()
-            answers = {name: one.result() for name, one in played.items()}
+            answers = {name: future.result() for name, future in played.items()}
             usage = [gateway.close_rollout(name) for name in ROLLOUTS]
         check(tmp_path / "logs", model, answers)
         assert [used.requests - used.failed for used in usage] == [TURNS] * len(ROLLOUTS)
@@ -109,7 +109,7 @@ def test_rollouts_that_begin_again_after_their_driver_was_killed_pay_nothing_twi
                     time.sleep(moments.uniform(0.1, 0.3))
                     gateway.kill()
                     stop.set()
-                answers = {name: one.result() for name, one in played.items()}
+                answers = {name: future.result() for name, future in played.items()}
         check(tmp_path / "logs", model, answers)
 
 
@@ -154,7 +154,7 @@ def test_a_model_server_killed_at_random_moments_is_paid_once(tmp_path: Path) ->
                 time.sleep(moments.uniform(0.05, 0.2))
                 end(model)
                 model = start_model(tmp_path, port)
-            answers = {name: one.result() for name, one in played.items()}
+            answers = {name: future.result() for name, future in played.items()}
     finally:
         end(model)
     with ScriptedModel([], paid_log=tmp_path / "paid.jsonl") as counted:
@@ -252,7 +252,7 @@ def test_a_gateway_that_ends_sends_nothing_that_waits_for_its_turn(tmp_path: Pat
             wait_for(lambda: httpx.post(url, json=make_body("chat", "late")).status_code in (401, 503))
             go.set()
             ended.result()
-            assert sorted(one.result().status_code for one in asked) == [200, 503, 503]
+            assert sorted(future.result().status_code for future in asked) == [200, 503, 503]
         assert len(model.requests) == 1
     kinds = [exchange.error.kind if exchange.error else "answer" for exchange in read_exchanges(tmp_path / "r.jsonl")]
     assert sorted(kinds) == ["answer", "closing", "closing"]

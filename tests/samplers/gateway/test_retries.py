@@ -55,7 +55,7 @@ def test_the_same_request_in_flight_is_sent_once(
         asked = [pool.submit(ask, gateway, "q", streamed=streamed) for _ in range(5)]
         wait_until(lambda: gateway.get_usage("r").replayed == 4)
         go.set()
-        assert [one.result() for one in asked] == ["one two three"] * 5
+        assert [future.result() for future in asked] == ["one two three"] * 5
         assert len(model.requests) == 1
         assert gateway.get_usage("r").requests == 1
         assert len(read_exchanges(gateway.log_dir / "r.jsonl")) == 1
@@ -69,7 +69,7 @@ def test_a_request_that_differs_or_is_another_rollouts_is_sent(
         gateway.open_rollout("r", ACCESS)
         gateway.open_rollout("other", RolloutAccess(secret="t"))
         asked = [pool.submit(post, gateway, secret, "chat", text) for secret, text in ("sa", "sb", "ta")]
-        assert [one.result().status_code for one in asked] == [200] * 3
+        assert [future.result().status_code for future in asked] == [200] * 3
         assert len(model.requests) == 3
 
 

@@ -307,8 +307,8 @@ def test_the_same_conversation_is_the_same_in_every_dialect() -> None:
         {"role": "tool", "content": "X", "tool_call_id": "a"},
     ]
     for body, dialect in ((chat, "chat"), (messages, "messages"), (responses, "responses")):
-        found, tools = to_chat_messages(body, dialect)
-        assert found == expected, dialect
+        translated, tools = to_chat_messages(body, dialect)
+        assert translated == expected, dialect
         assert [tool["function"]["name"] for tool in tools] == ["read"]
 
 

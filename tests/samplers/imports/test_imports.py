@@ -62,7 +62,7 @@ SWE_AGENT = {
 }
 MINI = {
     "info": {"submission": PATCH.decode(), "mini_version": "2.0", "config": {"model": {"model_name": "m"}}},
-    "messages": [*({**one, "extra": {"cost": 1}} for one in MESSAGES), {"role": "exit", "content": ""}],
+    "messages": [*({**message, "extra": {"cost": 1}} for message in MESSAGES), {"role": "exit", "content": ""}],
     "trajectory_format": "mini-swe-agent-1.1",
     "instance_id": "TASK",
 }
@@ -70,19 +70,19 @@ MINI = {
 
 def read_one(path: Path, document: object) -> ForeignRollout:
     path.write_text(json.dumps(document))
-    [(_, _, found)] = read_foreign_file(path)
-    assert isinstance(found, ForeignRollout), found
-    return found
+    [(_, _, rollout)] = read_foreign_file(path)
+    assert isinstance(rollout, ForeignRollout), rollout
+    return rollout
 
 
 def test_tool_results_of_atif_follow_the_call(tmp_path: Path) -> None:
-    found = read_one(tmp_path / "trajectory.json", ATIF)
-    assert (found.scaffold, found.scaffold_version, found.model) == ("claude-code", "2.0", "m")
-    assert found.submission == PATCH
-    messages = found.conversations[0].messages
-    assert [one["role"] for one in messages] == ["system", "user", "assistant", "tool", "assistant"]
+    rollout = read_one(tmp_path / "trajectory.json", ATIF)
+    assert (rollout.scaffold, rollout.scaffold_version, rollout.model) == ("claude-code", "2.0", "m")
+    assert rollout.submission == PATCH
+    messages = rollout.conversations[0].messages
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "assistant"]
     assert messages[2]["reasoning_content"] == "I look."
-    first, last = list_requests(found)
+    first, last = list_requests(rollout)
     assert (first.prompt_token_ids, first.completion_token_ids, first.logprobs) == ((1, 2), (3,), (-1.0,))
     assert last.messages == tuple(messages[:4])
 
@@ -91,20 +91,20 @@ def test_copied_context_is_no_request_and_sub_agents_are_conversations(tmp_path:
     document = json.loads(json.dumps(ATIF))
     document["steps"][2]["is_copied_context"] = True
     document["subagent_trajectories"] = [{**ATIF, "trajectory_id": "sub"}]
-    found = read_one(tmp_path / "trajectory.json", document)
-    assert [len(request.messages) for request in list_requests(found)] == [4, 2, 4]
+    rollout = read_one(tmp_path / "trajectory.json", document)
+    assert [len(request.messages) for request in list_requests(rollout)] == [4, 2, 4]
 
 
 def test_histories_of_swe_agent_have_the_ids_of_calls(tmp_path: Path) -> None:
-    found = read_one(tmp_path / "some__task-1.bugfix.traj", SWE_AGENT)
-    assert list(found.conversations[0].messages) == MESSAGES
-    assert (found.model, found.submission, found.instances[0]) == ("m", PATCH, "some__task-1.bugfix")
+    rollout = read_one(tmp_path / "some__task-1.bugfix.traj", SWE_AGENT)
+    assert list(rollout.conversations[0].messages) == MESSAGES
+    assert (rollout.model, rollout.submission, rollout.instances[0]) == ("m", PATCH, "some__task-1.bugfix")
 
 
 def test_messages_of_mini_swe_agent_are_without_its_own_roles_and_fields(tmp_path: Path) -> None:
-    found = read_one(tmp_path / "x.traj.json", MINI)
-    assert list(found.conversations[0].messages) == MESSAGES
-    assert (found.scaffold_version, found.instances[0]) == ("2.0", "TASK")
+    rollout = read_one(tmp_path / "x.traj.json", MINI)
+    assert list(rollout.conversations[0].messages) == MESSAGES
+    assert (rollout.scaffold_version, rollout.instances[0]) == ("2.0", "TASK")
 
 
 def test_answers_of_weight_0_are_context(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_files_become_rollouts_and_trajectories_once(folder: Path) -> None:
     assert again == {"event": "summary", "new": 0, "known": 4, "skipped": 0}
     with Store.open(make_url(folder)) as store:
         assert len(store.load_all(Rollout)) == before + 4
-        atif = next(one for one in store.load_all(Trajectory) if one.scaffold == "claude-code")
+        atif = next(trajectory for trajectory in store.load_all(Trajectory) if trajectory.scaffold == "claude-code")
     assert atif.has_token_ids
     content = read_content(Artifacts(folder / "mergemill-store" / "artifacts").get(atif.content))
     assert [request.new_prompt_token_ids for request in content.requests] == [(1, 2), (4,)]
@@ -206,7 +206,7 @@ def test_what_is_exported_can_be_imported(folder: Path) -> None:
         assert run(folder, "trajectories", "export", "--format", name, *words, name).exit_code == 0
     files = [
         "messages/train.jsonl",
-        *(f"atif/trajectories/{one.name}" for one in (folder / "atif/trajectories").iterdir()),
+        *(f"atif/trajectories/{path.name}" for path in (folder / "atif/trajectories").iterdir()),
     ]
     *rows, summary = run(folder, "trajectories", "import", *files, "--json").lines
     assert summary["new"] == 2

@@ -39,9 +39,9 @@ def test_a_program_works_from_a_certified_task_to_its_reward_and_leaves_nothing_
     rollout = result.rollout
     assert (rollout.status, rollout.reason, rollout.value) == (RolloutStatus.DONE, None, 1.0), result.log[-2000:]
     assert result.patch == bench.gold
-    assert {one.dialect for one in result.exchanges} == {DIALECTS[name]}
-    assert [one.request for one in result.exchanges] == [one.raw.decode() for one in result.requests]
-    assert all(one.error is None for one in result.exchanges)
+    assert {exchange.dialect for exchange in result.exchanges} == {DIALECTS[name]}
+    assert [exchange.request for exchange in result.exchanges] == [request.raw.decode() for request in result.requests]
+    assert all(exchange.error is None for exchange in result.exchanges)
     assert rollout.leaks == ()
 
 

@@ -51,15 +51,15 @@ def test_a_sub_agent_has_a_trajectory_of_its_own(name: str, bench: AgentBench) -
     result = bench.run(load_scaffold(name), delegate)
     assert result.rollout.status is RolloutStatus.DONE, result.log[-2000:]
     by_role: dict[TrajectoryRole, list[Trajectory]] = {}
-    for one in result.trajectories:
-        by_role.setdefault(one.role, []).append(one)
+    for trajectory in result.trajectories:
+        by_role.setdefault(trajectory.role, []).append(trajectory)
     [main], [sub] = by_role[TrajectoryRole.MAIN], by_role[TrajectoryRole.SUB_AGENT]
     assert list_answers(bench, sub) == ["I list.", "There is nothing."]
     assert {"I list.", "There is nothing."}.isdisjoint(list_answers(bench, main))
     assert list_answers(bench, main)[0] == "I delegate."
     assert list_answers(bench, main)[-1] == "All is done."
     assert sub.value == main.value == result.rollout.value
-    assert sum(one.n_requests for one in result.trajectories) == len(result.exchanges)
+    assert sum(trajectory.n_requests for trajectory in result.trajectories) == len(result.exchanges)
 
 
 def list_answers(bench: AgentBench, trajectory: Trajectory) -> list[str]:

@@ -35,7 +35,11 @@ def judge(folder: Path, turns: list[Turn]) -> tuple[float, list[ModelRequest]]:
     make_database(folder)
     with Store.open(make_url(folder)) as store:
         rollout = store.load_all(Rollout)[0]
-        main = next(one for one in store.load_all(Trajectory) if one.parent == rollout.id and one.role == "main")
+        main = next(
+            trajectory
+            for trajectory in store.load_all(Trajectory)
+            if trajectory.parent == rollout.id and trajectory.role == "main"
+        )
     artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
     with ScriptedModel(turns) as model:
         settings = Settings(db=make_url(folder), llm=model.url, model="judge")

@@ -66,8 +66,8 @@ def run(*candidates: SelectionCandidate, settings: Settings | None = None, **lim
 
 
 def list_reasons(outcome: SelectionOutcome, *candidates: SelectionCandidate) -> list[str | None]:
-    found = [outcome.refusals[one.trajectory.id] for one in candidates]
-    return [one.rule if one else None for one in found]
+    refusals = [outcome.refusals[candidate.trajectory.id] for candidate in candidates]
+    return [refusal.rule if refusal else None for refusal in refusals]
 
 
 def test_every_measure_has_a_rule_and_every_rule_a_measure() -> None:
@@ -104,7 +104,7 @@ def test_every_rule_permits_its_limit_and_refuses_what_is_above(
     below, above = make_candidate({metric: permitted}), make_candidate({metric: refused})
     outcome = run(below, above)
     assert list_reasons(outcome, below, above) == [None, rule]
-    settings = Settings(**{f"select_{one.setting}": refused for one in RULES if one.metric == metric})
+    settings = Settings(**{f"select_{rule.setting}": refused for rule in RULES if rule.metric == metric})
     assert list_reasons(run(above, settings=settings), above) == [None]
 
 
@@ -126,7 +126,7 @@ def test_counts_show_the_order_of_the_rules_and_what_each_alone_refuses() -> Non
         make_candidate({"loops": 5, "tool_errors": 0.9}),
         make_candidate(value=0.0),
     ]
-    counts = {one.rule: (one.before, one.after, one.alone) for one in run(*candidates).counts}
+    counts = {effect.rule: (effect.before, effect.after, effect.alone) for effect in run(*candidates).counts}
     assert counts["reward"] == (4, 3, 1)
     assert counts["tool_errors"] == (3, 2, 0)
     assert counts["loops"] == (2, 1, 1)
@@ -138,8 +138,8 @@ def test_equal_patches_of_a_task_and_scaffold_are_kept_once() -> None:
     first, again = make_candidate(submission=PATCH), make_candidate(submission=moved)
     elsewhere = make_candidate(submission=PATCH, task="t2")
     other = make_candidate(submission=PATCH, scaffold="codex")
-    found = (first, again, elsewhere, other)
-    assert list_reasons(run(again, first, elsewhere, other), *found) == [None, "duplicate", None, None]
+    candidates = (first, again, elsewhere, other)
+    assert list_reasons(run(again, first, elsewhere, other), *candidates) == [None, "duplicate", None, None]
 
 
 def test_patches_that_differ_in_a_line_are_not_equal() -> None:
@@ -158,10 +158,14 @@ def test_a_mix_keeps_the_largest_set_with_its_shares() -> None:
     candidates = [make_candidate() for _ in range(6)] + [make_candidate(scaffold="codex") for _ in range(2)]
     candidates.append(make_candidate(scaffold="opencode"))
     outcome = run(*candidates, mix={"react": 0.5, "codex": 0.5})
-    kept = [one.trajectory.scaffold for one in candidates if outcome.refusals[one.trajectory.id] is None]
+    kept = [
+        candidate.trajectory.scaffold for candidate in candidates if outcome.refusals[candidate.trajectory.id] is None
+    ]
     assert sorted(kept) == ["codex", "codex", "react", "react"]
     outcome = run(*candidates, mix={"react": 3, "codex": 1})
-    kept = [one.trajectory.scaffold for one in candidates if outcome.refusals[one.trajectory.id] is None]
+    kept = [
+        candidate.trajectory.scaffold for candidate in candidates if outcome.refusals[candidate.trajectory.id] is None
+    ]
     assert sorted(kept) == ["codex", "codex"] + ["react"] * 6
 
 
@@ -182,9 +186,9 @@ def test_a_rubric_is_checked_last_and_only_where_nothing_else_refuses() -> None:
     good, bad, looping = make_candidate(), make_candidate(), make_candidate({"loops": 9})
     asked = []
 
-    def check(one: SelectionCandidate) -> float:
-        asked.append(one)
-        return 0.5 if one is bad else 0.0
+    def check(candidate: SelectionCandidate) -> float:
+        asked.append(candidate)
+        return 0.5 if candidate is bad else 0.0
 
     outcome = select_trajectories([good, bad, looping], Settings().selection, SelectionLimits(), check)
     assert list_reasons(outcome, good, bad, looping) == [None, "rubric", "loops"]

@@ -92,10 +92,13 @@ def build(task: Task, artifacts: Artifacts, **fields: Any) -> tuple[Rollout, lis
 
 def test_a_rollout_is_split_into_its_conversations(task: Task, artifacts: Artifacts) -> None:
     rollout, made = build(task, artifacts)
-    assert [one.role for one in made] == [TrajectoryRole.SIDE, TrajectoryRole.MAIN]
-    assert [one.root for one in made] == [0, 1]
-    assert [one.n_requests for one in made] == [1, 4]  # the request that failed is one, the empty answer is none
-    assert {one.value for one in made} == {rollout.value} == {1.0}
+    assert [trajectory.role for trajectory in made] == [TrajectoryRole.SIDE, TrajectoryRole.MAIN]
+    assert [trajectory.root for trajectory in made] == [0, 1]
+    assert [trajectory.n_requests for trajectory in made] == [
+        1,
+        4,
+    ]  # the request that failed is one, the empty answer is none
+    assert {trajectory.value for trajectory in made} == {rollout.value} == {1.0}
     assert made[1].completion_tokens == 12
     content = read_content(artifacts.get(made[1].content))
     assert [request.exchange for request in content.requests] == [1, 3, 4, 5]
@@ -103,7 +106,7 @@ def test_a_rollout_is_split_into_its_conversations(task: Task, artifacts: Artifa
     assert content.requests[0].error == "upstream: down"
     assert content.answered == (1, 2, 3)
     assert content.leaves == (3,)
-    assert [one["role"] for one in content.get_prompt(3)] == [
+    assert [message["role"] for message in content.get_prompt(3)] == [
         "system",
         "user",
         "assistant",
@@ -138,7 +141,7 @@ def test_trajectories_without_a_value_have_none(task: Task, artifacts: Artifacts
     submission = artifacts.put(b"")
     rollout = make_rollout(task, value=None, status="infrastructure", submission=submission)
     made = build_trajectories(rollout, make_exchanges(), artifacts, credit=lambda *_: [1.0, 1.0])
-    assert [one.value for one in made] == [None, None]
+    assert [trajectory.value for trajectory in made] == [None, None]
 
 
 def test_a_function_of_the_user_divides_the_reward(
@@ -152,7 +155,7 @@ def test_a_function_of_the_user_divides_the_reward(
     rollout = make_rollout(task)
     credit = load_credit("my_credit:divide")
     made = build_trajectories(rollout, make_exchanges(), artifacts, credit=credit)
-    assert [one.value for one in made] == [0.25, 1.0]
+    assert [trajectory.value for trajectory in made] == [0.25, 1.0]
     with pytest.raises(UsageError, match="2 trajectories"):
         build_trajectories(rollout, make_exchanges(), artifacts, credit=lambda *_: [1.0])
     with pytest.raises(UsageError, match="the credit function fails: KeyError"):
@@ -167,7 +170,7 @@ def test_a_credit_function_that_is_not_there_is_an_error_of_usage(word: str) -> 
 
 def test_token_ids_and_log_probs_of_the_upstream_are_kept(task: Task, artifacts: Artifacts) -> None:
     def tokens(prompt: tuple[int, ...], completion: tuple[int, ...]) -> dict[str, Any]:
-        probs = tuple({"token": str(one), "logprob": -one / 10} for one in completion)
+        probs = tuple({"token": str(token), "logprob": -token / 10} for token in completion)
         return {"prompt_token_ids": prompt, "completion_token_ids": completion, "logprobs": probs}
 
     exchanges = [
@@ -177,15 +180,15 @@ def test_token_ids_and_log_probs_of_the_upstream_are_kept(task: Task, artifacts:
     [made] = build_trajectories(make_rollout(task), exchanges, artifacts)
     content = read_content(artifacts.get(made.content))
     assert made.has_token_ids
-    assert [one.new_prompt_token_ids for one in content.requests] == [(1, 2), (5,)]
-    assert [one.logprobs for one in content.requests] == [(-0.3, -0.4), (-0.6,)]
+    assert [request.new_prompt_token_ids for request in content.requests] == [(1, 2), (5,)]
+    assert [request.logprobs for request in content.requests] == [(-0.3, -0.4), (-0.6,)]
 
 
 def test_the_log_of_a_stored_rollout_is_read_in_the_order_of_its_last_run(task: Task, artifacts: Artifacts) -> None:
-    ends = [json.dumps({"event": "end", **one.model_dump(mode="json")}) for one in make_exchanges()[:2]]
+    ends = [json.dumps({"event": "end", **logged.model_dump(mode="json")}) for logged in make_exchanges()[:2]]
     lines = ['{"event":"run","run":0}', *ends, '{"event":"run","run":1}']
     lines += ['{"event":"replay","exchange":1,"run":1,"at":""}', '{"event":"begin","exchange":0,"run":1}']
     log = artifacts.put_text("".join(f"{line}\n" for line in lines) + '{"event": "torn')
     rollout = make_rollout(task, exchanges=log)
-    assert [one.exchange for one in load_exchanges(rollout, artifacts)] == [1, 0]
+    assert [logged.exchange for logged in load_exchanges(rollout, artifacts)] == [1, 0]
     assert load_exchanges(make_rollout(task), artifacts) == []

@@ -62,15 +62,15 @@ def test_a_merged_tree_has_the_loss_and_the_derivative_of_its_requests(seed: int
 @pytest.mark.parametrize("seed", range(60))
 def test_every_answer_is_trained_once_behind_its_own_prompt(seed: int) -> None:
     requests = make_random_requests(seed)
-    found: dict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
+    paths: dict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
     for content in make_contents(requests):
         for row in (merge_requests(content), *make_request_rows(content)):
             for exchange in set(row.exchanges[row.loss_mask].tolist()):
                 answer = np.flatnonzero(row.exchanges == exchange)
                 prompt = trace(row, int(row.parents[answer[0]]))
-                found.setdefault(exchange, []).append((prompt, tuple(row.token_ids[answer].tolist())))
-    wanted = {one.exchange: [(one.prompt_token_ids, one.completion_token_ids)] * 2 for one in requests}
-    assert found == wanted
+                paths.setdefault(exchange, []).append((prompt, tuple(row.token_ids[answer].tolist())))
+    wanted = {request.exchange: [(request.prompt_token_ids, request.completion_token_ids)] * 2 for request in requests}
+    assert paths == wanted
 
 
 def trace(row: TokenRow, token: int) -> tuple[int, ...]:

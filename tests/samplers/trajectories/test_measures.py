@@ -125,7 +125,7 @@ def test_the_action_of_a_scaffold_without_tools_is_its_command() -> None:
     observed = {"role": "user", "content": "<returncode>1</returncode>"}
     requests = [ask(0, [SYSTEM, TASK], said, tools=()), ask(1, [SYSTEM, TASK, said, observed], said, tools=())]
     evidence = TrajectoryEvidence(rollout=make_plain_rollout(), requests=requests, later=requests, submission=b"")
-    assert [(one.name, one.arguments, one.result) for one in evidence.calls] == [
+    assert [(listed.name, listed.arguments, listed.result) for listed in evidence.calls] == [
         ("text", "ls -a", "<returncode>1</returncode>"),
         ("text", "ls -a", None),
     ]
@@ -136,4 +136,4 @@ def test_the_result_of_a_call_is_found_although_its_id_was_used_before() -> None
     second = [*first, call(0, "b"), {"role": "tool", "tool_call_id": "c0", "content": "two"}]
     requests = [ask(0, [SYSTEM, TASK], call(0, "a")), ask(1, first, call(0, "b")), ask(2, second, call(2))]
     evidence = TrajectoryEvidence(rollout=make_plain_rollout(), requests=requests, later=requests, submission=b"")
-    assert [one.result for one in evidence.calls] == ["one", "two", None]
+    assert [listed.result for listed in evidence.calls] == ["one", "two", None]

@@ -46,17 +46,17 @@ def compare(path: Path) -> dict[str, float]:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(ADVICE)
     done = subprocess.run([python, PROGRAM, path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    body: dict[str, float] = json.loads(done.stdout)
+    return body
 
 
 @pytest.mark.torch
 def test_loss_and_gradients_of_1000_random_trees_are_equal_merged_and_unmerged(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("\n".join(dump_trees()))
-    found = compare(tmp_path / "rows.jsonl")
-    assert found["trees"] == N_TREES
-    assert found["loss"] < 1e-5
-    assert found["gradient"] < 1e-5
+    losses = compare(tmp_path / "rows.jsonl")
+    assert losses["trees"] == N_TREES
+    assert losses["loss"] < 1e-5
+    assert losses["gradient"] < 1e-5
 
 
 @pytest.mark.torch

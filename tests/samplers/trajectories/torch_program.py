@@ -54,7 +54,7 @@ def compute_gradients(model: TinyTransformer, rows: list[dict[str, Any]]) -> tup
         loss = torch.nn.functional.cross_entropy(logits[parents[trained]], targets, reduction="sum") / n_trained
         loss.backward()
         total += float(loss)
-    return total, torch.cat([one.grad.flatten().clone() for one in model.parameters()])
+    return total, torch.cat([parameter.grad.flatten().clone() for parameter in model.parameters()])
 
 
 def main() -> None:

@@ -34,10 +34,10 @@ def add_world(
         definition, artifacts, origin=WorldOrigin.WRITTEN, license_id="Apache-2.0", source="examples"
     )
     store.add(world, make_world_certificate(world))
-    records = [make_scenario_record(one, world, artifacts) for one in scenarios]
+    records = [make_scenario_record(scenario, world, artifacts) for scenario in scenarios]
     store.add(*records)
     if certified:
-        store.add(*(certify(record, one, artifacts) for record, one in zip(records, scenarios, strict=True)))
+        store.add(*(certify(record, scenario, artifacts) for record, scenario in zip(records, scenarios, strict=True)))
     return records
 
 

@@ -47,10 +47,10 @@ class ScenarioPlayer:
     def __call__(self, request: ModelRequest) -> Turn:
         """Return the next turn."""
         results = read_results(request)
-        found = {number: CallResult(value=result, digest="") for number, result in enumerate(results)}
+        call_results = {number: CallResult(value=result, digest="") for number, result in enumerate(results)}
         solution = (self.scenario or self.find(request)).solution or ()
         rest = solution[: self.n_calls][len(results) : len(results) + self.per_turn]
-        calls = tuple(Call(one.tool, resolve_arguments(one, found)) for one in rest)
+        calls = tuple(Call(call.tool, resolve_arguments(call, call_results)) for call in rest)
         if not calls:
             return Turn(text=self.last.text, delay=self.delay)
         return Turn(text="Next.", calls=calls, delay=self.delay, reasoning="What is next?")
@@ -58,7 +58,7 @@ class ScenarioPlayer:
     def find(self, request: ModelRequest) -> ScenarioDefinition:
         """Return the scenario of a conversation."""
         text = get_text(request)
-        return next(one for one in list_scenarios() if one.task in text)
+        return next(scenario for scenario in list_scenarios() if scenario.task in text)
 
 
 def play_user(request: ModelRequest) -> Turn:

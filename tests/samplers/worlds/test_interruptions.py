@@ -52,7 +52,9 @@ def kill_after(folder: Path, model: ScriptedModel, scaffold: Sequence[str], paid
 
 def read_results(settings: Settings) -> list[tuple[str, int, float | None, int]]:
     with Store.open(settings.storage.db) as store:
-        return sorted((one.plan, one.attempt, one.value, one.requests) for one in store.load_all(Rollout))
+        return sorted(
+            (rollout.plan, rollout.attempt, rollout.value, rollout.requests) for rollout in store.load_all(Rollout)
+        )
 
 
 @pytest.mark.parametrize("scaffold", [("tools",), ("dialogue", USER)])

@@ -28,7 +28,7 @@ def test_from_scenarios_to_training_data(tmp_path: Path) -> None:
     proof = run_mergemill("sample", "--environment", "synthetic", "--scaffold", "oracle,noop", "--json", cwd=tmp_path)
     assert proof.exit_code == 0, proof.stderr
     *events, summary = proof.lines
-    assert {(one["task"], one["scaffold"], one["value"], one["environment"]) for one in events} == {
+    assert {(event["task"], event["scaffold"], event["value"], event["environment"]) for event in events} == {
         (name, scaffold, value, "synthetic")
         for name in (BUSY, VISIT)
         for scaffold, value in (("oracle", 1.0), ("noop", 0.0))
@@ -42,8 +42,8 @@ def test_from_scenarios_to_training_data(tmp_path: Path) -> None:
         assert model.paid == 2 * paid
         again = run_mergemill(*words, "--attempts", "2", "--json", cwd=tmp_path)
         assert model.paid == 2 * paid
-    assert [one.exit_code for one in (first, more, again)] == [0, 0, 0], first.stderr + more.stderr
-    assert [one.lines[-1]["new"] for one in (first, more, again)] == [2, 2, 0]
+    assert [result.exit_code for result in (first, more, again)] == [0, 0, 0], first.stderr + more.stderr
+    assert [result.lines[-1]["new"] for result in (first, more, again)] == [2, 2, 0]
     rates = {
         row["name"]: row
         for row in run_mergemill("difficulty", "--world", WORLD, "--scaffold", "tools", "--json", cwd=tmp_path).lines

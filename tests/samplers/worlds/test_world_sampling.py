@@ -76,7 +76,7 @@ def run_one(settings: Settings, answer: Answer | Sequence[Turn], scaffold: str =
 
 
 def find(name: str) -> ScenarioDefinition:
-    return next(one for one in list_scenarios() if one.name == name)
+    return next(scenario for scenario in list_scenarios() if scenario.name == name)
 
 
 def test_the_solution_earns_1_and_doing_nothing_0_without_a_model(tmp_path: Path) -> None:
@@ -84,12 +84,12 @@ def test_the_solution_earns_1_and_doing_nothing_0_without_a_model(tmp_path: Path
     code, progress = sample(settings, "oracle", "noop", only=())
     rollouts = read_rollouts(settings)
     assert (code, progress.totals.statuses["done"]) == (0, 12)
-    assert {(one.name, one.scaffold): one.value for one in rollouts} == {
+    assert {(rollout.name, rollout.scaffold): rollout.value for rollout in rollouts} == {
         (scenario.name, scaffold): value
         for scenario in list_scenarios()
         for scaffold, value in (("oracle", 1.0), ("noop", 0.0))
     }
-    assert {(one.environment, one.model, one.resolved) for one in rollouts if one.value == 1.0} == {
+    assert {(rollout.environment, rollout.model, rollout.resolved) for rollout in rollouts if rollout.value == 1.0} == {
         ("synthetic", "", True)
     }
     again, progress = sample(settings, "oracle", "noop", only=())
@@ -155,20 +155,20 @@ def test_calls_that_cannot_be_read_are_answered_and_counted(settings: Settings) 
     def answer(request: ModelRequest) -> Turn:
         if request.place < len(wrong):
             return wrong[request.place]
-        results = [json.loads(one["content"]) for one in request.body["messages"] if one["role"] == "tool"]
+        results = [json.loads(message["content"]) for message in request.body["messages"] if message["role"] == "tool"]
         answers[:] = results[: len(wrong)]
-        messages = [one for one in request.body["messages"] if one["role"] != "tool"]
-        kept = [one for one in request.body["messages"] if one["role"] == "tool"][len(wrong) :]
+        messages = [message for message in request.body["messages"] if message["role"] != "tool"]
+        kept = [message for message in request.body["messages"] if message["role"] == "tool"][len(wrong) :]
         return ScenarioPlayer()(replace(request, body={**request.body, "messages": [*messages, *kept]}))
 
     rollout = run_one(settings, answer)
     assert (rollout.status, rollout.value) == ("done", 1.0)
-    assert [one["success"] for one in answers] == [False] * 4
+    assert [reply["success"] for reply in answers] == [False] * 4
     assert "no JSON object" in answers[0]["error"]
     assert "there is no tool fly" in answers[2]["error"]
-    main = [one for one in read_trajectories(settings) if one.role is TrajectoryRole.MAIN]
-    assert max(one.metrics["format_errors"] for one in main) == 3
-    assert max(one.metrics["tool_errors"] for one in main) > 0
+    main = [trajectory for trajectory in read_trajectories(settings) if trajectory.role is TrajectoryRole.MAIN]
+    assert max(trajectory.metrics["format_errors"] for trajectory in main) == 3
+    assert max(trajectory.metrics["tool_errors"] for trajectory in main) > 0
 
 
 def test_an_agent_that_never_stops_is_stopped_and_its_state_scored(settings: Settings) -> None:
@@ -216,8 +216,8 @@ def test_a_rejected_request_is_the_agents_and_a_dead_server_is_not(settings: Set
 
     with ScriptedModel(die) as model:
         code, progress = sample(first, "tools", model=model, attempts=2)
-    lost = [one for one in read_rollouts(settings) if one.attempt == 2]
-    assert (code, [(one.status, one.reason, one.value) for one in lost]) == (
+    lost = [rollout for rollout in read_rollouts(settings) if rollout.attempt == 2]
+    assert (code, [(rollout.status, rollout.reason, rollout.value) for rollout in lost]) == (
         75,
         [(RolloutStatus.INFRASTRUCTURE, "upstream-nonsense", None)],
     )
@@ -226,9 +226,9 @@ def test_a_rejected_request_is_the_agents_and_a_dead_server_is_not(settings: Set
         code, _ = sample(first, "tools", model=model, attempts=2)
         places = [request.place for request in model.requests]
     assert places[0] == 2  # the first two answers are those of the first run
-    values = {(one.attempt, one.retry): one.value for one in read_rollouts(settings)}
+    values = {(rollout.attempt, rollout.retry): rollout.value for rollout in read_rollouts(settings)}
     assert (code, values) == (0, {(1, 0): 0.0, (2, 0): None, (2, 1): 1.0})
-    assert {one.attempt for one in read_trajectories(settings)} == {1, 2}
+    assert {trajectory.attempt for trajectory in read_trajectories(settings)} == {1, 2}
     assert len(read_trajectories(settings)) == 2  # none of what was lost
 
 
@@ -249,7 +249,7 @@ def test_a_conversation_with_a_script_as_user(settings: Settings) -> None:
     """The script gives one sentence after each answer; the agent acts once it has all of them."""
 
     def answer(request: ModelRequest) -> Turn:
-        text = " ".join(str(one.get("content") or "") for one in request.body["messages"])
+        text = " ".join(str(message.get("content") or "") for message in request.body["messages"])
         has_all = find(BUSY).task.split(". ")[-1] in " ".join(text.split())
         player = ScenarioPlayer(last=Turn(text="All done."), scenario=find(BUSY))
         return player(request) if has_all else Turn(text="Go on.")
@@ -302,7 +302,7 @@ def test_a_user_who_does_not_answer_is_no_result_of_the_agent(settings: Settings
     with ScriptedModel(play_dialogue) as model:
         code, _ = sample(settings, "dialogue", model=model, user=USER)
         words = [request.body["model"] for request in model.requests]
-    assert (code, [one.value for one in read_rollouts(settings)]) == (0, [None, 1.0])
+    assert (code, [rollout.value for rollout in read_rollouts(settings)]) == (0, [None, 1.0])
     assert words.count(USER) == 2  # the greeting is that of the first run
 
 
@@ -333,4 +333,4 @@ def test_episodes_of_many_scenarios_share_one_server(tmp_path: Path) -> None:
         used = replace_values(settings, {"upstream": model.url})
         assert sample_scenarios(request, used, SamplingProgress(), open_counted) == 0
     assert len(started) == 1
-    assert [one.value for one in read_rollouts(settings)] == [1.0] * 12
+    assert [rollout.value for rollout in read_rollouts(settings)] == [1.0] * 12

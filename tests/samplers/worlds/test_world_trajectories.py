@@ -120,7 +120,7 @@ def test_rows_and_card_name_the_environment(folder: Path, tmp_path: Path, format
     assert "| `synthetic` |" in card
     assert "verified" not in card
     manifest = json.loads((tmp_path / "worlds" / "manifest.json").read_text())
-    assert {one["environment"] for one in manifest["trajectories"]} == {"synthetic"}
+    assert {trajectory["environment"] for trajectory in manifest["trajectories"]} == {"synthetic"}
     if format_name != "parquet":
         assert read_front(tmp_path / "mixed")["environment"] == ["synthetic", "verified"]
         assert "synthetic" not in (tmp_path / "tasks" / "README.md").read_text()
@@ -137,8 +137,8 @@ def read_rows(folder: Path, format_name: str) -> list[dict[str, Any]]:
 
 
 def read_front(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((folder / "README.md").read_text().split("---\n")[1])
-    return found
+    front: dict[str, Any] = yaml.safe_load((folder / "README.md").read_text().split("---\n")[1])
+    return front
 
 
 def test_a_trajectory_of_a_scenario_is_shown(folder: Path) -> None:

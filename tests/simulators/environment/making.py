@@ -43,9 +43,9 @@ def is_opening(request: ModelRequest) -> bool:
 
 def read_latest(request: ModelRequest) -> str:
     """Return the agent's latest turn in a prompt of a step."""
-    found = _LATEST.search(read_prompt(request))
-    assert found, read_prompt(request)
-    return str(json.loads(found[1]))
+    match = _LATEST.search(read_prompt(request))
+    assert match, read_prompt(request)
+    return str(json.loads(match[1]))
 
 
 def play(request: ModelRequest) -> Turn:
@@ -62,8 +62,8 @@ def answer_turn(latest: str, prompt: str) -> str:
     if "find_user_id_by_email" in latest:
         return "ana_case_0"
     if "get_order_details" in latest:
-        found = re.search(r'"order_id": "([^"]*)"', latest)
-        return json.dumps({"order_id": found[1] if found else "", "status": "pending", "total": 20})
+        match = re.search(r'"order_id": "([^"]*)"', latest)
+        return json.dumps({"order_id": match[1] if match else "", "status": "pending", "total": 20})
     if "cancel_pending_order" in latest:
         return json.dumps({"status": "cancelled"})
     if "email" in latest:

@@ -56,8 +56,8 @@ def test_an_episode_goes_from_its_first_message_to_the_end_of_the_task(tmp_path:
         episode = opened["episode"]
         asked = say(service, episode, "What is your email address?")
         assert (asked["role"], asked["answered_by"], asked["turn"]) == ("user", "simulator", 1)
-        found = say(service, episode, tag(FIND, before="<think>\nWho is it?\n</think>\n"))
-        assert (found["observation"], found["role"], found["reward"]) == ("ana_case_0", "tool", None)
+        reply = say(service, episode, tag(FIND, before="<think>\nWho is it?\n</think>\n"))
+        assert (reply["observation"], reply["role"], reply["reward"]) == ("ana_case_0", "tool", None)
         ended = say(service, episode, "It is done.")
         record = service.get(episode)
     assert (ended["done"], ended["reward"], ended["termination_reason"]) == (True, 1.0, "gpt_decision")
@@ -70,8 +70,8 @@ def test_an_episode_goes_from_its_first_message_to_the_end_of_the_task(tmp_path:
         "num_steps": 3,
         "reward": 1.0,
     }
-    assert [one["role"] for one in record["history"]] == ["user", "agent", "user", "agent", "tool", "agent"]
-    assert [one["purpose"] for one in record["calls"]] == ["step", "step", "step", "judge"]
+    assert [entry["role"] for entry in record["history"]] == ["user", "agent", "user", "agent", "tool", "agent"]
+    assert [call["purpose"] for call in record["calls"]] == ["step", "step", "step", "judge"]
     assert record["reference"][0]["text"] == record["history"][0]["text"]
     assert record["configuration"]["simulator"] == "scripted"
     assert record["configuration"]["profile"] == profile
@@ -310,8 +310,8 @@ def test_a_group_of_environments_begins_with_the_same_message(tmp_path: Path) ->
         with ThreadPoolExecutor(32) as threads:
             requests = [ResetRequest(group=env // 8, env_id=str(env)) for env in range(32)]
             opened = list(threads.map(service.reset, requests))
-        messages = [{one["observation"] for one in opened[group * 8 : group * 8 + 8]} for group in range(4)]
-        assert [len(one) for one in messages] == [1, 1, 1, 1]
+        messages = [{opening["observation"] for opening in opened[group * 8 : group * 8 + 8]} for group in range(4)]
+        assert [len(message) for message in messages] == [1, 1, 1, 1]
         assert len(set.union(*messages)) == 4
         assert len(model.requests) == 4, "one rewrite a group"
         assert service.get(opened[0]["episode"])["is_rewritten"]
@@ -426,8 +426,8 @@ def test_64_episodes_at_once_keep_apart(tmp_path: Path) -> None:
 
     with play_episodes(tmp_path, echo, seeds=64) as (service, model):
         with ThreadPoolExecutor(64) as threads:
-            found = list(threads.map(lambda number: live(service, number), range(64)))
-        assert found == [f"{number:04}" for number in range(64)]
+            results = list(threads.map(lambda number: live(service, number), range(64)))
+        assert results == [f"{number:04}" for number in range(64)]
         assert model.paid == 64 * 5
 
 

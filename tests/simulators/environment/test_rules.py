@@ -94,7 +94,7 @@ def test_words_for_the_person_are_no_call(text: str) -> None:
 )
 def test_calls_that_were_parsed_before_are_read(call: dict[str, Any]) -> None:
     turn = read_agent_calls("Let me look.", [call])
-    assert [one.arguments for one in turn.calls] == [{"order_id": "#W4000000"}]
+    assert [parsed_call.arguments for parsed_call in turn.calls] == [{"order_id": "#W4000000"}]
     assert turn.raw == "Let me look.\n" + tag(ORDER)
     assert not turn.problem
 
@@ -157,7 +157,7 @@ def test_a_result_with_another_id_is_requested_again(tmp_path: Path, wrong: str)
         say(service, episode, "Your email?")
         assert json.loads(say(service, episode, tag(ORDER))["observation"])["status"] == "pending"
         record = service.get(episode)
-    assert [one["used"] for one in record["calls"]] == [True, False, True]
+    assert [call["used"] for call in record["calls"]] == [True, False, True]
     assert len(model.requests) == 3
 
 

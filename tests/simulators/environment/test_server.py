@@ -50,8 +50,8 @@ def _read_address(process: subprocess.Popen[str]) -> str:
     lines = []
     for line in process.stderr:
         lines.append(line)
-        if found := ADDRESS.search(line):
-            return found[0]
+        if match := ADDRESS.search(line):
+            return match[0]
     raise AssertionError("".join(lines))
 
 
@@ -92,8 +92,8 @@ def test_an_episode_over_http(tmp_path: Path, model: ScriptedModel) -> None:
         assert opened["tools"][0]["function"]["name"] == "find_user_id_by_email"
         _, said = post(url, "/step", {"episode": episode, "text": "Your email?", "turn": 0})
         assert said["observation"].startswith("It is ana0@example.org")
-        _, found = post(url, "/step", {"episode": episode, "tool_calls": [{"function": FIND}], "turn": 1})
-        assert found["observation"] == "ana_case_0"
+        _, reply = post(url, "/step", {"episode": episode, "tool_calls": [{"function": FIND}], "turn": 1})
+        assert reply["observation"] == "ana_case_0"
         _, ended = post(url, "/evaluate", {"episode": episode})
         assert (ended["reward"], ended["termination_reason"]) == (1.0, "forced_evaluation")
         _, record = get(url, f"/episodes/{episode}")
@@ -214,9 +214,9 @@ def test_64_episodes_at_once_over_http(tmp_path: Path) -> None:
     with ScriptedModel(answer) as model, serve(tmp_path, model, "--episode-rewrites", "0") as url:
         started = time.monotonic()
         with ThreadPoolExecutor(64) as threads:
-            found = list(threads.map(live, range(64)))
+            results = list(threads.map(live, range(64)))
         seconds = time.monotonic() - started
-    assert found == [(f"It is ana{n}@example.org, and the order is #W{4_000_000 + n}.", 1.0) for n in range(64)]
+    assert results == [(f"It is ana{n}@example.org, and the order is #W{4_000_000 + n}.", 1.0) for n in range(64)]
     assert seconds < 64 * 2 * 0.05, "they ran one after the other"
 
 

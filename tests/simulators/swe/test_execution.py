@@ -229,8 +229,8 @@ def test_agents_that_ask_at_once_pay_once_and_keep_apart(calc: Calc, tmp_path: P
                 return first, episode.step("shell", {"command": f"echo {number} > n; cat n"}).text
 
         with ThreadPoolExecutor(8) as threads:
-            found = list(threads.map(work, range(8)))
-    assert found == [("same\n\n[exit code 0]", f"{number}\n\n[exit code 0]") for number in range(8)]
+            results = list(threads.map(work, range(8)))
+    assert results == [("same\n\n[exit code 0]", f"{number}\n\n[exit code 0]") for number in range(8)]
     assert len(model.requests) == 1
 
 

@@ -63,7 +63,7 @@ def test_an_agent_works_on_true_files_and_is_graded_by_the_simulator(folder: Pat
     ]
     assert any("1 passed in 0.01s" in text for text in agents)
     rollouts, trajectories = load(folder)
-    assert {one.environment for one in (*rollouts, *trajectories)} == {"simulated"}
+    assert {rollout.environment for rollout in (*rollouts, *trajectories)} == {"simulated"}
     assert len(trajectories) == 2
     assert (
         run_mergemill("tasks", "list", "--environment", "simulated", "--json", cwd=folder).lines[0]["status"]
@@ -127,5 +127,5 @@ def test_containers_of_an_engine_do_the_same(folder: Path) -> None:
     with ScriptedModel(answer) as model:
         done = sample(folder, model, "--scaffold", "react,oracle", "--sandbox", "docker")
     assert done.exit_code == 0, done.stderr
-    found = {(line["scaffold"], line["value"], line["simulated_calls"]) for line in done.lines[:-1]}
-    assert found == {("react", 1.0, 2), ("oracle", 1.0, 0)}
+    results = {(line["scaffold"], line["value"], line["simulated_calls"]) for line in done.lines[:-1]}
+    assert results == {("react", 1.0, 2), ("oracle", 1.0, 0)}

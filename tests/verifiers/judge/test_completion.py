@@ -216,8 +216,8 @@ def test_signatures_of_called_definitions_are_parsed_from_the_patch(
     path: str, lines: tuple[str, ...], signature: str, parameters: tuple[str, ...]
 ) -> None:
     test = make_patch(f"tests/test_{path}", "assert shop.total(1) == 2")
-    (found,) = find_interfaces(replace(CASE, gold_patch=make_patch(path, *lines), test_patch=test, fail_to_pass=()))
-    assert (found.name, found.signature, found.parameters) == ("total", signature, parameters)
+    (interface,) = find_interfaces(replace(CASE, gold_patch=make_patch(path, *lines), test_patch=test, fail_to_pass=()))
+    assert (interface.name, interface.signature, interface.parameters) == ("total", signature, parameters)
 
 
 def test_definitions_of_the_tests_are_no_interfaces() -> None:

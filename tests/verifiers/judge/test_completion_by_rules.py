@@ -157,9 +157,9 @@ def make_change(name: str) -> JudgeCase:
 
 
 def complete(case: JudgeCase) -> tuple[Completion, str | None]:
-    found = assess(case)
-    assert found.set_aside == "message-not-stated"
-    completion, set_aside = measure_completion(case, found, complete_by_rules(case, found))
+    assessment = assess(case)
+    assert assessment.set_aside == "message-not-stated"
+    completion, set_aside = measure_completion(case, assessment, complete_by_rules(case, assessment))
     assert completion is not None
     assert (completion.made_by, completion.model, completion.prompt) == ("rules", "", "")
     return completion, set_aside
@@ -197,9 +197,9 @@ def test_the_judge_scores_both_versions(name: str) -> None:
     completed = assess(replace(case, statement=append_addition(case.statement, completion.addition)))
     assert completion.before is not None
     assert completion.after is not None
-    for scores, found in ((completion.before, original), (completion.after, completed)):
-        assert scores.underspecified == pytest.approx(found.underspecified, abs=1e-4)
-        assert scores.unfair_tests == pytest.approx(found.unfair_tests, abs=1e-4)
+    for scores, assessment in ((completion.before, original), (completion.after, completed)):
+        assert scores.underspecified == pytest.approx(assessment.underspecified, abs=1e-4)
+        assert scores.unfair_tests == pytest.approx(assessment.unfair_tests, abs=1e-4)
     assert completion.after.underspecified < completion.before.underspecified
     assert completion.after.unfair_tests < completion.before.unfair_tests
 

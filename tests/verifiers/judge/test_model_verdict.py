@@ -42,29 +42,29 @@ def reply_to_both(request: dict[str, Any]) -> ScriptedAnswer:
 def test_an_addition_resolves_the_findings_so_the_case_is_not_set_aside(
     server: ModelServer, make_client: Asked
 ) -> None:
-    found = assess(CASE)
-    assert {"message-not-stated", "name-not-stated"} <= {finding.rule for finding in found.findings}
-    assert found.set_aside == "message-not-stated"
+    assessment = assess(CASE)
+    assert {"message-not-stated", "name-not-stated"} <= {finding.rule for finding in assessment.findings}
+    assert assessment.set_aside == "message-not-stated"
     server.script = reply_to_both
-    verdict = judge_with_models(CASE, found, make_client(judge_samples=2))
+    verdict = judge_with_models(CASE, assessment, make_client(judge_samples=2))
     assert (verdict.addition, verdict.set_aside) == (GOOD, None)
     completion = verdict.completion
     assert completion is not None
     assert completion.made_by == "model"
     assert completion.before is not None
-    assert completion.before.underspecified == pytest.approx(found.underspecified, abs=1e-4)
+    assert completion.before.underspecified == pytest.approx(assessment.underspecified, abs=1e-4)
     assert completion.after is not None
     assert completion.after.underspecified < completion.before.underspecified
-    assert verdict.underspecified == pytest.approx((found.underspecified + 1 / 3) / 2)
-    assert verdict.unfair_tests == pytest.approx((found.unfair_tests + 2 / 3) / 2)
+    assert verdict.underspecified == pytest.approx((assessment.underspecified + 1 / 3) / 2)
+    assert verdict.unfair_tests == pytest.approx((assessment.unfair_tests + 2 / 3) / 2)
     assert (len(verdict.panel.valid_opinions), verdict.panel.agreement) == (2, 1.0)
 
 
 def test_invalid_opinions_without_an_addition_keep_the_rules_verdict(server: ModelServer, make_client: Asked) -> None:
-    found = assess(UNCOMPLETABLE)
+    assessment = assess(UNCOMPLETABLE)
     server.set_answers(ScriptedAnswer(text="All is well."))
-    verdict = judge_with_models(UNCOMPLETABLE, found, make_client())
-    assert (verdict.underspecified, verdict.unfair_tests) == (found.underspecified, found.unfair_tests)
+    verdict = judge_with_models(UNCOMPLETABLE, assessment, make_client())
+    assert (verdict.underspecified, verdict.unfair_tests) == (assessment.underspecified, assessment.unfair_tests)
     assert (verdict.addition, verdict.set_aside) == ("", "message-not-stated")
     assert verdict.panel.opinions[0].invalid_reason
     assert verdict.completion is not None

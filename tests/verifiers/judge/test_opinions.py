@@ -217,7 +217,7 @@ def test_two_models_are_queried_in_turn(server: ModelServer, make_client: Asked)
 
     server.script = by_name
     panel = collect_opinions(CASE, make_client(judge_samples=2, judge_models="small,large"))
-    assert [(one.model, one.sample) for one in panel.valid_opinions] == [
+    assert [(valid_opinion.model, valid_opinion.sample) for valid_opinion in panel.valid_opinions] == [
         ("small", 1),
         ("large", 1),
         ("small", 2),
@@ -324,9 +324,13 @@ def test_the_same_prompt_is_sent_once(server: ModelServer, make_client: Asked) -
     first = collect_opinions(CASE, make_client(judge_samples=2))
     again = collect_opinions(CASE, make_client(judge_samples=2))
     assert len(server.requests) == 2
-    assert [one.underspecified for one in again.valid_opinions] == [one.underspecified for one in first.valid_opinions]
-    assert [(one.tokens, one.cost) for one in again.valid_opinions] == [(0, 0.0)] * 2
-    assert [one.transcript for one in again.valid_opinions] == [one.transcript for one in first.valid_opinions]
+    assert [valid_opinion.underspecified for valid_opinion in again.valid_opinions] == [
+        valid_opinion.underspecified for valid_opinion in first.valid_opinions
+    ]
+    assert [(valid_opinion.tokens, valid_opinion.cost) for valid_opinion in again.valid_opinions] == [(0, 0.0)] * 2
+    assert [valid_opinion.transcript for valid_opinion in again.valid_opinions] == [
+        valid_opinion.transcript for valid_opinion in first.valid_opinions
+    ]
     collect_opinions(replace(CASE, statement=f"{STATEMENT}\nPlease."), make_client())
     assert len(server.requests) == 3
 

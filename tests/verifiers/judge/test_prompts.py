@@ -17,13 +17,13 @@ VERSIONS = {
 
 
 def test_a_released_prompt_is_never_changed() -> None:
-    found = {
+    digests = {
         folder.name: hashlib.sha256(b"\0".join(file.read_bytes() for file in sorted(folder.glob("*.j2")))).hexdigest()[
             :16
         ]
         for folder in PROMPT_DIR.iterdir()
     }
-    assert found == VERSIONS
+    assert digests == VERSIONS
 
 
 def test_the_prompts_in_use_exist() -> None:

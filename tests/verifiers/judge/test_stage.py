@@ -80,7 +80,7 @@ def test_a_verdict_refers_to_its_chain_and_is_reproducible(tmp_path: Path) -> No
     assert (first.parent, first.candidate) == (lineage.require_verification().id, lineage.candidate.id)
     assert first.id == again.id
     assert [finding.rule for finding in first.findings] == ["name-not-stated"]
-    assert [(one.name, one.path) for one in first.interfaces] == [("shout_loudly", "greet.py")]
+    assert [(interface.name, interface.path) for interface in first.interfaces] == [("shout_loudly", "greet.py")]
     assert first.set_aside is None
 
 

@@ -22,14 +22,14 @@ CASES = {
 @pytest.mark.parametrize("path", CASES)
 def test_names_and_strings_are_separated_from_comments_in_every_language(path: str) -> None:
     text, names, strings = CASES[path]
-    found = tokenize(text, path)
-    assert [token.text for token in found if token.category == "name"] == [name for name in names if name != "n0"]
-    assert [token.text for token in found if token.category == "string"] == strings
+    tokens = tokenize(text, path)
+    assert [token.text for token in tokens if token.category == "name"] == [name for name in names if name != "n0"]
+    assert [token.text for token in tokens if token.category == "string"] == strings
 
 
 def test_numbers_keep_their_digits() -> None:
-    found = tokenize("assert f(0x1F, 3.25, 1_000, 2e-3) == a1", "a.py")
-    assert [token.text for token in found if token.category == "number"] == ["0x1F", "3.25", "1_000", "2e-3"]
+    tokens = tokenize("assert f(0x1F, 3.25, 1_000, 2e-3) == a1", "a.py")
+    assert [token.text for token in tokens if token.category == "number"] == ["0x1F", "3.25", "1_000", "2e-3"]
 
 
 def test_an_open_string_ends_with_its_line_or_the_text() -> None:
@@ -40,8 +40,8 @@ def test_an_open_string_ends_with_its_line_or_the_text() -> None:
 
 
 def test_tokens_have_line_numbers() -> None:
-    found = tokenize("a\n'''x\ny'''\nb", "a.py")
-    assert [(token.text, token.line) for token in found] == [("a", 0), ("x\ny", 1), ("b", 3)]
+    tokens = tokenize("a\n'''x\ny'''\nb", "a.py")
+    assert [(token.text, token.line) for token in tokens] == [("a", 0), ("x\ny", 1), ("b", 3)]
 
 
 PATCH = """\

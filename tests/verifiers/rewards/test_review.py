@@ -140,7 +140,7 @@ def test_a_task_that_is_no_review_is_not_graded_as_one(services: Services) -> No
 
 
 @pytest.mark.parametrize(
-    ("found", "value"),
+    ("finding", "value"),
     [
         (make_finding(41, 41), 1.0),
         (make_finding(38, 38), 1.0),
@@ -159,25 +159,25 @@ def test_a_task_that_is_no_review_is_not_graded_as_one(services: Services) -> No
     ],
 )
 def test_a_finding_counts_at_the_lines_of_the_defect_or_close_by(
-    services: Services, found: dict[str, Any], value: float
+    services: Services, finding: dict[str, Any], value: float
 ) -> None:
-    assert grade_review(make_review_task(services, make_defect(40, 42)), services, found) == value
+    assert grade_review(make_review_task(services, make_defect(40, 42)), services, finding) == value
 
 
 def test_a_finding_of_the_whole_file_is_none_however_short_the_file(services: Services) -> None:
     task = make_review_task(services, make_defect(2, 2), text="x = 1\ny = 2\nz = 3\n")
     assert grade_review(task, services, make_finding(1, 3)) == 0.0
     assert grade_review(task, services, make_finding(2, 3)) == 1.0
-    one = make_review_task(services, make_defect(1, 1), text="x = 1\n")
-    assert grade_review(one, services, make_finding(1, 1)) == 1.0
-    assert grade_review(one, services, make_finding(1, 2)) == 0.0  # the file has no second line
+    review_task = make_review_task(services, make_defect(1, 1), text="x = 1\n")
+    assert grade_review(review_task, services, make_finding(1, 1)) == 1.0
+    assert grade_review(review_task, services, make_finding(1, 2)) == 0.0  # the file has no second line
 
 
 @pytest.mark.parametrize(("lines", "near"), [(3, 0), (19, 0), (20, 1), (39, 1), (40, 2), (500, 2)])
 def test_in_short_files_nothing_is_close_by(services: Services, lines: int, near: int) -> None:
     task = make_review_task(services, make_defect(3, 3), text="x = 1\n" * lines)
-    found = [grade_review(task, services, make_finding(3 - beside, 3 - beside)) for beside in (0, 1, 2)]
-    assert found == [1.0, float(near >= 1), float(near >= 2)]
+    scores = [grade_review(task, services, make_finding(3 - beside, 3 - beside)) for beside in (0, 1, 2)]
+    assert scores == [1.0, float(near >= 1), float(near >= 2)]
 
 
 def test_one_place_of_a_defect_is_enough_and_the_others_are_not_wrong(services: Services) -> None:

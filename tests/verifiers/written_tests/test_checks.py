@@ -46,11 +46,11 @@ EXISTING = ("src/shop.py", "tests/test_shop.py", "tests/data.json", "conftest.py
 )
 def test_only_new_test_files_of_the_language_are_accepted(paths: list[str], problem: str | None) -> None:
     files = [TestFileAnswer(path=path, content="x\n") for path in paths]
-    found = find_path_objection(files, "python", EXISTING, ("src/shop.py", "tests/test_gold.py"))
-    assert (found is None) == (problem is None)
-    if found is not None:
-        assert found.reason == WritingReason.NOT_ONLY_TESTS
-        assert str(problem) in found.detail
+    path_objection = find_path_objection(files, "python", EXISTING, ("src/shop.py", "tests/test_gold.py"))
+    assert (path_objection is None) == (problem is None)
+    if path_objection is not None:
+        assert path_objection.reason == WritingReason.NOT_ONLY_TESTS
+        assert str(problem) in path_objection.detail
 
 
 def test_a_long_file_is_refused() -> None:
@@ -91,15 +91,15 @@ def test_tests_must_detect_one_fault_and_a_share_of_those_that_run(
     outcomes = {EditOutcome.DETECTED: detected, EditOutcome.PASSED: passed, EditOutcome.NOT_BUILT: not_built}
     edits = [make_edit(EditKind.MUTANT, outcome) for outcome, n in outcomes.items() for _ in range(n)]
     edits.append(make_edit(EditKind.VARIANT, EditOutcome.PASSED))
-    found = _judge_edits(edits, share)
-    assert (found.reason if found else None) == reason
+    verdict = _judge_edits(edits, share)
+    assert (verdict.reason if verdict else None) == reason
 
 
 def test_tests_that_fail_on_a_rewrite_are_rejected_with_its_place() -> None:
     detected = [make_edit(EditKind.MUTANT, EditOutcome.DETECTED)] * 5
-    found = _judge_edits([*detected, make_edit(EditKind.VARIANT, EditOutcome.DETECTED, 7)], 0.5)
-    assert found is not None
-    assert (found.reason, "a.py:7" in found.detail) == (WritingReason.FALSE_ALARM, True)
+    verdict = _judge_edits([*detected, make_edit(EditKind.VARIANT, EditOutcome.DETECTED, 7)], 0.5)
+    assert verdict is not None
+    assert (verdict.reason, "a.py:7" in verdict.detail) == (WritingReason.FALSE_ALARM, True)
 
 
 PASSED, FAILED, SKIPPED = (OutcomeStatus.PASSED, OutcomeStatus.FAILED, OutcomeStatus.SKIPPED)
@@ -139,8 +139,8 @@ class _Verifier:
     ],
 )
 def test_every_written_test_passes_in_every_gold_run(verifier: _Verifier, is_reliable: bool) -> None:
-    found = _find_unreliable(cast("Any", verifier))
-    assert (found.reason if found else None) == (None if is_reliable else WritingReason.UNRELIABLE)
+    unreliable = _find_unreliable(cast("Any", verifier))
+    assert (unreliable.reason if unreliable else None) == (None if is_reliable else WritingReason.UNRELIABLE)
 
 
 def test_what_is_sent_back_does_not_differ_between_equal_runs() -> None:
@@ -171,6 +171,6 @@ def test_written_tests_are_not_combined_with_those_of_people() -> None:
     )
     assert lineage.tests == ChangeTests("a" * 64, ("tests/test_new.py",))
     assert replace(lineage, verification=own).tests == ChangeTests(candidate.test_patch, candidate.test_files)
-    found = derive_combined(lineage, cast("Any", None))
-    assert isinstance(found, KindRejection)
-    assert found.reason == "model-written-tests"
+    derived = derive_combined(lineage, cast("Any", None))
+    assert isinstance(derived, KindRejection)
+    assert derived.reason == "model-written-tests"

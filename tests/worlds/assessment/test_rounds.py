@@ -58,10 +58,10 @@ def test_84_passes_a_warning_and_15_fails_are_kept_and_one_fail_more_is_not(
     done, _ = assess(server, tmp_path / "kept", judge_in_turn(verdicts))
     assert (len(done.rounds), done.score, done.pass_rate) == (100, 0.85, 0.84)
     assert done.decide(0.85) == (None, "")
-    calls = Counter(one.call.function for one in done.rounds)
+    calls = Counter(played.call.function for played in done.rounds)
     assert max(calls.values()) <= 10
     assert min(calls.values()) >= 5  # the tools are in balance
-    assert Counter(one.call.case for one in done.rounds) == {"positive": 52, "negative": 48}
+    assert Counter(played.call.case for played in done.rounds) == {"positive": 52, "negative": 48}
     done, _ = assess(server, tmp_path / "refused", judge_in_turn(["Fail", *verdicts[1:]]))
     reason, detail = done.decide(0.85)
     assert (done.score, done.pass_rate, reason) == (0.84, 0.83, Reason.LOW_SCORE)
@@ -71,9 +71,9 @@ def test_84_passes_a_warning_and_15_fails_are_kept_and_one_fail_more_is_not(
 @pytest.mark.docker
 def test_no_tool_is_called_more_than_its_limit_even_where_rounds_are_left(server: WorldServer, tmp_path: Path) -> None:
     done, requests = assess(server, tmp_path, answer, worlds_calls_per_tool=2)
-    assert set(Counter(one.call.function for one in done.rounds).values()) == {2}
+    assert set(Counter(played.call.function for played in done.rounds).values()) == {2}
     assert len(done.rounds) == 32
-    last = read_prompt([one for one in requests if find_kind(one) == "tester"][-1])
+    last = read_prompt([request for request in requests if find_kind(request) == "tester"][-1])
     assert last.count('"type": "object", "properties"') <= 3  # of tools, only the one that is left
 
 
@@ -88,8 +88,8 @@ def test_a_call_beyond_the_limit_and_an_unknown_tool_are_asked_again(server: Wor
         return Turn(text=json.dumps({**call, "function": name}))
 
     done, requests = assess(server, tmp_path, reply, worlds_rounds=3, worlds_calls_per_tool=2)
-    assert ([one.call.function for one in done.rounds], done.untested) == (["get_book", "get_book"], 1)
-    messages = [str(one.body["messages"][-1]["content"]) for one in requests if find_kind(one) == "tester"]
+    assert ([played.call.function for played in done.rounds], done.untested) == (["get_book", "get_book"], 1)
+    messages = [str(request.body["messages"][-1]["content"]) for request in requests if find_kind(request) == "tester"]
     assert "get_book was called 2 times; choose one of" in messages[3]
     assert "there is no tool get_books" in messages[4]
     assert len(messages) == 5
@@ -120,10 +120,12 @@ def test_a_checker_without_a_verdict_counts_for_nothing_and_is_asked_five_times(
 
     done, requests = assess(server, tmp_path, reply, worlds_rounds=16)
     assert (len(done.rounds), done.n_judged, done.score) == (16, 14, 1.0)
-    assert len([one for one in requests if find_kind(one) == "checker"]) == 14 + 2 * 5
-    lost = next(one for one in done.rounds if one.call.function == "get_book")
+    assert len([request for request in requests if find_kind(request) == "checker"]) == 14 + 2 * 5
+    lost = next(played for played in done.rounds if played.call.function == "get_book")
     assert (lost.verdict, lost.to_json()["verdict"], len(lost.keys)) == (None, None, 6)
-    done, _ = assess(server, tmp_path / "2", lambda one: Turn(text="") if find_kind(one) == "checker" else answer(one))
+    done, _ = assess(
+        server, tmp_path / "2", lambda request: Turn(text="") if find_kind(request) == "checker" else answer(request)
+    )
     assert done.decide(0.0)[0] is Reason.UNJUDGED
 
 
@@ -142,9 +144,9 @@ def test_a_fault_fails_without_the_checker_and_the_rounds_go_on(server: WorldSer
         return Turn(text=json.dumps({"analysis": "x", "verdict": "Pass", "reason": "y"}))
 
     done, requests = assess(server, tmp_path, reply, get_world("raises"), worlds_rounds=3)
-    assert [one.verdict for one in done.rounds] == [CallVerdict.FAIL] * 3
+    assert [played.verdict for played in done.rounds] == [CallVerdict.FAIL] * 3
     assert done.rounds[0].reason.startswith("raises: KeyError")
-    assert {find_kind(one) for one in requests} == {"tester"}
+    assert {find_kind(request) for request in requests} == {"tester"}
 
 
 def test_differences_name_each_place() -> None:

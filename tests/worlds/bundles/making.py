@@ -33,7 +33,7 @@ def bundle_world(
         certification=Certification(by="the tests", gates=gates) if certified else None,
     )
     with server.load(definition) as world:
-        played = tuple(play_scenario(one, world, server) for one in scenarios)
+        played = tuple(play_scenario(scenario, world, server) for scenario in scenarios)
     return BundledWorld(contents=contents, scenarios=played)
 
 

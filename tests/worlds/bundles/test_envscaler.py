@@ -73,24 +73,24 @@ def test_the_files_have_the_published_fields(folder: Path) -> None:
     for name, item in environments.items():
         assert set(item) >= ENVIRONMENT_FIELDS
         assert item["env_id"] == name
-        assert {one["operation_type"] for one in item["operation_list"]} == {"query", "modify"}
+        assert {operation["operation_type"] for operation in item["operation_list"]} == {"query", "modify"}
         assert set(item["state_space_definition"][0]) == {"entity", "attributes", "description"}
         assert set(item["env_structure"]) == {"states", "methods"}
         assert set(item["env_structure"]["states"]) == set(bundle_state(name))
-        assert all(one["type"] for one in item["env_structure"]["states"].values())
+        assert all(state["type"] for state in item["env_structure"]["states"].values())
         ast.parse(item["env_class_def"])
         assert item["env_class_code"].startswith(item["env_class_def"].rstrip("\n"))
         assert item["env_class_def"].count("    def ") == 1
         assert item["tools"][0]["type"] == "function"
     for item in scenarios:
         assert set(item) >= SCENARIO_FIELDS
-        assert [one["check_item"] for one in item["checklist_with_func"]] == item["checklist"]
+        assert [entry["check_item"] for entry in item["checklist_with_func"]] == item["checklist"]
         assert isinstance(item["init_config"], dict)
     for item in trajectories:
         assert set(item) >= TRAJECTORY_FIELDS
         messages = json.loads(item["messages"])
-        assert all(one["reasoning_content"] == "" for one in messages if one["role"] == "assistant")
-        assert [one["role"] for one in messages[:2]] == ["system", "user"]
+        assert all(message["reasoning_content"] == "" for message in messages if message["role"] == "assistant")
+        assert [message["role"] for message in messages[:2]] == ["system", "user"]
         assert json.loads(item["tools"]) == environments[item["task_info"]["env_id"]]["tools"]
         assert json.loads(item["user_messages"]) == []
     marked = [*environments.values(), *scenarios, *trajectories]
@@ -99,13 +99,13 @@ def test_the_files_have_the_published_fields(folder: Path) -> None:
 
 def test_its_trainer_pays_the_solution_1_and_nothing_0(folder: Path) -> None:
     environments, scenarios = load(folder, "environments"), load(folder, "scenarios")
-    played = {one.definition.name: one for world in bundle_examples() for one in world.scenarios}
+    played = {scenario.definition.name: scenario for world in bundle_examples() for scenario in world.scenarios}
     for scenario in scenarios:
-        environment, found = environments[scenario["env_id"]], played[scenario["task_id"]]
-        assert found.conversation is not None
-        assert play_as_envscaler(environment, scenario, found.conversation.calls) == 1.0
+        environment, played_scenario = environments[scenario["env_id"]], played[scenario["task_id"]]
+        assert played_scenario.conversation is not None
+        assert play_as_envscaler(environment, scenario, played_scenario.conversation.calls) == 1.0
         assert play_as_envscaler(environment, scenario, ()) == 0.0
-        assert 0.0 < play_as_envscaler(environment, scenario, found.conversation.calls[:3]) < 1.0
+        assert 0.0 < play_as_envscaler(environment, scenario, played_scenario.conversation.calls[:3]) < 1.0
 
 
 def test_a_broken_kept_check_costs_everything_there_too() -> None:
@@ -127,10 +127,10 @@ def test_the_check_functions_break_no_rule(folder: Path) -> None:
 def test_an_export_that_is_read_again_gives_the_same_worlds_and_scenarios(folder: Path) -> None:
     worlds = read_environments((folder / "environments.json").read_bytes(), "environments.json")
     scenarios = read_scenarios((folder / "scenarios.json").read_bytes(), "scenarios.json")
-    assert [one.definition for one in worlds] == [load_example_world(one.name) for one in worlds]
-    assert [one.license for one in worlds] == ["Apache-2.0"] * 3
-    wanted = [one for world in worlds for one in load_example_scenarios(world.name)]
-    assert [one.definition for one in scenarios] == wanted
+    assert [world.definition for world in worlds] == [load_example_world(world.name) for world in worlds]
+    assert [world.license for world in worlds] == ["Apache-2.0"] * 3
+    wanted = [scenario for world in worlds for scenario in load_example_scenarios(world.name)]
+    assert [scenario.definition for scenario in scenarios] == wanted
 
 
 def test_texts_of_json_and_a_list_are_read_as_well(folder: Path) -> None:
@@ -146,9 +146,11 @@ def test_texts_of_json_and_a_list_are_read_as_well(folder: Path) -> None:
     for item in scenarios:
         item["checks"] = json.loads(item["checks"])
     worlds = read_environments(json.dumps(environments).encode(), "e")
-    assert [one.definition for one in worlds] == [load_example_world(one.name) for one in worlds]
+    assert [world.definition for world in worlds] == [load_example_world(world.name) for world in worlds]
     read = read_scenarios(json.dumps(scenarios).encode(), "s")
-    assert [one.definition for one in read] == [one for world in worlds for one in load_example_scenarios(world.name)]
+    assert [scenario.definition for scenario in read] == [
+        scenario for world in worlds for scenario in load_example_scenarios(world.name)
+    ]
 
 
 def test_checks_that_were_changed_in_the_file_count_as_they_are_there(folder: Path) -> None:
@@ -156,7 +158,7 @@ def test_checks_that_were_changed_in_the_file_count_as_they_are_there(folder: Pa
     scenario["checklist_with_func"][0]["check_func"] = "def check_func(final_state):\n    return False\n"
     [read] = read_scenarios(json.dumps([scenario]).encode(), "s")
     assert read.definition is not None
-    assert [one.function for one in read.definition.checks] == ["check_func"] * len(scenario["checklist"])
+    assert [check.function for check in read.definition.checks] == ["check_func"] * len(scenario["checklist"])
     assert read.definition.checks[0].source == scenario["checklist_with_func"][0]["check_func"]
 
 
@@ -175,11 +177,11 @@ def test_a_malformed_environment_is_reported_and_the_others_are_read(
 ) -> None:
     items = list(load(folder, "environments").values())
     items[1] |= change
-    found = read_environments(json.dumps([*items, "?", items[0]]).encode(), "e.json")
-    assert [one.definition is not None for one in found] == [True, False, True, False, False]
-    assert problem in found[1].problem
-    assert (found[3].name, found[3].problem) == ("e.json[3]", "it is no object")
-    assert found[4].problem == "an earlier entry has this env_id"
+    environments = read_environments(json.dumps([*items, "?", items[0]]).encode(), "e.json")
+    assert [environment.definition is not None for environment in environments] == [True, False, True, False, False]
+    assert problem in environments[1].problem
+    assert (environments[3].name, environments[3].problem) == ("e.json[3]", "it is no object")
+    assert environments[4].problem == "an earlier entry has this env_id"
 
 
 @pytest.mark.parametrize(
@@ -199,20 +201,20 @@ def test_a_malformed_scenario_is_reported_and_the_others_are_read(
 ) -> None:
     items = load(folder, "scenarios")
     items[1] |= change
-    found = read_scenarios(json.dumps(items).encode(), "s.json")
-    assert [one.definition is not None for one in found] == [True, False, *[True] * (len(items) - 2)]
-    assert problem in found[1].problem
-    assert found[1].name == items[1]["task_id"]
+    scenarios = read_scenarios(json.dumps(items).encode(), "s.json")
+    assert [scenario.definition is not None for scenario in scenarios] == [True, False, *[True] * (len(items) - 2)]
+    assert problem in scenarios[1].problem
+    assert scenarios[1].name == items[1]["task_id"]
 
 
 def test_scenarios_without_checks_and_calls_in_the_form_of_models_are_read(folder: Path) -> None:
     item = load(folder, "scenarios")[0]
     del item["checklist_with_func"], item["checks"]
     item["solution"] = [{"name": "find_doctors", "arguments": "{}"}]
-    [found] = read_scenarios(json.dumps([item]).encode(), "s")
-    assert found.definition is not None
-    assert found.definition.checks == ()
-    assert found.definition.solution == (Call(tool="find_doctors"),)
+    [parsed] = read_scenarios(json.dumps([item]).encode(), "s")
+    assert parsed.definition is not None
+    assert parsed.definition.checks == ()
+    assert parsed.definition.solution == (Call(tool="find_doctors"),)
 
 
 def test_documentation_is_split_and_joined() -> None:
@@ -226,7 +228,7 @@ def test_documentation_is_split_and_joined() -> None:
 
 def test_restoring_checks_needs_items_that_they_give() -> None:
     checks = split_checks(KEPT)
-    given = [{"item": one.item, "function": one.function, "source": one.source} for one in checks]
+    given = [{"item": check.item, "function": check.function, "source": check.source} for check in checks]
     items = build_items(checks[:3], checks[3:])
     assert restore_checks(given, items) == checks
     assert restore_checks(given, items[:2]) is None

@@ -64,12 +64,12 @@ def source() -> Path:
 def test_its_environment_for_roll_pays_the_oracle_1_and_nothing_0(source: Path, tmp_path: Path) -> None:
     write_examples("envscaler", tmp_path / "out")
     calls = {
-        one.definition.name: [
-            {"name": call.tool, "arguments": json.dumps(dict(call.arguments))} for call in one.conversation.calls
+        scenario.definition.name: [
+            {"name": call.tool, "arguments": json.dumps(dict(call.arguments))} for call in scenario.conversation.calls
         ]
         for world in bundle_examples()
-        for one in world.scenarios
-        if one.conversation is not None
+        for scenario in world.scenarios
+        if scenario.conversation is not None
     }
     command = [sys.executable, "-c", ROLL, source, tmp_path / "out", json.dumps(calls)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -119,8 +119,8 @@ def test_a_part_earns_its_share_and_a_broken_kept_check_nothing(trial: LocalTria
     assert trial.verify()["reward"] == pytest.approx(1 / 3)
     call_tool(trial, "rename_item", item_id="I-2", name="jug")
     assert trial.verify()["reward"] == 0.0
-    found = json.loads((trial.root / "logs" / "verifier" / "checks.json").read_text())
-    assert found[-1] == {"function": "has_vase", "holds": False, "held_at_start": True}
+    body = json.loads((trial.root / "logs" / "verifier" / "checks.json").read_text())
+    assert body[-1] == {"function": "has_vase", "holds": False, "held_at_start": True}
 
 
 def test_the_command_prints_results_and_says_what_is_wrong(trial: LocalTrial) -> None:
@@ -259,5 +259,5 @@ def test_harbor_runs_the_tasks_in_containers(examples: Path, tmp_path: Path) -> 
     (bundle / "harbor_engine.py").write_bytes(engine.read_bytes())
     names = {path.parent.name for path in bundle.glob("*/task.toml")}
     for agent, reward in (("oracle", 1.0), ("nop", 0.0)):
-        found = run_harbor(bundle, tmp_path, agent)
-        assert {name: one["reward"] for name, one in found.items()} == dict.fromkeys(names, reward)
+        trials = run_harbor(bundle, tmp_path, agent)
+        assert {name: result["reward"] for name, result in trials.items()} == dict.fromkeys(names, reward)

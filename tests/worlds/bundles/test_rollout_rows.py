@@ -21,7 +21,7 @@ def test_verl_rows_have_the_fields_of_its_data_set(tmp_path: Path) -> None:
     assert [row["extra_info"]["scenario"] for row in rows] == SCENARIOS
     for number, row in enumerate(rows):
         assert list(row) == ["data_source", "prompt", "ability", "reward_model", "extra_info"]
-        assert [one["role"] for one in row["prompt"]] == ["system", "user"]
+        assert [message["role"] for message in row["prompt"]] == ["system", "user"]
         assert row["reward_model"]["style"] == "rule"
         named = json.loads(row["reward_model"]["ground_truth"])
         assert named == {key: row["extra_info"][key] for key in ("world", "scenario", "seed")}
@@ -51,7 +51,7 @@ def test_nemo_gym_rows_have_prompt_tools_and_agent(tmp_path: Path) -> None:
     assert [row["verifier_metadata"]["scenario"] for row in rows] == SCENARIOS
     for row in rows:
         given = row["responses_create_params"]
-        assert [one["role"] for one in given["input"]] == ["system", "user"]
+        assert [message["role"] for message in given["input"]] == ["system", "user"]
         assert len(given["tools"]) == 16
         assert {"type", "name", "description", "parameters", "strict"} == set(given["tools"][0])
         assert row["agent_ref"]["type"] == "responses_api_agents"

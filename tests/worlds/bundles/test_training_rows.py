@@ -25,7 +25,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def first_case() -> tuple[BundledWorld, BundledScenario, WorldConversation]:
-    world = next(one for one in bundle_examples() if one.name == "library_loans")
+    world = next(world for world in bundle_examples() if world.name == "library_loans")
     scenario = world.scenarios[0]
     assert scenario.conversation is not None
     return world, scenario, scenario.conversation
@@ -40,12 +40,12 @@ def test_alpaca_trains_each_answer_once_and_no_row_is_dropped(tmp_path: Path) ->
     wanted = [
         text
         for world in bundle_examples()
-        for one in world.scenarios
-        for text in [*(call.tool for call in one.conversation.calls), "Task Completed"]  # type: ignore[union-attr]
+        for scenario in world.scenarios
+        for text in [*(call.tool for call in scenario.conversation.calls), "Task Completed"]  # type: ignore[union-attr]
     ]
-    found = [text for row in trained for text in row["texts"]]
-    assert len(found) == len(wanted)
-    for text, name in zip(found, wanted, strict=True):
+    texts = [text for row in trained for text in row["texts"]]
+    assert len(texts) == len(wanted)
+    for text, name in zip(texts, wanted, strict=True):
         assert text == name if name == "Task Completed" else json.loads(text.split("\n")[1])["name"] == name
     settings = yaml.safe_load((tmp_path / "out" / "llamafactory.yaml").read_text())
     assert (settings["mask_history"], settings["cutoff_len"]) == (True, 32768)
@@ -53,13 +53,13 @@ def test_alpaca_trains_each_answer_once_and_no_row_is_dropped(tmp_path: Path) ->
 
 
 def test_alpaca_rows_hold_what_came_before_without_thoughts() -> None:
-    world, scenario, found = first_case()
+    world, scenario, conversation = first_case()
     thinking = tuple(
         {**message, "reasoning_content": f"Thought {at}."} if message["role"] == "assistant" else message
-        for at, message in enumerate(found.messages)
+        for at, message in enumerate(conversation.messages)
     )
-    rows = build_alpaca_rows(SolvedScenario(world, scenario, replace(found, messages=thinking)), 0)
-    assert [row["turn"] for row in rows] == list(range(len(found.calls) + 1))
+    rows = build_alpaca_rows(SolvedScenario(world, scenario, replace(conversation, messages=thinking)), 0)
+    assert [row["turn"] for row in rows] == list(range(len(conversation.calls) + 1))
     assert rows[0]["instruction"] == scenario.definition.task
     assert rows[0]["output"].startswith("<think>\nThought 2.\n</think>\n\n<tool_call>\n{")
     for row in rows[1:]:
@@ -72,7 +72,7 @@ def test_alpaca_rows_hold_what_came_before_without_thoughts() -> None:
     assert first == [scenario.definition.task, rows[0]["output"].partition("</think>\n\n")[2]]
     assert "<tools>\n" in rows[0]["system"]
     tools = rows[0]["system"].partition("<tools>\n")[2].partition("\n</tools>")[0].splitlines()
-    assert [json.loads(line)["function"]["name"] for line in tools] == [one.name for one in world.analysis.tools]
+    assert [json.loads(line)["function"]["name"] for line in tools] == [tool.name for tool in world.analysis.tools]
     assert world.definition.documentation.strip() in rows[0]["system"]
 
 
@@ -80,7 +80,7 @@ def test_sharegpt_trains_every_answer_and_no_row_is_dropped(tmp_path: Path) -> N
     counts = write_examples("sharegpt", tmp_path / "out")
     trained = read_as_llama_factory(tmp_path / "out")
     assert len(trained) == counts.rows == N_SCENARIOS
-    played = [one for world in bundle_examples() for one in world.scenarios]
+    played = [scenario for world in bundle_examples() for scenario in world.scenarios]
     for row, scenario in zip(trained, played, strict=True):
         assert scenario.conversation is not None
         assert row["texts"] == [
@@ -96,13 +96,13 @@ def test_messages_have_the_results_of_the_world_and_a_loss_on_the_agent_alone(tm
     for row in rows:
         roles = [message["role"] for message in row["messages"]]
         assert roles == ["system", "user", *["assistant", "tool"] * row["n_calls"], "assistant"]
-        assert all(("weight" in one) == (one["role"] == "assistant") for one in row["messages"])
+        assert all(("weight" in message) == (message["role"] == "assistant") for message in row["messages"])
         for call, result in zip(row["messages"][2:-1:2], row["messages"][3:-1:2], strict=True):
             assert result["tool_call_id"] == call["tool_calls"][0]["id"]
             assert json.loads(result["content"])["success"] is True
         assert json.loads(row["tools"])[0]["type"] == "function"
     lent = next(row for row in rows if row["scenario"] == "library_loans.busy_morning")
-    results = [json.loads(one["content"]) for one in lent["messages"] if one["role"] == "tool"]
+    results = [json.loads(message["content"]) for message in lent["messages"] if message["role"] == "tool"]
     assert results[2] == {"success": True, "message": "B-14 is lent to M-2", "loan_id": "L-31"}
 
 
@@ -118,8 +118,8 @@ def test_every_row_and_the_card_are_marked_as_synthetic(name: str, tmp_path: Pat
 
 
 def test_a_conversation_that_does_not_alternate_is_refused() -> None:
-    world, scenario, found = first_case()
-    broken = SolvedScenario(world, scenario, replace(found, messages=found.messages[:-1]))
+    world, scenario, conversation = first_case()
+    broken = SolvedScenario(world, scenario, replace(conversation, messages=conversation.messages[:-1]))
     with pytest.raises(LeftOutError, match="alternate"):
         build_sharegpt_rows(broken, 0)
     with pytest.raises(LeftOutError, match="alternate"):

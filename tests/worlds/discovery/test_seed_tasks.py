@@ -31,7 +31,7 @@ MESSAGES = {"messages": [{"role": "system", "content": "Help."}, {"role": "user"
 
 
 def write(path: Path, *values: Any) -> Path:
-    text = json.dumps(list(values)) if path.suffix == ".json" else "".join(f"{json.dumps(one)}\n" for one in values)
+    text = json.dumps(list(values)) if path.suffix == ".json" else "".join(f"{json.dumps(value)}\n" for value in values)
     path.write_text(text)
     return path
 
@@ -39,8 +39,8 @@ def write(path: Path, *values: Any) -> Path:
 @pytest.mark.parametrize("name", ["tasks.json", "tasks.jsonl"])
 def test_rows_of_each_form_are_read(tmp_path: Path, name: str) -> None:
     rows = [API_BANK, TOOL_ACE, MESSAGES, {"task": "Ship  it.", "license": "MIT"}, "Close the file.", {"text": "Open."}]
-    found = read_seed_tasks(write(tmp_path / name, *rows))
-    assert [one.text for one in found.tasks] == [
+    seed_tasks = read_seed_tasks(write(tmp_path / name, *rows))
+    assert [task.text for task in seed_tasks.tasks] == [
         "Can you cancel my appointment",
         "Add two towels to room 12.",
         "Reserve a table.",
@@ -48,14 +48,14 @@ def test_rows_of_each_form_are_read(tmp_path: Path, name: str) -> None:
         "Close the file.",
         "Open.",
     ]
-    assert [one.source for one in found.tasks][:2] == [f"{name}:1", f"{name}:2"]
-    assert [one.license for one in found.tasks][2:4] == ["", "MIT"]
-    assert not found.problems
+    assert [task.source for task in seed_tasks.tasks][:2] == [f"{name}:1", f"{name}:2"]
+    assert [task.license for task in seed_tasks.tasks][2:4] == ["", "MIT"]
+    assert not seed_tasks.problems
 
 
 def test_a_text_file_has_one_task_a_line(tmp_path: Path) -> None:
     (tmp_path / "tasks.txt").write_text("\ufeffFirst task.\n\n  Second  task.  \n")
-    assert [(one.text, one.source) for one in read_seed_tasks(tmp_path / "tasks.txt").tasks] == [
+    assert [(task.text, task.source) for task in read_seed_tasks(tmp_path / "tasks.txt").tasks] == [
         ("First task.", "tasks.txt:1"),
         ("Second task.", "tasks.txt:3"),
     ]
@@ -71,10 +71,10 @@ def test_an_entry_without_a_task_is_a_line_and_the_others_are_read(tmp_path: Pat
         '{"task": ""}',
     ]
     (tmp_path / "tasks.jsonl").write_text("\n".join([*lines, json.dumps({"task": "y" * 30_000})]))
-    found = read_seed_tasks(tmp_path / "tasks.jsonl")
-    assert [one.text for one in found.tasks] == ["Good."]
-    assert len(found.problems) == 6
-    assert all("\n" not in problem.format_line() for problem in found.problems)
+    seed_tasks = read_seed_tasks(tmp_path / "tasks.jsonl")
+    assert [task.text for task in seed_tasks.tasks] == ["Good."]
+    assert len(seed_tasks.problems) == 6
+    assert all("\n" not in problem.format_line() for problem in seed_tasks.problems)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_each_rule_rejects_its_own_texts(text: str) -> None:
 def test_every_rule_is_covered_and_duplicates_are_found_by_their_words() -> None:
     assert {reason for reason, _ in RULES} == {reason for reason in RULED.values() if reason}
     texts = ["Renew the loan L-2, please.", "renew the loan L 2 please", "Renew the loan L-3, please."]
-    found = apply_rules([SeedTask(text=text, source="x") for text in texts])
-    assert [reason for _, reason, _ in found] == [None, Reason.DUPLICATE, None]
+    rules = apply_rules([SeedTask(text=text, source="x") for text in texts])
+    assert [reason for _, reason, _ in rules] == [None, Reason.DUPLICATE, None]
 
 
 def test_short_texts_and_names_are_no_other_language() -> None:

@@ -52,7 +52,7 @@ def test_of_one_label_the_best_stays_by_modelability_first() -> None:
     ]
     chosen, rejected = choose_themes(themes, make_options(), refuse)
     assert chosen == [themes[2], themes[3]]
-    assert [(one.theme, one.reason, one.detail) for one in rejected] == [
+    assert [(rejection.theme, rejection.reason, rejection.detail) for rejection in rejected] == [
         (themes[0], Reason.SAME_LABEL, "library"),
         (themes[1], Reason.SAME_LABEL, "LIBRARY"),
     ]
@@ -61,14 +61,14 @@ def test_of_one_label_the_best_stays_by_modelability_first() -> None:
 def test_equal_themes_of_one_label_leave_the_first() -> None:
     themes = [make_theme("a"), make_theme("A")]
     chosen, rejected = choose_themes(themes, make_options(), refuse)
-    assert (chosen, [one.theme for one in rejected]) == ([themes[0]], [themes[1]])
+    assert (chosen, [rejection.theme for rejection in rejected]) == ([themes[0]], [themes[1]])
 
 
 def test_both_values_must_reach_their_least() -> None:
     themes = [make_theme("a", 7, 7), make_theme("b", 6, 10), make_theme("c", 10, 6), make_theme("d", 6, 6)]
     chosen, rejected = choose_themes(themes, make_options(), refuse)
     assert chosen == [themes[0]]
-    assert [one.reason for one in rejected] == [
+    assert [rejection.reason for rejection in rejected] == [
         Reason.LOW_USEFULNESS,
         Reason.LOW_MODELABILITY,
         Reason.LOW_MODELABILITY,
@@ -78,21 +78,23 @@ def test_both_values_must_reach_their_least() -> None:
 
 def embed(texts: list[str]) -> list[list[float]]:
     """Vectors of labels such as `b2`: the letter is the cluster, number 0 its centre."""
-    found = []
+    vectors = []
     for text in texts:
         angle = 2 * math.pi * int(text[1]) / 3
         offset = [math.cos(angle), math.sin(angle)] if text[1] != "0" else [0.0, 0.0]
-        found.append([20.0 * (ord(text[0]) - ord("a")), *offset])
-    return found
+        vectors.append([20.0 * (ord(text[0]) - ord("a")), *offset])
+    return vectors
 
 
 def test_of_each_cluster_the_theme_nearest_to_the_centre_stays_in_any_order() -> None:
     themes = [make_theme(f"{letter}{number}") for letter in "abc" for number in (3, 1, 0, 2)]
     options = make_options(worlds_themes=3)
     chosen, rejected = choose_themes(themes, options, embed)
-    assert [one.label for one in chosen] == ["a0", "b0", "c0"]
-    assert {(one.theme.label, one.detail) for one in rejected} == {(f"{a}{n}", f"{a}0") for a in "abc" for n in "123"}
-    assert {one.reason for one in rejected} == {Reason.SIMILAR_THEME}
+    assert [theme.label for theme in chosen] == ["a0", "b0", "c0"]
+    assert {(rejection.theme.label, rejection.detail) for rejection in rejected} == {
+        (f"{a}{n}", f"{a}0") for a in "abc" for n in "123"
+    }
+    assert {rejection.reason for rejection in rejected} == {Reason.SIMILAR_THEME}
     again, _ = choose_themes(themes[::-1], options, embed)
     assert again == chosen
     assert len(choose_themes(themes, make_options(worlds_themes=12), refuse)[0]) == 12

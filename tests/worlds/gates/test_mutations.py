@@ -23,8 +23,8 @@ def make_final() -> State:
 
 
 def test_mutations_are_of_what_the_solution_changed() -> None:
-    found = list_mutations(STATE, make_final(), TASK)
-    assert [(str(one), one.is_named) for one in found] == [
+    mutations = list_mutations(STATE, make_final(), TASK)
+    assert [(str(mutation), mutation.is_named) for mutation in mutations] == [
         ("field items.I-1.name", True),
         ("reverted items.I-1.name", True),
         ("field items.I-1.shelf_id", True),
@@ -36,10 +36,10 @@ def test_mutations_are_of_what_the_solution_changed() -> None:
         ("left-out items.I-3", True),
         ("added items.I-3", False),
     ]
-    assert all(one.state != make_final() for one in found)
-    left_out = next(one for one in found if one.kind is MutationKind.LEFT_OUT)
+    assert all(mutation.state != make_final() for mutation in mutations)
+    left_out = next(mutation for mutation in mutations if mutation.kind is MutationKind.LEFT_OUT)
     assert "I-3" not in left_out.state["items"]
-    added = next(one for one in found if one.kind is MutationKind.ADDED)
+    added = next(mutation for mutation in mutations if mutation.kind is MutationKind.ADDED)
     assert added.state["items"]["I-3-other"]["item_id"] == "I-3-other"
 
 
@@ -101,7 +101,7 @@ def test_drawn_arguments_repeat_and_mostly_fit_the_schema() -> None:
     values = StateValues(load_example_world("parcel_depot").states["monday"])
     for tool in tools:
         assert len(drawn[tool.name]) == 50
-        fits = [find_schema_error(values.fill(one), tool.parameters) is None for one in drawn[tool.name]]
+        fits = [find_schema_error(values.fill(arguments), tool.parameters) is None for arguments in drawn[tool.name]]
         assert sum(fits) >= 40
         assert not all(fits)
 

@@ -31,8 +31,8 @@ def make_ordered_world() -> WorldDefinition:
 
 def test_arguments_do_not_depend_on_the_order_of_a_dict() -> None:
     tools = make_local_server().load(make_ordered_world()).analysis.tools
-    drawn = [one for listed in draw_arguments(tools, 40, 0).values() for one in listed]
-    filled = [[StateValues(state).fill(one) for one in drawn] for state in (STATE, REVERSED)]
+    drawn = [arguments for listed in draw_arguments(tools, 40, 0).values() for arguments in listed]
+    filled = [[StateValues(state).fill(arguments) for arguments in drawn] for state in (STATE, REVERSED)]
     assert filled[0] == filled[1] != drawn
 
 
@@ -57,4 +57,4 @@ def test_checks_see_the_keys_sorted_wherever_the_state_comes_from(server: WorldS
     assert make_scenario().state == REVERSED
     with server.load(make_ordered_world()) as world, world.open_episode(REVERSED) as episode:
         outcomes = [episode.run_checks(checks), server.run_checks(checks, REVERSED, REVERSED)]
-    assert [one.outcome for results in outcomes for one in results] == [CheckOutcome.PASSED] * 2
+    assert [result.outcome for results in outcomes for result in results] == [CheckOutcome.PASSED] * 2

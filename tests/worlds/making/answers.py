@@ -102,8 +102,10 @@ def find_world(text: str) -> CutWorld:
 
 def find_scenario(cut: CutWorld, text: str) -> ScenarioDefinition:
     """Return the scenario whose task, else whose state stands in a prompt."""
-    named = next((one for one in cut.scenarios if one.task in text), None)
-    return named or next(one for one in cut.scenarios if json.dumps(one.state, ensure_ascii=False, indent=1) in text)
+    named = next((scenario for scenario in cut.scenarios if scenario.task in text), None)
+    return named or next(
+        scenario for scenario in cut.scenarios if json.dumps(scenario.state, ensure_ascii=False, indent=1) in text
+    )
 
 
 def answer(request: ModelRequest) -> Turn:
@@ -190,23 +192,25 @@ def _answer_operations(text: str) -> dict[str, Any]:
 
 
 def _answer_method(text: str) -> str:
-    found = re.search(r"^Operation (\w+) ", text, re.MULTILINE)
-    assert found
-    return f"```python\n{find_world(text).methods[found[1]]}```\n"
+    match = re.search(r"^Operation (\w+) ", text, re.MULTILINE)
+    assert match
+    return f"```python\n{find_world(text).methods[match[1]]}```\n"
 
 
 def _answer_state(text: str) -> dict[str, Any]:
-    found = re.search(r"This is state (\d+) of (\d+)", text)
-    assert found
+    match = re.search(r"This is state (\d+) of (\d+)", text)
+    assert match
     cut = find_world(text)
-    state = cut.scenarios[(int(found[1]) - 1) % len(cut.scenarios)].state
-    return ease(cut.world.name, state) if found[2] == "1" else state
+    state = cut.scenarios[(int(match[1]) - 1) % len(cut.scenarios)].state
+    return ease(cut.world.name, state) if match[2] == "1" else state
 
 
 def _answer_test(text: str) -> dict[str, Any]:
     rows = re.findall(r"^(\w+): (\d+), (\d+)$", text, re.MULTILINE)
     tool, positive, negative = rows[0]
-    schema = next(one for one in analyse_program(find_world(text).world.program).tools if one.name == tool).parameters
+    schema = next(
+        operation for operation in analyse_program(find_world(text).world.program).tools if operation.name == tool
+    ).parameters
     number = int(positive) + int(negative)
     arguments = {name: _make_value(schema["properties"][name], number) for name in schema["required"]}
     case = "positive" if int(positive) <= int(negative) else "negative"
@@ -270,16 +274,16 @@ def solve(request: ModelRequest, scenario: ScenarioDefinition) -> Turn:
     place = request.place
     if place >= len(calls):
         return Turn(text="Task Completed")
-    results = [json.loads(one["content"]) for one in request.body["messages"] if one["role"] == "tool"]
+    results = [json.loads(message["content"]) for message in request.body["messages"] if message["role"] == "tool"]
 
     def resolve(value: Any) -> Any:
         if isinstance(value, dict) and "$result" in value:
             number, *keys = value["$result"]
-            found = results[number]
+            result = results[number]
             for key in keys:
-                found = found[key]
-            return found
-        return [resolve(one) for one in value] if isinstance(value, list) else value
+                result = result[key]
+            return result
+        return [resolve(item) for item in value] if isinstance(value, list) else value
 
     arguments = {name: resolve(value) for name, value in calls[place].arguments.items()}
     return Turn(calls=(Call(calls[place].tool, arguments),))

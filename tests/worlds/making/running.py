@@ -30,10 +30,10 @@ def list_records(folder: Path) -> dict[str, list[Any]]:
     """Return the contents of all records of worlds, by class, in the order of their ids."""
     assert set(RECORDS) <= set(RECORD_TABLES)
     with Store.open(f"sqlite:///{folder}/mergemill.db", create=False) as store:
-        found = {kind.__name__: store.load_all(kind) for kind in RECORDS}
+        stored = {kind.__name__: store.load_all(kind) for kind in RECORDS}
     return {
-        name: [(one.id, one.model_dump(mode="json")) for one in sorted(records, key=lambda record: record.id)]
-        for name, records in found.items()
+        name: [(record.id, record.model_dump(mode="json")) for record in sorted(records, key=lambda record: record.id)]
+        for name, records in stored.items()
     }
 
 

@@ -16,7 +16,7 @@ def ease(name: str, state: State) -> State:
 
 def _ease_parcels(state: State) -> State:
     parcels: dict[str, Any] = state["parcels"]
-    cities = sorted({one["address"]["city"] for one in parcels.values()})
+    cities = sorted({parcel["address"]["city"] for parcel in parcels.values()})
     courier_ids = sorted(state["couriers"])
     for number, courier_id in enumerate(courier_ids):
         state["couriers"][courier_id] |= {"cities": cities, "max_parcels": 50, "is_on_tour": number == 0}
@@ -24,9 +24,9 @@ def _ease_parcels(state: State) -> State:
         {"locker_id": f"K-9{n}", "zone": "B", "max_grams": 90_000_000, "parcel_ids": [], "in_service": n != 3}
         for n in range(4)
     ]
-    state["lockers"] = {one["locker_id"]: one for one in lockers}
-    for one in parcels.values():
-        one |= {"locker_id": None, "courier_id": None, "status": "announced"}
+    state["lockers"] = {locker["locker_id"]: locker for locker in lockers}
+    for parcel in parcels.values():
+        parcel |= {"locker_id": None, "courier_id": None, "status": "announced"}
     made = [
         {"status": "on-tour", "courier_id": courier_ids[0]},
         {"status": "loaded", "courier_id": courier_ids[-1]},

@@ -48,13 +48,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, before = tmp_path_factory.mktemp("built"), tmp_path_factory.mktemp("copy") / "before"
     write_tasks(folder / "tasks.txt")
     with open_scripted_model() as model:
-        found = make_worlds("discover", folder, model, *DISCOVER)
-        assert found.exit_code == 0, found.stderr
-        summary = found.lines[-1]
+        worlds = make_worlds("discover", folder, model, *DISCOVER)
+        assert worlds.exit_code == 0, worlds.stderr
+        summary = worlds.lines[-1]
         assert summary["environment"] == "synthetic"
         (step,) = summary["steps"]
         assert (step["found"], step["kept"], step["rejected"], step["left"]) == (12, 3, {"similar-theme": 9}, 0)
-        assert sum(line["event"] == "record" for line in found.lines) == 12
+        assert sum(line["event"] == "record" for line in worlds.lines) == 12
         shutil.copytree(folder, before)
         shutil.copytree(before, folder / "before")
         done = make_worlds("build", folder, model)
@@ -148,8 +148,8 @@ def spoil(kind: str, texts: dict[int, Turn]) -> Any:
 
 
 def _find_operation(text: str) -> str:
-    found = re.search(r"^Operation (\w+) ", text, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r"^Operation (\w+) ", text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 CHINESE = (
@@ -183,8 +183,8 @@ def test_an_unusable_answer_is_asked_again_with_the_message_and_then_rejected(
         (step,) = done.lines[-1]["steps"]
         assert (done.exit_code, step["found"], step["kept"]) == (0, 1, 0), done.stderr
         assert step["rejected"] == {reason: 1}
-        asked = [one for one in model.requests if _find_operation(read_prompt(one)) == "find_doctors"]
-        assert [one.place for one in asked] == [0, 1, 1]
+        asked = [request for request in model.requests if _find_operation(read_prompt(request)) == "find_doctors"]
+        assert [request.place for request in asked] == [0, 1, 1]
         assert message in asked[1].body["messages"][-1]["content"]
         assert set(model.paid_keys.values()) == {1}
     assert count_reasons(tmp_path)[reason] == 1
@@ -250,7 +250,7 @@ def test_an_outage_leaves_what_is_there_and_the_same_command_goes_on(built: Path
     with open_scripted_model() as model:
         again = make_worlds("build", tmp_path, model)
         assert (again.exit_code, again.lines[-1]["steps"][0]["kept"]) == (0, 1), again.stderr
-        assert {find_kind(one) for one in model.requests if "seed" in find_kind(one)} == set()
+        assert {find_kind(request) for request in model.requests if "seed" in find_kind(request)} == set()
     assert list_records(tmp_path) == list_records(built)
 
 

@@ -35,7 +35,7 @@ def test_each_repository_gives_a_seed_task_under_its_licence(tmp_path: Path) -> 
         (step,) = done.lines[-1]["steps"]
         assert (step["found"], step["kept"], step["left"]) == (4, 2, 0)
         assert step["rejected"] == {"license": 1, "no-domain": 1}
-        asked = [read_prompt(one) for one in model.requests if find_kind(one) == "repository-task"]
+        asked = [read_prompt(request) for request in model.requests if find_kind(request) == "repository-task"]
         assert sorted("clinic" in text for text in asked) == [False, False, False]
         paid = model.paid
         assert make_worlds("discover", tmp_path, model, "--tasks", "swe").exit_code == 0  # now with the clinic

@@ -73,7 +73,9 @@ def test_certificates_have_what_the_proofs_found(whole: Path) -> None:
         assert 0.7 * scenario["mutations"] <= scenario["mutations_noticed"] <= scenario["mutations"]
         assert scenario["pass_rates"] == [{"model": "scripted", "attempts": 2, "solved": 2, "mean_reward": 1.0}]
         assert len(artifacts.get(scenario["log"]).splitlines()) == 2
-    solutions = [json.loads(artifacts.get(one["solution"])) for _, one in records["ScenarioCertificate"]]
+    solutions = [
+        json.loads(artifacts.get(certificate["solution"])) for _, certificate in records["ScenarioCertificate"]
+    ]
     assert any("$result" in json.dumps(solution) for solution in solutions)  # made ids are references
 
 

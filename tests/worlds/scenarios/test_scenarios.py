@@ -98,7 +98,7 @@ def test_a_wrong_check_is_asked_again_with_the_message_and_five_times(
 
     scenario, requests = write(server, tmp_path / "once", spoil(1))
     assert len(scenario.checks) == 3
-    assert any(message in str(one.body["messages"][-1]["content"]) for one in requests if one.place)
+    assert any(message in str(request.body["messages"][-1]["content"]) for request in requests if request.place)
     with pytest.raises(StepFailedError) as raised:
         write(server, tmp_path / "always", spoil(9))
     assert raised.value.reason is reason
@@ -151,18 +151,18 @@ def solve(
         solver = ScenarioSolver(
             scenario=scenario, world=STORE, server=server, models=models, options=options, meter=meter
         )
-        found = solver.run()
+        result = solver.run()
         paid = model.paid
-        assert solver.run() == found  # from the ledger
+        assert solver.run() == result  # from the ledger
         assert model.paid == paid
-        return found
+        return result
 
 
 @pytest.mark.docker
 def test_the_solution_is_what_changed_the_state(server: WorldServer, tmp_path: Path) -> None:
     scenario = make_scenario(solution=None)
     rollouts = solve(server, tmp_path, act, scenario, worlds_rollouts=2)
-    assert [(one.reward, one.ended, len(one.calls)) for one in rollouts] == [(1.0, "completed", 5)] * 2
+    assert [(rollout.reward, rollout.ended, len(rollout.calls)) for rollout in rollouts] == [(1.0, "completed", 5)] * 2
     solutions = list_solutions(rollouts, scenario)
     assert solutions[0] == SOLUTION
     assert [call.tool for call in solutions[1]] == ["get_item", "rename_item", "move_item", "move_item", "add_item"]
@@ -186,7 +186,7 @@ def test_rollouts_that_do_not_solve_have_their_share_and_end_as_they_end(server:
     (lost,) = solve(
         server,
         tmp_path / "2",
-        lambda one: Turn(text="Task Completed") if one.place else unreadable,
+        lambda request: Turn(text="Task Completed") if request.place else unreadable,
         scenario,
         worlds_rollouts=1,
     )

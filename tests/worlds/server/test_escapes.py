@@ -215,5 +215,5 @@ def test_a_check_that_patches_its_process_does_not_reach_the_next_one(server: Wo
         *make_checks(patch),
         *make_checks("def fails(final_state):\n    return all([False])\n"),
     ]
-    assert [one.is_passed for one in server.run_checks(checks, STATE, STATE)] == [True, False]
+    assert [check.is_passed for check in server.run_checks(checks, STATE, STATE)] == [True, False]
     assert Reason.INTROSPECTION in {violation.reason for violation in find_violations(patch)}

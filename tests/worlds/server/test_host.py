@@ -40,10 +40,10 @@ def test_threads_share_a_container_and_a_dead_one_is_replaced(world_sandbox: Doc
     world = make_world()
     with WorldHost(lambda: open_world_server(world_sandbox, world_image, LIMITS)) as host:
         with ThreadPoolExecutor(8) as threads:
-            found = list(threads.map(lambda _: host.find(world), range(8)))
-        assert len({id(one) for pair in found for one in pair}) == 2
+            numbers = list(threads.map(lambda _: host.find(world), range(8)))
+        assert len({id(served) for pair in numbers for served in pair}) == 2
         assert (host.is_running, host.n_started) == (True, 1)
-        server, served = found[0]
+        server, served = numbers[0]
         with served.open_episode(STATE) as episode:
             assert episode.call("count_items", {}).is_success
         server._connection._process.write(b'{"op": "no such operation"}\n')

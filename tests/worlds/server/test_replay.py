@@ -102,15 +102,15 @@ def replay(first: ServedWorld, second: ServedWorld, number: int, drawn: Mapping[
     draw = random.Random(number)
     name = sorted(first.definition.states)[number % len(first.definition.states)]
     state, n_changes = first.definition.states[name], 0
-    with first.open_episode(state, seed=number) as one, second.open_episode(state, seed=number) as other:
-        assert one.digest == other.digest
+    with first.open_episode(state, seed=number) as episode, second.open_episode(state, seed=number) as other:
+        assert episode.digest == other.digest
         for _ in range(12):
             tool = draw.choice(sorted(drawn))
-            call = Call(tool=tool, arguments=StateValues(one.get_state()).fill(draw.choice(drawn[tool])))
-            digest, result = one.digest, one.call(call.tool, call.arguments)
+            call = Call(tool=tool, arguments=StateValues(episode.get_state()).fill(draw.choice(drawn[tool])))
+            digest, result = episode.digest, episode.call(call.tool, call.arguments)
             assert result == other.call(call.tool, call.arguments), call
             n_changes += result.digest != digest
-        assert json.dumps(one.get_state()) == json.dumps(other.get_state())
+        assert json.dumps(episode.get_state()) == json.dumps(other.get_state())
     return n_changes
 
 
@@ -120,7 +120,8 @@ def replay_many(server: WorldServer, later_server: WorldServer, count: int) -> N
         with ExitStack() as opened:
             # The restless world reads the clock: it is loaded past the rules.
             first, second = (
-                opened.enter_context(ServedWorld(one._connection, world.name, world)) for one in (server, later_server)
+                opened.enter_context(ServedWorld(service._connection, world.name, world))
+                for service in (server, later_server)
             )
             drawn = draw_arguments(first.analysis.tools, 60, 7)
             n_changes = sum(replay(first, second, number, drawn) for number in range(count // len(worlds)))
@@ -147,7 +148,7 @@ def test_another_seed_gives_other_values(server: WorldServer) -> None:
                 names.append(episode.get_state()["items"][added.value["item_id"]]["name"])
     assert names[0] == names[1]
     first, last = names[0].split("/"), names[2].split("/")
-    assert all(one != other for one, other in zip(first[1:], last[1:], strict=True))
+    assert all(outcome != other for outcome, other in zip(first[1:], last[1:], strict=True))
 
 
 def test_an_episode_goes_on_from_a_saved_state(server: WorldServer) -> None:
@@ -164,5 +165,9 @@ def test_a_digest_does_not_depend_on_the_order_of_keys(server: WorldServer) -> N
     turned = {
         name: dict(reversed(value.items())) if isinstance(value, dict) else value for name, value in STATE.items()
     }
-    with server.load(make_world()) as served, served.open_episode(STATE) as one, served.open_episode(turned) as other:
-        assert one.digest == other.digest
+    with (
+        server.load(make_world()) as served,
+        served.open_episode(STATE) as episode,
+        served.open_episode(turned) as other,
+    ):
+        assert episode.digest == other.digest

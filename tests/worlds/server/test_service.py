@@ -80,8 +80,8 @@ def test_64_episodes_at_once_do_not_disturb_each_other(server: WorldServer) -> N
             return state["items"]["I-1"]["name"], seen, len(state["items"])
 
     with ServedWorld(server._connection, "shared", world) as served, ThreadPoolExecutor(64) as threads:
-        found = list(threads.map(play, range(64)))
-    assert found == [(f"{number}-9", 10, 2) for number in range(64)]
+        results = list(threads.map(play, range(64)))
+    assert results == [(f"{number}-9", 10, 2) for number in range(64)]
 
 
 def test_a_loop_in_one_episode_does_not_stop_the_others(server: WorldServer) -> None:
@@ -100,7 +100,7 @@ def test_a_loop_in_one_episode_does_not_stop_the_others(server: WorldServer) -> 
         assert stuck.call("count_items", {}).fault == fault
         assert stuck.get_state() == STATE
         assert not any(
-            one.is_passed for one in stuck.run_checks(make_checks("def holds(final_state):\n    return True"))
+            check.is_passed for check in stuck.run_checks(make_checks("def holds(final_state):\n    return True"))
         )
 
 
@@ -148,4 +148,4 @@ def call_until_it_fails(world: ServedWorld) -> None:
 def test_checks_run_on_states_without_an_episode(server: WorldServer) -> None:
     final = {**STATE, "items": {**STATE["items"], "I-1": {**STATE["items"]["I-1"], "name": "floor lamp"}}}
     results = server.run_checks(make_checks(CHECKS), STATE, final)
-    assert [one.is_passed for one in results] == [True, False, False]
+    assert [result.is_passed for result in results] == [True, False, False]

@@ -19,17 +19,17 @@ COMPLETED_RULE = "message-not-stated"
 """Finding for which rules complete a statement. Changes that it does not set aside keep their statement."""
 
 
-def complete_by_rules(case: JudgeCase, found: Assessment) -> Completion | None:
+def complete_by_rules(case: JudgeCase, assessment: Assessment) -> Completion | None:
     """Complete the statement of a case; return None unless it is set aside for a message.
 
     Args:
         case: the statement, and the behaviour that the tests require.
-        found: assessment of the case.
+        assessment: assessment of the case.
     """
-    if found.set_aside != COMPLETED_RULE:
+    if assessment.set_aside != COMPLETED_RULE:
         return None
     started = time.monotonic()
-    requirements = find_requirements(case, found.findings)
+    requirements = find_requirements(case, assessment.findings)
     interfaces = tuple(dict.fromkeys((*find_interfaces(case), *requirements.interfaces)))
     rejected: list[str] = []
     addition = ""
@@ -58,21 +58,23 @@ def complete_by_rules(case: JudgeCase, found: Assessment) -> Completion | None:
 
 
 def measure_completion(
-    case: JudgeCase, found: Assessment, completion: Completion | None
+    case: JudgeCase, assessment: Assessment, completion: Completion | None
 ) -> tuple[Completion | None, str | None]:
     """Return a completion with the scores of both versions of the statement, and the rule that still sets it aside.
 
     Args:
         case: case with the original statement.
-        found: its assessment.
+        assessment: its assessment.
         completion: completion that may have no addition.
     """
     if completion is None or not completion.addition:
-        return completion, found.set_aside
+        return completion, assessment.set_aside
     completed = assess(replace(case, statement=append_addition(case.statement, completion.addition)))
-    scores = {"before": _get_scores(found), "after": _get_scores(completed)}
+    scores = {"before": _get_scores(assessment), "after": _get_scores(completed)}
     return completion.model_copy(update=scores), completed.set_aside
 
 
-def _get_scores(found: Assessment) -> StatementScores:
-    return StatementScores(underspecified=round(found.underspecified, 4), unfair_tests=round(found.unfair_tests, 4))
+def _get_scores(assessment: Assessment) -> StatementScores:
+    return StatementScores(
+        underspecified=round(assessment.underspecified, 4), unfair_tests=round(assessment.unfair_tests, 4)
+    )

@@ -63,7 +63,7 @@ class CompletionDraft:
 
 def find_completable(case: JudgeCase, statement: str) -> list[Finding]:
     """Return the findings that an addition to this statement still has to resolve."""
-    return [found for found in apply_rules(replace(case, statement=statement)) if found.rule in COMPLETABLE_RULES]
+    return [finding for finding in apply_rules(replace(case, statement=statement)) if finding.rule in COMPLETABLE_RULES]
 
 
 def check_length(draft: CompletionDraft) -> str:

@@ -27,16 +27,16 @@ def find_interfaces(case: JudgeCase) -> tuple[Interface, ...]:
     """Return definitions of the gold patch that the tests name and the patches' context does not; each name once."""
     used_names = {added.token.text for added in case.test_tokens if added.token.category == "name"}
     used_names -= {definition.name for definition in _parse_files(case.test_files)} | case.old_names
-    found: dict[str, Interface] = {}
+    interfaces: dict[str, Interface] = {}
     for definition in _parse_files(case.gold_files):
         if definition.name in used_names and not definition.name.startswith("__"):
-            found.setdefault(definition.name, definition)
-    return tuple(found.values())
+            interfaces.setdefault(definition.name, definition)
+    return tuple(interfaces.values())
 
 
 def find_definition_with_parameter(case: JudgeCase, name: str) -> Interface | None:
     """Return the first definition of the gold patch that has a parameter of this name."""
-    return next((found for found in _parse_files(case.source_files) if name in found.parameters), None)
+    return next((file for file in _parse_files(case.source_files) if name in file.parameters), None)
 
 
 def _parse_files(files: Sequence[FileDiff]) -> Iterator[Interface]:

@@ -64,7 +64,7 @@ def find_requirements(case: JudgeCase, findings: Sequence[Finding]) -> Requireme
     expectations = [read_expectation(case, message) for message in find_demanded_messages(case)]
     texts = tuple(expectation.text for expectation in expectations)
     messages = tuple(dict.fromkeys(map(_format_message, expectations)))
-    interfaces = [one for one in find_interfaces(case) if find_unnamed(one, case.statement)]
+    interfaces = [interface for interface in find_interfaces(case) if find_unnamed(interface, case.statement)]
     names = [interface.format_item() for interface in interfaces]
     for missing in find_missing_names(case):
         if has_name(join_name_parts([case.statement, *messages, *names]), missing.name):
@@ -111,7 +111,7 @@ def _format_values(case: JudgeCase, findings: Sequence[Finding], stated: str) ->
 
 def _format_text(text: str, *, after: str) -> str:
     """Return a text as code in Markdown, in a block where it has several lines, followed by `after` on its line."""
-    longest = max((len(found[0]) for found in _TICKS.finditer(text)), default=0)
+    longest = max((len(match[0]) for match in _TICKS.finditer(text)), default=0)
     if "\n" in text:
         fence = "`" * max(3, longest + 1)
         block = "\n".join(f"  {line}".rstrip() for line in [fence, *text.strip("\n").split("\n"), fence])

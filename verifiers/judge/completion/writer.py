@@ -51,12 +51,12 @@ def complete(
         InputError: the endpoint rejects key, model or request.
         Stopped: the user interrupted.
     """
-    found = findings(case.statement)
-    if not found and not missing:
+    problems = findings(case.statement)
+    if not problems and not missing:
         return None
     started, meter = time.monotonic(), client.meter
     tokens, cost = meter.tokens, meter.cost
-    missing_items = [(finding.detail, finding.quote) for finding in found] + [
+    missing_items = [(finding.detail, finding.quote) for finding in problems] + [
         (claim.claim, claim.quote) for claim in missing
     ]
     writer = _CompletionWriter(case, client, findings, missing_items)

@@ -30,8 +30,8 @@ def list_items(opinion: Opinion) -> OpinionItems:
 
 def compute_agreement(opinions: Sequence[Opinion]) -> float | None:
     """Return the share of pairs of opinions with equal values over all items, 0..1; None for less than two opinions."""
-    pairs = [(one, other) for one, other in combinations(map(list_items, opinions), 2)]
-    same = [one[item] == other[item] for one, other in pairs for item in one.keys() & other.keys()]
+    pairs = [(items, other) for items, other in combinations(map(list_items, opinions), 2)]
+    same = [items[item] == other[item] for items, other in pairs for item in items.keys() & other.keys()]
     return sum(same) / len(same) if same else None
 
 
@@ -42,7 +42,10 @@ def compute_alpha(opinions: Sequence[Opinion]) -> float | None:
     K. Krippendorff, Content Analysis (2004), chapter 11.
     """
     items = [list_items(opinion) for opinion in opinions]
-    units = [[one[item] for one in items if item in one] for item in dict.fromkeys(key for one in items for key in one)]
+    units = [
+        [opinion[item] for opinion in items if item in opinion]
+        for item in dict.fromkeys(key for opinion in items for key in opinion)
+    ]
     units = [unit for unit in units if len(unit) > 1]
     totals = Counter(word for unit in units for word in unit)
     n = totals.total()

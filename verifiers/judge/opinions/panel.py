@@ -76,11 +76,11 @@ class OpinionPanel:
         missing = [item for item in self.valid_opinions if item.missing]
         if 2 * len(missing) < len(self.valid_opinions):
             return ()
-        found: dict[str, QuotedClaim] = {}
+        claims: dict[str, QuotedClaim] = {}
         for opinion in missing:
             for quoted in opinion.missing:
-                found.setdefault(normalize_whitespace(quoted.quote), quoted)
-        return tuple(found.values())
+                claims.setdefault(normalize_whitespace(quoted.quote), quoted)
+        return tuple(claims.values())
 
 
 def collect_opinions(case: JudgeCase, client: JudgeClient) -> OpinionPanel:
@@ -128,15 +128,15 @@ class _PanelJudge:
                 sample=sample,
                 check=lambda answer: find_error(answer, len(self._tests)),
             )
-            found = self._parse_answer(structured_answer, invalid)
+            opinion = self._parse_answer(structured_answer, invalid)
         except BudgetExceededError as spent:
             self.spent = True
-            found = invalid.model_copy(update={"invalid_reason": f"the budget is exceeded: {spent}"})
+            opinion = invalid.model_copy(update={"invalid_reason": f"the budget is exceeded: {spent}"})
         except ContextLengthError as full:
-            found = invalid.model_copy(update={"invalid_reason": f"too long for the model: {full}"})
+            opinion = invalid.model_copy(update={"invalid_reason": f"too long for the model: {full}"})
         seconds = time.monotonic() - started
         usage = {"tokens": meter.tokens - tokens, "cost": meter.cost - cost, "seconds": seconds}
-        return found.model_copy(update=usage)
+        return opinion.model_copy(update=usage)
 
     def _build_question(self, room: int) -> tuple[Message, ...]:
         case = self._case

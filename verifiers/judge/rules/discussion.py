@@ -19,9 +19,9 @@ _CHANGE_REFERENCE = r"(?<![\w/])#{number}\b|https?://\S+/(?:pull|merge_requests)
 
 def find_hints_after_fix(case: JudgeCase) -> Iterator[Finding]:
     """Find hints that mention an existing fix or link to it."""
-    found = _MENTIONS_FIX.search(case.hints)
+    match = _MENTIONS_FIX.search(case.hints)
     if case.number is not None:
-        found = re.search(_CHANGE_REFERENCE.format(number=case.number), case.hints) or found
-    if found:
+        match = re.search(_CHANGE_REFERENCE.format(number=case.number), case.hints) or match
+    if match:
         detail = "the hints mention an existing fix"
-        yield Finding(rule="hints-after-fix", quote=found[0], detail=detail, quote_source=QuoteSource.HINTS)
+        yield Finding(rule="hints-after-fix", quote=match[0], detail=detail, quote_source=QuoteSource.HINTS)

@@ -152,15 +152,15 @@ def _classify_name(tokens: Sequence[CodeToken], at: int, *, in_head: bool) -> st
 
 def _find_bound_names(tokens: Sequence[CodeToken]) -> set[str]:
     """Return the names that the tests define themselves."""
-    found = set()
+    names = set()
     for at, token in enumerate(tokens):
         if token.category != "name":
             continue
         before, after = _token_text(tokens, at - 1), _token_text(tokens, at + 1)
         first = at == 0 or tokens[at - 1].line < token.line
         if before in _BINDING or before in _DEFINING or (first and after in {"=", ":=", ","}):
-            found.add(token.text)
-    return found | {name for name, kind in find_definitions(tokens) if kind == "parameter"}
+            names.add(token.text)
+    return names | {name for name, kind in find_definitions(tokens) if kind == "parameter"}
 
 
 def _token_text(tokens: Sequence[CodeToken], at: int) -> str:

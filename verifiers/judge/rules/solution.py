@@ -33,9 +33,9 @@ def find_solution(case: JudgeCase) -> Iterator[Finding]:
 
 def find_change_reference(case: JudgeCase) -> Iterator[Finding]:
     """Find the number or commit of the change itself."""
-    if case.number is not None and (found := re.search(rf"(?<![\w/])#{case.number}\b", case.statement)):
+    if case.number is not None and (match := re.search(rf"(?<![\w/])#{case.number}\b", case.statement)):
         detail = "the number of the change that holds the solution"
-        yield Finding(rule="solution-number", quote=found[0], detail=detail, quote_source=QuoteSource.STATEMENT)
+        yield Finding(rule="solution-number", quote=match[0], detail=detail, quote_source=QuoteSource.STATEMENT)
     for sha in dict.fromkeys(_SHA.findall(case.statement)):
         if case.merge_commit and case.merge_commit.startswith(sha):
             detail = "the commit that holds the solution"
@@ -44,12 +44,12 @@ def find_change_reference(case: JudgeCase) -> Iterator[Finding]:
 
 def find_patch(case: JudgeCase) -> Iterator[Finding]:
     """Find a diff in the statement."""
-    if found := _DIFF.search(case.statement):
+    if match := _DIFF.search(case.statement):
         detail = "the statement contains a patch, right or wrong"
-        yield Finding(rule="statement-patch", quote=found[0], detail=detail, quote_source=QuoteSource.STATEMENT)
+        yield Finding(rule="statement-patch", quote=match[0], detail=detail, quote_source=QuoteSource.STATEMENT)
 
 
 def _find_verbatim(line: str, statement: str) -> str:
     """Return the line with the whitespace used in the statement."""
-    found = re.search(r"\s+".join(re.escape(word) for word in line.split()), statement)
-    return found[0] if found else line
+    match = re.search(r"\s+".join(re.escape(word) for word in line.split()), statement)
+    return match[0] if match else line

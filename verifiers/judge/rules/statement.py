@@ -39,9 +39,9 @@ def find_empty_statement(case: JudgeCase) -> Iterator[Finding]:
     if count_words(statement) >= MIN_WORDS or "```" in statement:
         return
     for rule, pattern, content in _INSUFFICIENT_CONTENT:
-        if found := pattern.search(statement):
+        if match := pattern.search(statement):
             detail = f"nothing but {content}: {count_words(statement)} words of content"
-            yield Finding(rule=rule, quote=found[0].strip(), detail=detail, quote_source=QuoteSource.STATEMENT)
+            yield Finding(rule=rule, quote=match[0].strip(), detail=detail, quote_source=QuoteSource.STATEMENT)
             return
     if not count_words(statement):
         detail = "no content"
@@ -57,10 +57,10 @@ _INSUFFICIENT_CONTENT = (
 
 def find_essential_picture(case: JudgeCase) -> Iterator[Finding]:
     """Find a short statement whose content is in a picture, without code."""
-    found = _IMAGE.search(case.statement)
-    if found and "```" not in case.statement and MIN_WORDS <= count_words(case.statement) < BRIEF_WORDS:
+    match = _IMAGE.search(case.statement)
+    if match and "```" not in case.statement and MIN_WORDS <= count_words(case.statement) < BRIEF_WORDS:
         detail = "a picture, few words and no code"
-        yield Finding(rule="statement-image", quote=found[0], detail=detail, quote_source=QuoteSource.STATEMENT)
+        yield Finding(rule="statement-image", quote=match[0], detail=detail, quote_source=QuoteSource.STATEMENT)
 
 
 def find_foreign_language(case: JudgeCase) -> Iterator[Finding]:

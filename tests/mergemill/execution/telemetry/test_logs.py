@@ -69,11 +69,11 @@ def test_results_and_failures_are_logged_with_their_ids(tmp_path: Path, lines: i
         (Stage.VERIFY, "ada__greet-1"): KeyError("x"),
     }
     done = run(tmp_path, FakeStages(faults), workers=1, observe=RunLog)
-    found = {(line.get("stage"), line.get("change"), line["logger"]): line for line in parse(lines)}
-    rejected = found["build", "ada__greet-4", "mergemill.run"]
+    logged = {(line.get("stage"), line.get("change"), line["logger"]): line for line in parse(lines)}
+    rejected = logged["build", "ada__greet-4", "mergemill.run"]
     assert (rejected["ok"], rejected["reason"]) == (False, "build-failed")
     assert len(rejected["record"]) == 64
-    assert found["verify", "ada__greet-2", "mergemill.run"]["problem"] == "Transient"
+    assert logged["verify", "ada__greet-2", "mergemill.run"]["problem"] == "Transient"
     bugs = [line for line in parse(lines) if "error" in line]
     assert "KeyError" in bugs[0]["error"]
     assert done.n_new == 4 + 3
@@ -101,12 +101,12 @@ def test_everything_on_standard_error_is_json(tmp_path: Path) -> None:
         "0",
         cwd=tmp_path,
     )
-    found = [json.loads(line) for line in done.stderr.splitlines()]
+    bodies = [json.loads(line) for line in done.stderr.splitlines()]
     assert done.exit_code == 3
-    assert {line["run"] for line in found if "run" in line} == {found[-1]["run"]}
-    assert {line["logger"] for line in found} == {"mergemill.run", "mergemill.messages"}
-    assert any(line["message"].startswith("metrics at http") for line in found)
-    assert any(line.get("stage") == "certify" and line["ok"] for line in found)
+    assert {line["run"] for line in bodies if "run" in line} == {bodies[-1]["run"]}
+    assert {line["logger"] for line in bodies} == {"mergemill.run", "mergemill.messages"}
+    assert any(line["message"].startswith("metrics at http") for line in bodies)
+    assert any(line.get("stage") == "certify" and line["ok"] for line in bodies)
     failed = run_mergemill("--log-format", "json", "tasks", "show", "nothing", cwd=tmp_path)
     (line,) = [json.loads(line) for line in failed.stderr.splitlines()]
     assert (line["level"], line["message"].startswith("there is no task nothing")) == ("error", True)

@@ -71,18 +71,18 @@ def test_a_run_is_scraped_while_it_works(tmp_path: Path) -> None:
     stages.port = find_free_port()
     observe = partial(RunMetrics, command="run", host="127.0.0.1", port=stages.port, measure=lambda: NO_DISK)
     run(tmp_path, stages, workers=1, observe=observe)
-    found = stages.samples
-    assert find_sample(found, "results_total", stage="mine", verdict="passed", reason="") == 3
-    assert find_sample(found, "results_total", stage="build", verdict="rejected", reason="build-failed") == 1
-    assert find_sample(found, "failures_total", stage="verify", kind="Transient") == 1
-    assert find_sample(found, "stage_seconds_count", stage="build") == 3
-    assert find_sample(found, "stage_seconds_count", stage="verify") == 1
-    assert find_sample(found, "running", stage="certify") == 1
-    assert find_sample(found, "changes", state="running") == 1
-    assert find_sample(found, "changes", state="done") == 2
-    assert (find_sample(found, "seconds_left") or 0) > 0
-    assert find_sample(found, "draining") == 0
-    assert find_sample(found, "run_info", command="run") == 1
+    samples = stages.samples
+    assert find_sample(samples, "results_total", stage="mine", verdict="passed", reason="") == 3
+    assert find_sample(samples, "results_total", stage="build", verdict="rejected", reason="build-failed") == 1
+    assert find_sample(samples, "failures_total", stage="verify", kind="Transient") == 1
+    assert find_sample(samples, "stage_seconds_count", stage="build") == 3
+    assert find_sample(samples, "stage_seconds_count", stage="verify") == 1
+    assert find_sample(samples, "running", stage="certify") == 1
+    assert find_sample(samples, "changes", state="running") == 1
+    assert find_sample(samples, "changes", state="done") == 2
+    assert (find_sample(samples, "seconds_left") or 0) > 0
+    assert find_sample(samples, "draining") == 0
+    assert find_sample(samples, "run_info", command="run") == 1
 
 
 def test_no_label_names_a_change_or_a_repository(tmp_path: Path) -> None:
@@ -110,8 +110,8 @@ def test_a_run_that_is_drained_says_so() -> None:
     progress = MessageProgress()
     for is_draining in (False, True):
         progress.work.is_draining = is_draining
-        found = {gauge.name: gauge.values for gauge in read_work(progress.work)}
-        assert found["draining"] == {"": is_draining}
+        values = {gauge.name: gauge.values for gauge in read_work(progress.work)}
+        assert values["draining"] == {"": is_draining}
 
 
 def test_disk_and_engine_are_measured_once_in_a_while() -> None:
@@ -159,10 +159,10 @@ def test_serve_has_the_state_of_the_database(tmp_path: Path) -> None:
         application = make_application(store, seeded.settings, make_access_rules("127.0.0.1", None))
         answer = TestClient(application, base_url="http://127.0.0.1:8400").get("/metrics")
         funnel = TestClient(application, base_url="http://127.0.0.1:8400").get("/api/v1/funnel").json()["stages"]
-    found = parse_samples(answer.text)
+    samples = parse_samples(answer.text)
     assert answer.headers["content-type"].startswith("text/plain; version=")
     for row in funnel[1:]:
-        assert find_sample(found, "waiting", stage=row["stage"]) == row["waiting"]
-    assert find_sample(found, "certified_tasks") == funnel[-1]["out"] > 0
-    assert find_sample(found, "runs", state="running") is not None
-    assert (find_sample(found, "disk_free_bytes", disk="store") or 0) > 0
+        assert find_sample(samples, "waiting", stage=row["stage"]) == row["waiting"]
+    assert find_sample(samples, "certified_tasks") == funnel[-1]["out"] > 0
+    assert find_sample(samples, "runs", state="running") is not None
+    assert (find_sample(samples, "disk_free_bytes", disk="store") or 0) > 0

@@ -35,7 +35,9 @@ class Receiver:
 
     @property
     def spans(self) -> list[Any]:
-        scopes = [scope for one in self.requests for resource in one.resource_spans for scope in resource.scope_spans]
+        scopes = [
+            scope for request in self.requests for resource in request.resource_spans for scope in resource.scope_spans
+        ]
         return [span for scope in scopes for span in scope.spans]
 
     def find_children(self, change: str) -> tuple[Any, list[Any]]:
@@ -71,7 +73,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def read_attributes(span: Any) -> dict[str, str]:
-    return {one.key.removeprefix("mergemill."): one.value.string_value for one in span.attributes}
+    return {attribute.key.removeprefix("mergemill."): attribute.value.string_value for attribute in span.attributes}
 
 
 def test_a_change_is_a_span_and_each_stage_a_child(
@@ -98,7 +100,10 @@ def test_a_change_is_a_span_and_each_stage_a_child(
     assert (failed[-1].name, failed[-1].status.code, failed_root.status.code) == ("verify", 2, 2)
     assert failed[-1].status.message == "no network"
     assert len({span.trace_id for span in receiver.spans}) == 3
-    resource = {one.key: one.value.string_value for one in receiver.requests[0].resource_spans[0].resource.attributes}
+    resource = {
+        attribute.key: attribute.value.string_value
+        for attribute in receiver.requests[0].resource_spans[0].resource.attributes
+    }
     assert (resource["service.name"], resource["mergemill.command"]) == ("mergemill", "run")
 
 
@@ -167,7 +172,10 @@ def test_the_command_exports_traces_of_a_run(tmp_path: Path, receiver: Receiver)
     assert done.exit_code == 0, done.stderr
     stages = {span.name for span in receiver.spans if span.parent_span_id}
     assert stages == {"mine", "derive", "certify"}
-    resource = {one.key: one.value.string_value for one in receiver.requests[0].resource_spans[0].resource.attributes}
+    resource = {
+        attribute.key: attribute.value.string_value
+        for attribute in receiver.requests[0].resource_spans[0].resource.attributes
+    }
     assert resource["service.name"] == "factory"
 
 

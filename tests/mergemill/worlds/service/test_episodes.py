@@ -21,7 +21,7 @@ from worlds.examples.loading import list_example_worlds, load_example_scenarios
 from worlds.users import ModelUser
 
 pytestmark = pytest.mark.docker
-SCENARIOS = [one for world in list_example_worlds() for one in load_example_scenarios(world)]
+SCENARIOS = [scenario for world in list_example_worlds() for scenario in load_example_scenarios(world)]
 FAULTY = make_world("# take", "1 / 0")
 
 
@@ -37,11 +37,11 @@ def open_store(store: RunningService, **options: object) -> str:
 
 
 @pytest.mark.parametrize(
-    "scenario", [one.name for world in list_example_worlds() for one in load_example_scenarios(world)]
+    "scenario", [scenario.name for world in list_example_worlds() for scenario in load_example_scenarios(world)]
 )
 def test_a_solution_earns_1_and_nothing_earns_0(service: RunningService, scenario: str) -> None:
     world = scenario.partition(".")[0]
-    definition = next(one for one in load_example_scenarios(world) if one.name == scenario)
+    definition = next(example for example in load_example_scenarios(world) if example.name == scenario)
     opened = service.ask("/reset", world=world, scenario=scenario, seed=3)
     episode = opened["episode"]
     assert (opened["environment"], opened["observation"]["task"]) == ("synthetic", definition.task)
@@ -65,7 +65,7 @@ def test_a_solution_earns_1_and_nothing_earns_0(service: RunningService, scenari
 
 def test_the_same_seed_gives_the_same_states(service: RunningService) -> None:
     opened = [service.ask("/reset", world="parcel_depot", seed=seed) for seed in (4, 4)]
-    states = [service.ask("/state", episode=one["episode"]) for one in opened]
+    states = [service.ask("/state", episode=episode["episode"]) for episode in opened]
     assert states[0]["state"] == states[1]["state"]
     assert states[0]["digest"] == states[1]["digest"] == opened[0]["info"]["digest"]
 
@@ -90,8 +90,8 @@ def test_64_episodes_at_once_do_not_disturb_each_other(store: RunningService) ->
         return state["items"]["I-1"]["name"], len(state["items"]), reward
 
     with ThreadPoolExecutor(64) as threads:
-        found = list(threads.map(play, range(64)))
-    assert found == [("floor lamp", 3, 1.0) if number % 2 else (f"{number}-5", 2, 0.0) for number in range(64)]
+        results = list(threads.map(play, range(64)))
+    assert results == [("floor lamp", 3, 1.0) if number % 2 else (f"{number}-5", 2, 0.0) for number in range(64)]
 
 
 def test_an_agents_action_is_answered_and_a_programs_mistake_is_an_error(store: RunningService) -> None:
@@ -130,7 +130,7 @@ def test_a_fault_of_the_world_ends_its_episode_and_nothing_else(store: RunningSe
     answer = store.ask("/step", episode=faulty, tool="take_items", arguments={"item_id": "I-1", "count": 1})
     assert (answer["reward"], answer["terminated"], answer["info"]["fault"]) == (0.0, True, "raises")
     score = store.ask("/evaluate", episode=faulty)
-    assert (score["reward"], {one["outcome"] for one in score["checks"]}) == (0.0, {"crashed"})
+    assert (score["reward"], {check["outcome"] for check in score["checks"]}) == (0.0, {"crashed"})
     assert store.ask("/step", episode=other, tool="count_items", arguments={})["observation"]["data"] == 43
 
 
@@ -217,7 +217,7 @@ def test_a_user_whose_model_fails_costs_no_reward_and_the_action_can_be_sent_aga
             )
         )
         service = opened.enter_context(
-            serve_worlds(opener, catalog=catalog, make_user=lambda one: ModelUser(client, one.task))
+            serve_worlds(opener, catalog=catalog, make_user=lambda definition: ModelUser(client, definition.task))
         )
         model.set_answers(ScriptedAnswer(text="Hello!"), ScriptedFailure(status=429, headers={"Retry-After": "9999"}))
         episode = open_store(service, mode="conversational")

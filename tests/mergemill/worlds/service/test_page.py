@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[4] / "docs/guide/worlds/worlds.md"
 
 def run_block(word: str, service: RunningService) -> dict[str, object]:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (block,) = [one for one in blocks if word in one]
+    (block,) = [block for block in blocks if word in block]
     names: dict[str, object] = {}
     exec(block.replace("http://127.0.0.1:8600", service.url), names)  # noqa: S102 - the page is ours
     return names

@@ -36,8 +36,8 @@ def test_a_client_solves_a_scenario(service: RunningService, mode: str) -> None:
         async with Client(f"{service.url}{opened['mcp']}", mode=mode) as client:
             tools = (await client.list_tools()).tools
             wanted = analyse_program(load_example_world("library_loans").program).tools
-            assert [(one.name, one.description, one.input_schema) for one in tools] == [
-                (one.name, one.description, one.parameters) for one in wanted
+            assert [(tool.name, tool.description, tool.input_schema) for tool in tools] == [
+                (tool.name, tool.description, tool.parameters) for tool in wanted
             ]
             prompt = (await client.get_prompt("task")).messages[0].content
             assert isinstance(prompt, types.TextContent)
@@ -54,7 +54,7 @@ def test_a_client_solves_a_scenario(service: RunningService, mode: str) -> None:
         return results
 
     results = asyncio.run(play())
-    assert all(one["success"] for one in results)
+    assert all(result["success"] for result in results)
     assert "reward" not in json.dumps(results)
     assert service.ask("/evaluate", episode=opened["episode"])["reward"] == 1.0
 
@@ -73,7 +73,7 @@ def test_each_address_is_an_episode_of_its_own(service: RunningService) -> None:
         await asyncio.gather(change(0), change(1))
 
     asyncio.run(change_both())
-    texts = [json.dumps(service.ask("/state", episode=one["episode"])["state"]) for one in episodes]
+    texts = [json.dumps(service.ask("/state", episode=episode["episode"])["state"]) for episode in episodes]
     assert [("@t0" in text, "@t1" in text) for text in texts] == [(True, False), (False, True)]
 
 
@@ -82,7 +82,7 @@ def test_a_conversation_and_its_end(service: RunningService) -> None:
 
     async def talk() -> list[dict[str, Any]]:
         async with Client(f"{service.url}{opened['mcp']}") as client:
-            assert CHAT_TOOL in [one.name for one in (await client.list_tools()).tools]
+            assert CHAT_TOOL in [tool.name for tool in (await client.list_tools()).tools]
             replies = [read_result(await client.call_tool(CHAT_TOOL, {"message": "Yes?"}))]
             while "data" in replies[-1]:
                 replies.append(read_result(await client.call_tool(CHAT_TOOL, {"message": "And then?"})))
@@ -91,7 +91,11 @@ def test_a_conversation_and_its_end(service: RunningService) -> None:
             return replies
 
     replies = asyncio.run(talk())
-    scenario = next(one for one in load_example_scenarios("parcel_depot") if one.name == opened["scenario"])
-    assert " ".join(one["data"] for one in replies[:-1]) == scenario.task
+    scenario = next(
+        example_scenario
+        for example_scenario in load_example_scenarios("parcel_depot")
+        if example_scenario.name == opened["scenario"]
+    )
+    assert " ".join(reply["data"] for reply in replies[:-1]) == scenario.task
     assert replies[-1] == {"success": True, "message": "the user has ended the conversation"}
     assert service.ask("/evaluate", episode=opened["episode"])["ended"] is True

@@ -113,8 +113,8 @@ def test_without_a_container_there_is_no_reward(service: RunningService) -> None
 
 def test_worlds_are_listed_without_states_checks_and_solutions(service: RunningService) -> None:
     listed = service.send("/worlds")[1]["worlds"]
-    assert [one["name"] for one in listed] == ["clinic_rota", "library_loans", "parcel_depot"]
-    assert {one["environment"] for one in listed} == {"synthetic"}
+    assert [world["name"] for world in listed] == ["clinic_rota", "library_loans", "parcel_depot"]
+    assert {world["environment"] for world in listed} == {"synthetic"}
     shown = service.send("/worlds/library_loans")[1]
     assert set(shown) == {"name", "environment", "documentation", "tools", "scenarios"}
     assert len(shown["tools"]) == 16
@@ -146,8 +146,8 @@ def write_world(folder: Path, program: str) -> Path:
 
 
 def test_a_catalog_takes_names_and_folders(tmp_path: Path) -> None:
-    found = load_catalog(["library_loans", str(EXAMPLES_FOLDER / "clinic_rota")])
-    assert list(found) == ["library_loans", "clinic_rota"]
+    catalog = load_catalog(["library_loans", str(EXAMPLES_FOLDER / "clinic_rota")])
+    assert list(catalog) == ["library_loans", "clinic_rota"]
     with pytest.raises(InputError, match="two worlds are named library_loans"):
         load_catalog(["library_loans", "library_loans"])
     with pytest.raises(InputError, match="there is no world atlantis"):
