@@ -2,8 +2,7 @@
 
 The first rule that fails rejects the change. Rules are ordered by cost: findings of the reader of the source, then the
 record and paths, files of the clone, patches, tags, and the database last. docs/guide/mine/rules.md lists the same
-rows, and the
-effect of each rule on real histories.
+rows, and the effect of each rule on real histories.
 """
 
 from __future__ import annotations
