@@ -17,7 +17,7 @@ def test_a_queue_that_is_mostly_done_goes_on_with_the_rest(tmp_path: Path) -> No
     with Store.open(make_url(tmp_path)) as store:
         for number in (1, 2, 3):
             add_lineage(store, number)
-    figures = measure_queue(Settings(db=make_url(tmp_path)), 200)
+    figures = measure_queue(Settings(db=make_url(tmp_path)).storage, 200)
     assert (figures.size, figures.left) == (201, 21)
     assert min(figures.plan, figures.store, figures.go_on) > 0
 

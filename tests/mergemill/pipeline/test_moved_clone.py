@@ -72,7 +72,7 @@ def test_trees_of_an_existing_database_are_kept_as_soon_as_there_is_a_clone(tmp_
     settings = Settings(db=f"sqlite:///{tmp_path}/mergemill.db", store=tmp_path / "store")
     services = make_services(settings, engine=False)
     source = f"git:{repo.path}"
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         add_lineage(store, 1, source=source, base_commit=base)
         add_lineage(store, 2, source=source, base_commit="0" * 40)
         assert keep_missing_trees(store, services, ["git:other"]) == 0
@@ -84,13 +84,13 @@ def test_trees_of_an_existing_database_are_kept_as_soon_as_there_is_a_clone(tmp_
 def test_relative_sources_of_an_existing_database_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(db=f"sqlite:///{tmp_path}/mergemill.db", store=tmp_path / "store")
     monkeypatch.chdir(tmp_path)
-    with Store.open(settings.db) as store:
+    with Store.open(settings.storage.db) as store:
         add_lineage(store, 1)
-        assert resolve_source("git:greet", settings, store) == "git:greet"
-        assert resolve_source("git:other", settings, store) == f"git:{tmp_path}/other"
-        assert resolve_source("pypi:attrs", settings, store) == "pypi:attrs"
+        assert resolve_source("git:greet", settings.storage, store) == "git:greet"
+        assert resolve_source("git:other", settings.storage, store) == f"git:{tmp_path}/other"
+        assert resolve_source("pypi:attrs", settings.storage, store) == "pypi:attrs"
         add_lineage(store, 2, source=f"git:{tmp_path}/greet")
-        assert resolve_source("git:greet", settings, store) == f"git:{tmp_path}/greet"
+        assert resolve_source("git:greet", settings.storage, store) == f"git:{tmp_path}/greet"
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_the_database_gives_certified_worlds_with_solutions_and_models(folder: P
     certificates = (make_world_certificate(world), make_scenario_certificate(first, solution=solution))
     with Store.open(settings.storage.db) as store:
         store.add(world, other, first, second, *certificates)
-    [source] = find_sources([], settings, with_uncertified=False)
+    [source] = find_sources([], settings.storage, with_uncertified=False)
     assert source.contents.definition == definition
     assert source.contents.scenarios == (scenarios[0],)
     assert (source.contents.license, source.contents.models) == ("MIT", ("org/a", "org/b"))
@@ -200,9 +200,9 @@ def test_the_database_gives_certified_worlds_with_solutions_and_models(folder: P
     assert certification is not None
     assert certification.by == f"the certificate {certificates[0].id[:12]}"
     assert certification.gates == {"queries": 0.0, "changes": 1.0, "assessment by tester and checker": 0.85}
-    [all_scenarios] = find_sources([world.id[:10]], settings, with_uncertified=True)
+    [all_scenarios] = find_sources([world.id[:10]], settings.storage, with_uncertified=True)
     assert [scenario.solution is None for scenario in all_scenarios.contents.scenarios] == [False, True]
-    [uncertified] = find_sources(["other"], settings, with_uncertified=False)
+    [uncertified] = find_sources(["other"], settings.storage, with_uncertified=False)
     assert uncertified.contents.certification is None
     with pytest.raises(InputError, match="there is no world nothing"):
         find_sources(["nothing"], settings.storage, with_uncertified=False)
