@@ -79,7 +79,7 @@ def test_workers_that_wait_for_the_driver_are_not_busy(tmp_path: Path, monkeypat
     add = Store.add_stage_results
 
     def add_slowly(self: Store, *finished: StageResult) -> list[StageResult]:
-        time.sleep(0.3)
+        time.sleep(0.6)
         return add(self, *finished)
 
     monkeypatch.setattr(Store, "add_stage_results", add_slowly)

@@ -64,7 +64,7 @@ EXEMPT: dict[str, tuple[str, frozenset[str]]] = {
     "simulators/swe/programs.py": ("groups of programs that are simulated", frozenset({"c", "javascript", "python"})),
     "taskdb/counts.py": (COLUMN, frozenset({"c"})),
     "taskdb/listing.py": (COLUMN, frozenset({"c"})),
-    "taskdb/queries/selection.py": (COLUMN, frozenset({"c"})),
+    "taskdb/queries/task_filters.py": (COLUMN, frozenset({"c"})),
     "taskdb/queries/trajectories.py": (COLUMN, frozenset({"c"})),
     "verifiers/judge/tokens.py": ("an escaped character", frozenset({"r"})),
     "worlds/bundles/harbor.py": (SELF, frozenset({".py"})),

@@ -88,14 +88,20 @@ def test_a_full_disk_of_the_host_is_no_failure_of_a_command(
 
 
 class run_while_full(threading.Thread):  # noqa: N801 - a context manager
-    """Fill the disk from one second after the beginning of the block until a second later."""
+    """Fill the disk for 1.5 seconds once a command of the block has written its first file."""
 
     def __init__(self, disk: Path) -> None:
         super().__init__()
         self.disk, self.left = disk, threading.Event()
+        self.before = self.list_written()
+
+    def list_written(self) -> set[Path]:
+        """Return the first files of commands, in the layers of their containers."""
+        return set((self.disk / "engine" / "data" / "overlay2").glob("*/diff/opt/1"))
 
     def run(self) -> None:
-        self.left.wait(1)
+        while not self.list_written() - self.before and not self.left.wait(0.05):
+            pass
         with fill_disk(self.disk):
             self.left.wait(1.5)
 
