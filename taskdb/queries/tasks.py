@@ -106,9 +106,8 @@ _POSITION = text("""SELECT created_at, name, id FROM tasks WHERE id = :word OR n
 
 def _continue_after(query: Select[Any], position: tuple[str, str, str]) -> Select[Any]:
     at, name, key = position
-    behind = or_(
-        _TASKS.c.created_at < at, _TASKS.c.name > name, and_(_TASKS.c.name == name, _TASKS.c.id > key)
-    )  # among those that are not newer; written so that the date bounds the part of the index that is read
+    # Among those that are not newer; written so that the date bounds the part of the index that is read.
+    behind = or_(_TASKS.c.created_at < at, _TASKS.c.name > name, and_(_TASKS.c.name == name, _TASKS.c.id > key))
     return query.where(_TASKS.c.created_at <= at, behind)
 
 
@@ -470,7 +469,8 @@ def _resolve_task(connection: Connection, word: str) -> Task:
     current = set(names)
     if len(names) > 1:
         current = {row.id for row in connection.execute(_CURRENT_TASKS, {"keys": list(names)})}
-    if word not in names and len(current) == 1:  # superseded lineages of the change do not make its name ambiguous
+    # Superseded lineages of the change do not make its name ambiguous.
+    if word not in names and len(current) == 1:
         return load_record(connection, Task, current.pop())
     return load_record(connection, Task, _require_single(names, word, "task"))
 
@@ -548,8 +548,9 @@ def _list_ancestors(connection: Connection, key: str) -> list[str]:
 _WITH_PARENT = tuple(
     kind for kind in TABLE_NAMES if "parent" in kind.model_fields and kind not in RECORDS_WITHOUT_CHANGE
 )
+# Names of tables cannot be bound parameters; these are our own.
 _PARENT_OF = {
-    kind: text(f"SELECT parent FROM {TABLE_NAMES[kind]} WHERE id = :id")  # noqa: S608 - names of our own tables
+    kind: text(f"SELECT parent FROM {TABLE_NAMES[kind]} WHERE id = :id")  # noqa: S608
     for kind in _WITH_PARENT
 }
 _PARENTS: dict[type[Any], Sequence[type[Any]]] = {

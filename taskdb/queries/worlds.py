@@ -182,7 +182,8 @@ def list_scenario_rows(store: Store, world: World) -> list[dict[str, Any]]:
 def find_state(store: Store, record: World | Scenario) -> dict[str, Any]:
     """Return `status` and `reason` of a world or scenario; `superseded` where a newer record has taken its place."""
     view = "worlds" if isinstance(record, World) else "scenarios"
-    query = text(f"SELECT status, reason FROM {view} WHERE id = :id")  # noqa: S608 - constant names
+    # The name of a view cannot be a bound parameter; both are constants.
+    query = text(f"SELECT status, reason FROM {view} WHERE id = :id")  # noqa: S608
     with store.read_transaction() as connection:
         row = connection.execute(query, {"id": record.id}).mappings().first()
     return dict(row) if row else {"status": "superseded", "reason": None}
