@@ -149,7 +149,8 @@ def check_github(machine: Machine) -> MachineCheck:
     app = (settings.github.app_id, settings.github.app_key, settings.github.app_installation)
     if not (settings.github.find_tokens() or any(app)):
         return build_check("github", "no token is set; GITHUB_TOKEN is needed for pull requests", True)
-    from miner.github.api import GitHubApi, RemainingQuota  # noqa: PLC0415 - PyGithub loads slowly
+    # PyGithub loads slowly, and without a token there is nothing to check.
+    from miner.github.api import GitHubApi, RemainingQuota  # noqa: PLC0415
     from miner.github.auth import TOKEN_ADVICE  # noqa: PLC0415
 
     def format_quota(left: RemainingQuota) -> str:
@@ -174,7 +175,8 @@ def check_model(machine: Machine) -> MachineCheck:
     settings = machine.settings
     if settings.llm.url == OFF:
         return build_check("model", "off; --llm URL --model NAME selects one", True)
-    from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
+    # The SDK loads slowly, and without an endpoint there is nothing to check.
+    from backends.llm.client import ChatModel  # noqa: PLC0415
 
     endpoint = ChatModel(settings.llm, settings.host)
     try:

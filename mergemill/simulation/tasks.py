@@ -227,7 +227,8 @@ def open_simulated_tasks(
         InputError, Transient: the ledger cannot be written.
     """
     check_simulator(services.settings.llm)
-    assert services.model is not None  # noqa: S101 - for the type checker
+    # For the type checker alone, as `check_simulator` raises an error where no model is set.
+    assert services.model is not None  # noqa: S101
     folder = services.settings.storage.store_dir / (LEDGER_FOLDER + slot)
     host_image = find_host_image(services.settings.sandbox.kind)
     scratch = Path(tempfile.mkdtemp(prefix=make_folder_prefix("simulated")))

@@ -151,7 +151,8 @@ def _run(
             except MergemillError as error:
                 yield error
     finally:
-        threads.shutdown(wait=False, cancel_futures=True)  # the end of their servers ends what they do
+        # The threads are not waited for: the end of their servers ends their work.
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 class WorldImporter:
@@ -246,7 +247,8 @@ class WorldImporter:
         if (certificate := find_scenario_certificate(self._store, record)) is not None:
             return ImportVerdict(kind="scenario", name=record.name, gates=_list_gates(certificate)), [record]
         rejection = find_world_rejection(self._store, record)
-        if rejection is not None and rejection.reason != Reason.UNSOLVED:  # the file may have a solution now
+        # A scenario that was unsolved is tried again, as its file may have a solution now.
+        if rejection is not None and rejection.reason != Reason.UNSOLVED:
             return _repeat(rejection, "scenario"), [record]
         report = assess_scenario(scenario, served, self._server)
         if report.failure is None:
