@@ -65,7 +65,8 @@ def fill_with_failure(pending: PendingAnswer, failure: GatewayFailure, dialect: 
     """Give a failure to the client: as an error of its dialect, or at the end of a stream that has begun."""
     message = failure.detail
     if failure.kind is ExchangeFailure.CONTEXT and dialect is Dialect.MESSAGES:
-        message = f"prompt is too long: {message}"  # by which Anthropic's clients recognise it
+        # Anthropic's clients recognise the failure by these words.
+        message = f"prompt is too long: {message}"
     code = "context_length_exceeded" if failure.kind is ExchangeFailure.CONTEXT else f"gateway_{failure.kind}"
     if pending.has_begun:
         pending.end(render_event(*build_stream_error(dialect, message, code)), is_answer=False)
@@ -107,7 +108,8 @@ class ExchangeRecorder:
             self._record(response if failure is None else None, failure, started_at)
         except GatewayFailure as error:
             failure = error
-        except Exception as error:  # a client without an answer would wait until its own limit
+        except Exception as error:
+            # A client without an answer would wait until its own limit.
             log.exception("the record of exchange %s of %s", self.start.number, self.rollout.name)
             failure = GatewayFailure(ExchangeFailure.BUG, f"the gateway failed: {error!r}", 500)
         if failure is not None:
