@@ -115,7 +115,8 @@ def read_tau2(document: Document) -> Iterator[SeedDocument]:
     for simulation in _get_list(document, "simulations"):
         reward = (simulation.get("reward_info") or {}).get("reward")
         own = [turn for message in _get_list(simulation, "messages") for turn in _read_tau2_message(message)]
-        while own and own[0].role is TurnRole.ASSISTANT:  # the agent's greeting, before there is a task
+        # The greeting of the agent comes before there is a task.
+        while own and own[0].role is TurnRole.ASSISTANT:
             own = own[1:]
         yield SeedDocument(
             conversation=Dialogue(turns=(*system, *own), tools=_read_tools(info.get("tool_defs"))),
@@ -218,7 +219,8 @@ def _find_hermes_tools(turns: Sequence[DialogueTurn]) -> tuple[Mapping[str, Any]
     """Return the tools in the `<tools>` of the system's text: a JSON list, or an object a line."""
     for turn in turns:
         parts = HERMES_TOOLS.findall(turn.text) if turn.role is TurnRole.SYSTEM else []
-        listed = next((part for part in parts if part.strip()), "")  # prose names the empty pair of tags, too
+        # Prose names the empty pair of tags, too.
+        listed = next((part for part in parts if part.strip()), "")
         if listed:
             try:
                 return _read_tools(listed)

@@ -131,6 +131,7 @@ class Workspace:
         """
         line = shlex.join(["bash", "-c", _INSIDE + script, "bash", path, *words])
         result = self.shell.run(line, seconds=READ_SECONDS)
+        # The check of the path prints nothing: with output, the code is that of the script.
         if result.exit_code == _OUTSIDE and not result.output:
             raise OutsideError(path)
         return result
@@ -164,6 +165,7 @@ class Workspace:
         """
         self.resolve(path)
         self.shell.write_files({STAGED_FILE: content})
+        # Moving the new file into its place would replace the mode of the old file.
         result = self.run_inside(f'mkdir -p -- "$(dirname -- "$path")" && cat {STAGED_FILE} > "$path"', path)
         if result.exit_code:
             raise LostWorkspaceError(result.output.strip()[-200:] or "the container is gone")
