@@ -91,7 +91,7 @@ def _migrate(connection: Connection, revision: str | None, url: str) -> None:
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
     config = Config()
-    # Alembic interpolates its options, where a single `%` has a meaning of its own.
+    # Alembic interpolates its options, so a `%` of the path is doubled.
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
