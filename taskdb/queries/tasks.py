@@ -129,6 +129,7 @@ def iter_tasks(
     Rows come from a cursor of the server and records in batches, so that memory does not grow with the number of
     tasks. `is_wanted`: whether the task of a row is yielded.
     """
+    # The order of text depends on the locale of a database, that of bytes does not.
     by_name = (ByteOrder(_TASKS.c.name), ByteOrder(_TASKS.c.id))
     query = filters.apply(select(*(_TASKS.c[name] for name in TASK_COLUMNS))).order_by(*by_name)
     with store.read_transaction() as connection:
@@ -296,6 +297,7 @@ def _build_superseded_row(task: Task) -> dict[str, Any]:
 
 
 def _count_values(connection: Connection, filters: TaskFilters, facet: str) -> dict[str, int]:
+    # The counters have the answer without reading a task.
     if filters == TaskFilters():
         task_counts = counts.read_task_counts(connection, facet)
     else:
@@ -351,6 +353,7 @@ def compute_summary(store: Store, sources: Sequence[str] = ()) -> dict[str, Any]
         "tasks": dict(sorted(tasks.items())),
         "certified": sum(row.n for row in derived if row.outputs == "certified"),
         "rejected": dict(rejected.most_common()),
+        # Counters are whole numbers, so seconds are counted in thousandths.
         "seconds": {stage.value: round(seconds[stage] / 1000, 1) for stage in Stage if stage in seconds},
     }
 
@@ -444,6 +447,7 @@ def list_changes(
             at = connection.execute(named.order_by(_CHANGES.c.merged_at)).scalar()
             if at is None:
                 raise InputError(f"there is no change {after}", advice="mergemill sql lists them")
+            # Written so that the date bounds the part of the index that is read.
             query = query.where(_CHANGES.c.merged_at <= at, or_(_CHANGES.c.merged_at < at, _CHANGES.c.name > after))
         return [dict(row) for row in connection.execute(query).mappings()]
 

@@ -227,6 +227,7 @@ def find_solution_facts(store: Store, scenarios: Sequence[str]) -> dict[str, Sol
     """Return scenario (id) -> the facts of its solution, from its newest certificate, for those that have one."""
     with store.read_transaction() as connection:
         rows = list(execute_in_batches(connection, _SOLUTIONS, list(scenarios)))
+    # The newest certificate comes last, so it replaces earlier certificates of the same scenario.
     return {
         row.parent: SolutionFacts(n_calls=row.n_calls, n_tools=row.n_tools, n_queries=row.n_queries)
         for row in sorted(rows, key=lambda row: row.seq)
