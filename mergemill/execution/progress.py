@@ -249,6 +249,7 @@ class LiveTableProgress(MessageProgress):
     ) -> None:
         self.live.stop()
         if isinstance(error, KeyboardInterrupt):
+            # The live table is removed at the end, and the counts of an interrupted run are still wanted.
             self.console.print(self._render_counts())
         super().__exit__(kind, error, trace)
 

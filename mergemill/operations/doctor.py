@@ -203,6 +203,7 @@ def check_database(machine: Machine) -> MachineCheck:
         return build_check("database", NO_DATABASE if missing else str(error), missing, error.advice or "choose --db")
     except MergemillError as error:
         return build_check("database", str(error), False, error.advice)
+    # The part of a URL before `@` may hold a password.
     return build_check("database", machine.settings.storage.db.partition("@")[2] or machine.settings.storage.db, True)
 
 
@@ -217,6 +218,7 @@ def check_artifacts(machine: Machine) -> MachineCheck:
 def check_store_disk(machine: Machine) -> MachineCheck:
     """Check the disk space for database and artifacts."""
     folder = machine.settings.storage.store_dir.absolute()
+    # Before the first run the folder does not exist; it will be on the disk of its nearest parent.
     there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
     return _check_free_space("disk", there, "free disk space, or choose --store")
 

@@ -333,6 +333,7 @@ class SimulationRun:
     def _iterate_drafts(self, answers: Sequence[JobAnswer]) -> Iterator[Draft]:
         """Yield the answers in the order of their jobs, each read from the ledger when it is needed."""
         for answer in answers:
+            # A conversation that is too long has no answer in the ledger.
             line = self.simulator.ledger.find(answer.key) or {"text": "", "finish_reason": ""}
             yield Draft(
                 job=answer.job,

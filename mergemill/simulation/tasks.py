@@ -119,6 +119,7 @@ class SimulatedTasks:
         Raises:
             InputError: the base tree cannot be read.
         """
+        # Held while a task is prepared, so that threads with the same task prepare it once.
         with self._lock:
             if task.id not in self._prepared:
                 self._prepared[task.id] = self._prepare(task)
@@ -190,10 +191,12 @@ class AgentWorkspace:
 
 def find_solution_lines(task: Task, patches: tuple[bytes, bytes], history: GitRepository, commit: str) -> SolutionLines:
     """Return the solution lines of a task: lines of its patches and names of its tests that its base tree lacks."""
+    # Regular files alone: links and submodules hold no lines.
     entries = [entry for entry in history.ls_tree(commit) if entry.mode.startswith("100")]
     solution_lines = make_solution_lines(patches, history.read_blobs([entry.oid for entry in entries]))
     files = {test.partition("::")[0] for test in list_tests(task)}
     known = list(history.read_blobs([entry.oid for entry in entries if entry.path in files]))
+    # Without the parameters of a test, which its source does not spell.
     names = {test.rpartition("::")[2].partition("[")[0] for test in list_tests(task)}
     hidden = {name for name in names if name and not any(name.encode() in content for content in known)}
     return replace(solution_lines, names=frozenset(hidden))

@@ -183,6 +183,7 @@ class WorldImporter:
             verdict = ImportVerdict(kind="world", name=world.name, reason=Reason.MALFORMED.value, detail=world.problem)
             others = [_refuse_with_world(scenario, verdict) for scenario in scenarios]
             return ImportedWorld((verdict, *others), ())
+        # A program that breaks a rule is rejected without being run.
         if analyse_program(world.definition.program).violations:
             return self._judge(world.definition, world.license, scenarios, None)
         with self._server.load(world.definition) as served:
