@@ -105,6 +105,7 @@ class ExchangeRecorder:
             log.exception("exchange %s of %s", self.start.number, self.rollout.name)
             failure = GatewayFailure(ExchangeFailure.BUG, f"the gateway failed: {error!r}", 500)
         try:
+            # Recorded before the client has all of it, so that a gateway that is killed loses no answer that was paid.
             self._record(response if failure is None else None, failure, started_at)
         except GatewayFailure as error:
             failure = error
@@ -130,6 +131,7 @@ class ExchangeRecorder:
                     self.first_token = time.monotonic() - self.started
                 piece = stream.feed(event, raw) if stream else b""
             except OTHER_SHAPE as error:
+                # An answer of another shape is the failure of the upstream, not of the gateway.
                 raise refuse_answer(f"an event of its stream: {error}") from error
             if piece:
                 if not self.pending.has_begun:
@@ -161,6 +163,7 @@ class ExchangeRecorder:
 
     def _build_headers(self) -> dict[str, str]:
         """Return the headers of this request; the key is the same in every attempt."""
+        # Anthropic's API rejects parameters such as context_management without this header.
         beta = {"anthropic-beta": self.request.beta} if self.request.beta else {}
         return {"Idempotency-Key": self.start.key, **beta}
 

@@ -118,6 +118,7 @@ class RolloutState:
             self._log.append(event)
         except GatewayFailure as failure:
             self.note_failure(failure)
+            # The line of a later begin may fit where that of its end does not, so nothing more is sent and paid.
             self._meter.stop_for_disk()
             if self._on_full_disk:
                 self._on_full_disk()
@@ -155,6 +156,7 @@ class RolloutState:
         Raises:
             GatewayFailure: the disk is full or fails, or a budget is used up.
         """
+        # Only requests that offer tools are turns: the titles and summaries that agents request do not count.
         self._meter.check_budget(offers_tools=offers_tools)
         doubtful = self._doubtful.get(fingerprint)
         # The run differs from the recorded one from here on, so later answers of the log do not belong to it.
