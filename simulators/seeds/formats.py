@@ -134,6 +134,7 @@ def _is_hermes(document: Document) -> bool:
     )
 
 
+# The first reader that accepts a document reads it, so special forms stand before general forms.
 READERS: tuple[SeedReader, ...] = (
     SeedReader("atif", lambda document: str(document.get("schema_version", "")).startswith("ATIF"), read_atif),
     SeedReader("tau2", lambda document: isinstance(document.get("simulations"), list), read_tau2),
@@ -209,6 +210,7 @@ def _make_hermes_turn(role: TurnRole, text: str, before: Sequence[DialogueTurn])
         return DialogueTurn(role=TurnRole.FUNCTION_CALL, text=own, calls=calls, reasoning=reasoning)
     if role in (TurnRole.HUMAN, TurnRole.OBSERVATION):
         results = HERMES_RESULT.findall(text)
+        # Some rows have no tags around results, so a text after a call counts as its result.
         follows_call = bool(before) and before[-1].role is TurnRole.FUNCTION_CALL
         if results or follows_call:
             return DialogueTurn(role=TurnRole.OBSERVATION, text="\n".join(results) or text)
