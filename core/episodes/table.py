@@ -93,6 +93,7 @@ class EpisodeTable(Closable, Generic[EpisodeT, RequestT, ActionT, AnswerT, Score
             RefusedRequestError: too many are open, or the player refuses the request.
         """
         name = name or secrets.token_hex(self.limits.name_bytes)
+        # The episode of this name ends first, so that its place is free for its successor.
         self.close_episode(name, missing_ok=True)
         with self._reserve():
             episode = self._player.open(request, name)
