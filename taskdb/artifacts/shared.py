@@ -195,6 +195,7 @@ class ArtifactCache(Artifacts):
             # What a loss of power damages is read from the store again.
             write_atomically(self._path(digest), compressed, self.folder, durable=False)
             self._n_bytes += len(compressed)
+            # Measuring reads the whole folder, so it waits until much has been written.
             if self._n_bytes > CACHE_BYTES // 16:
                 self.remove_oldest()
 

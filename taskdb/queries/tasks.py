@@ -543,6 +543,7 @@ def _list_ancestors(connection: Connection, key: str) -> list[str]:
             parent = connection.execute(_PARENT_OF[kind], {"id": key}).scalar()
             if parent is not None:
                 above.append(parent)
+                # The classes that a parent can have are known, so not every table is searched.
                 key, kinds = parent, _PARENTS.get(kind, _WITH_PARENT)
                 break
         else:
