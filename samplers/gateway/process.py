@@ -136,6 +136,7 @@ class GatewayProcess:
         process, self._process = self._process, None
         if process is None:
             return
+        # The end of this pipe is the signal on which the gateway ends.
         if process.stdin:
             process.stdin.close()
         try:
