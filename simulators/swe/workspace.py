@@ -44,11 +44,13 @@ _START = (
     f"mkdir -p {PRIVATE} && git checkout -q -f main && {{ [ -d {BASE_GIT} ] || cp -a .git {BASE_GIT}; }} && "
     f"cp .git/index {STATE}.index && {{ {MASK_COMMAND}; }}"
 )
+# Whatever the agent does to its own repository and configuration, differences are those of the copy.
 _GIT = (
     f"export GIT_DIR={BASE_GIT} GIT_WORK_TREE={WORKDIR} GIT_CONFIG_NOSYSTEM=1 HOME={PRIVATE} "
     f"GIT_INDEX_FILE={STATE}.index; cd {WORKDIR} && git -c core.fsmonitor=false "
     "-c advice.addEmbeddedRepo=false add -A -- . 2>/dev/null && "
 )
+# Attributes of files in the agent's tree must not start a program, nor change how differences look.
 _DIFF = "git diff --cached --binary --full-index --no-ext-diff --no-textconv HEAD"
 _INSIDE = f'path=$(realpath -m -- "$1"); case "$path/" in {WORKDIR}/*) ;; *) exit 9;; esac; '
 _OUTSIDE = 9
