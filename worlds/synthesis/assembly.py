@@ -107,7 +107,7 @@ def read_class(source: str) -> ClassSkeleton:
         raise RefusedAnswerError(Reason.WRONG_METHOD, f"the class has the public method {public[0]}; write none yet")
     if "__init__" not in skeleton.helpers:
         raise RefusedAnswerError(Reason.NO_WORLD_CLASS, "the class has no __init__ that takes the state")
-    # The analysis needs a tool, and the class has none yet.
+    # The rules are those of whole programs, and the operations are written later.
     probe = Method(name="probe", source=textwrap.dedent(_PROBE))
     analysis = analyse_program(skeleton.assemble([probe]))
     _raise_violation(analysis)
