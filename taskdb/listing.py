@@ -138,7 +138,8 @@ def refresh(connection: Connection, changes: Collection[int], deltas: Deltas | N
     deltas = deltas or Deltas()
     # In ascending order, as everywhere: two writers that lock the same changes never wait in a circle.
     for keys in split_batches(sorted(changes), _BATCH):
-        if connection.dialect.name == "postgresql":  # of two writers the second sees what the first has written
+        # PostgreSQL's writers run side by side: of two for the same change the second reads what the first has written.
+        if connection.dialect.name == "postgresql":
             _execute(connection, "SELECT seq FROM change WHERE seq IN :keys ORDER BY seq FOR NO KEY UPDATE", keys)
         _refresh_batch(connection, keys, deltas)
     deltas.write(connection)
@@ -166,7 +167,8 @@ def _refresh_batch(connection: Connection, keys: Sequence[int], deltas: Deltas, 
     before: list[list[Values]] = [[] if fresh else _read_listed(connection, row, keys) for row in _LISTINGS]
     changes = _execute(connection, CHANGES_DEFINITION, keys)
     old_states = {row["change"]: row["state"] for row in before[0]}
-    for row in changes:  # the state follows from the rows of its kinds, which are not listed yet
+    # The state follows from the rows of the change's kinds, which are not listed yet.
+    for row in changes:
         row["state"] = old_states.get(row["change"])
     _replace(connection, _LISTINGS[0], before[0], changes)
     derivations = _execute(connection, DERIVATIONS_DEFINITION, keys)
@@ -245,7 +247,8 @@ def _read_listed(connection: Connection, row: type[Any], keys: Sequence[int]) ->
 @cache
 def _build_listed_query(name: str) -> TextClause:
     columns = ", ".join(column.name for column in tables.METADATA.tables[name].columns if column.name != "seq")
-    return _prepare(f"SELECT {columns} FROM {name} WHERE change IN :keys")  # noqa: S608 - names of our own tables
+    # Names of tables cannot be bound parameters; these are our own.
+    return _prepare(f"SELECT {columns} FROM {name} WHERE change IN :keys")  # noqa: S608
 
 
 def _replace(connection: Connection, row: type[Any], before: Sequence[Values], after: Sequence[Values]) -> None:

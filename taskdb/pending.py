@@ -65,6 +65,7 @@ def find_open_states(
 ) -> set[int]:
     """Return the states (`seq`) whose pending work meets a condition; `paired` as for `find_pending_work`."""
     open_states = set()
+    # Changes share few states, so the condition is checked for these and not for each change.
     for seq, state in connection.execute(text("SELECT seq, state FROM change_state")).all():
         if is_open(find_pending_work(read_state(state), scope, paired=paired)):
             open_states.add(seq)
@@ -116,6 +117,7 @@ def _select_limited(
         of_source = (_LISTED.c.source == source, _LISTED.c.candidate.is_not(None))
         newest = query.where(*conditions, *of_source).order_by(*_NEWEST_FIRST).limit(scope.limit)
         rows += [row for row in connection.execute(newest) if row.state in states]
+    # Two stable sorts, since the keys have opposite directions.
     rows.sort(key=lambda row: row.name)
     rows.sort(key=lambda row: row.merged_at, reverse=True)
     return rows
@@ -148,11 +150,13 @@ def _build_conditions(scope: Scope) -> list[ColumnElement[bool]]:
     """Return the conditions of a scope but sources and limit; as `Scope.includes` decides for a candidate."""
     conditions: list[ColumnElement[bool]] = []
     if scope.only:
+        # `g` follows the hex digits, so the range holds every id with this beginning and can use the index.
         ids = [and_(_LISTED.c.candidate >= key, _LISTED.c.candidate < f"{key}g") for key in scope.only]
         conditions.append(or_(_LISTED.c.name.in_(scope.only), *ids))
     if scope.since is not None:
         conditions.append(_LISTED.c.merged_at >= scope.since.isoformat())
     if scope.until is not None:
+        # Dates are texts with a time of day, so the last day ends before the next begins.
         conditions.append(_LISTED.c.merged_at < (scope.until + timedelta(days=1)).isoformat())
     if scope.language is not None:
         conditions.append(_LISTED.c.language == scope.language)

@@ -141,7 +141,8 @@ class Store(Closable):
 
     def add(self, *records: Record) -> list[Record]:
         """Add records, parents first, in a single transaction; return those that are new."""
-        from taskdb import writing  # noqa: PLC0415 - makes the tables' classes, which what only reads need not do
+        # Loaded at the first write: the module makes the classes of the tables, which a reader can do without.
+        from taskdb import writing  # noqa: PLC0415
 
         return self._write(lambda connection: writing.add_records(connection, records, self.clock))
 
@@ -150,7 +151,7 @@ class Store(Closable):
 
         Another process may have stored one of the same id with other contents, whose parts are not ours.
         """
-        from taskdb import writing  # noqa: PLC0415 - as in `add`
+        from taskdb import writing  # noqa: PLC0415
 
         with self.write_transaction() as connection:
             # Nothing is returned for a record that was there, and its parts belong to the process that stored it.
@@ -161,7 +162,7 @@ class Store(Closable):
 
     def add_stage_results(self, *finished: StageResult) -> list[StageResult]:
         """Add results of stages and their events in a single transaction; return those that are new."""
-        from taskdb import writing  # noqa: PLC0415 - as in `add`
+        from taskdb import writing  # noqa: PLC0415
 
         return self._write(lambda connection: writing.add_stage_results(connection, finished, self.clock))
 
@@ -175,7 +176,7 @@ class Store(Closable):
 
         `tags` are those of the changes, in any order; `sketches`: candidate's id -> keys for `find_similar`.
         """
-        from taskdb import writing  # noqa: PLC0415 - as in `add`
+        from taskdb import writing  # noqa: PLC0415
 
         if not pairs:
             return []
@@ -185,7 +186,7 @@ class Store(Closable):
 
     def add_score(self, score: Score, task: str, submission: str) -> str:
         """Add the score of a submission; return the row's id. `task`: id; `submission`: sha256 of its patch."""
-        from taskdb import writing  # noqa: PLC0415 - as in `add`
+        from taskdb import writing  # noqa: PLC0415
 
         with self.write_transaction() as connection:
             return writing.add_score(connection, score, task, submission, self.clock())
@@ -370,6 +371,7 @@ def read_record(connection: Connection, kind: type[R], key: str, body: bytes) ->
 
 def _make_record(kind: type[R], key: str, data: Mapping[str, Any]) -> R:
     record = kind.model_validate(data)
+    # The stored id stays valid although fields were added since: computed again, it would be another id.
     record.__dict__["id"] = key
     return record
 
@@ -392,8 +394,9 @@ def load_field(connection: Connection, kind: type[Record], key: str, name: str) 
     return unpack_field(connection, row.body, name) if row else None
 
 
+# Names of tables cannot be bound parameters; these are constants of this package.
 _RECORD_OF = {
-    kind: text(f"SELECT id, body FROM {name} WHERE id = :id")  # noqa: S608 - names of our own tables
+    kind: text(f"SELECT id, body FROM {name} WHERE id = :id")  # noqa: S608
     for kind, name in TABLE_NAMES.items()
 }
 

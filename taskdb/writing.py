@@ -68,6 +68,7 @@ def add_mined_changes(
         StageResult(stage=Stage.MINE, result=result, source=pull.source, name=pull.name, seconds=seconds, parent=pull)
         for pull, result, seconds in pairs
     ]
+    # In the order of the data path, as each record refers to those before it.
     _insert_records(connection, [pull for pull, _, _ in pairs], clock)
     new = {record.id for record in _insert_records(connection, tags, clock)}
     if rows := [row for record in tags if record.id in new for row in build_tag_rows(record)]:
@@ -100,11 +101,13 @@ def add_score(connection: Connection, score: Score, task: str, submission: str, 
 
 def _insert_records(connection: Connection, records: Sequence[Record], clock: Clock) -> list[Record]:
     added, lists = list[Record](), ListBatch()
-    for kind, (row, _) in RECORD_TABLES.items():  # in the order of the data path: parents first
+    # In the order of the data path, as a record refers to its parents.
+    for kind, (row, _) in RECORD_TABLES.items():
         of_kind = {record.id: record for record in records if type(record) is kind}
         if not of_kind:
             continue
         table = get_table(row)
+        # An insert that leaves a known record out still takes a number of the sequence.
         known = _select_known_ids(connection, table, list(of_kind))
         if missing := [record for key, record in sorted(of_kind.items()) if key not in known]:
             inserted = insert_new(connection, table, build_rows(kind, missing, clock(), lists), "id")
@@ -112,9 +115,11 @@ def _insert_records(connection: Connection, records: Sequence[Record], clock: Cl
         else:
             new = []
         search.index_tasks(connection, new)
+        # A finding has no id by which it could be recognised, so only those of new verdicts are added.
         if rows := [row for record in new if isinstance(record, Verdict) for row in build_finding_rows(record)]:
             connection.execute(insert(get_table(tables.FindingRow)), rows)
         added += new
+    # Once for all classes, as equal lists of different records are stored a single time.
     store_lists(connection, lists)
     return added
 
@@ -218,7 +223,8 @@ def insert_new(
     """
     make: Any = sqlite.insert
     if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert as make  # noqa: PLC0415 - slow to import
+        # Loaded only where it is needed, as it is slow to import.
+        from sqlalchemy.dialects.postgresql import insert as make  # noqa: PLC0415
     columns = [table.c[name] for name in key]
     statement = make(table).on_conflict_do_nothing(index_elements=columns).returning(*columns)
     return {tuple(row) for row in connection.execute(statement, list(rows))}
@@ -247,8 +253,9 @@ def _find_results(connection: Connection, records: Sequence[Record]) -> set[str]
     return results
 
 
+# Names of tables and columns cannot be bound parameters; these are constants.
 _CANDIDATES_OF = tuple(
-    text(f"SELECT {column} AS candidate FROM {name} WHERE id IN :keys").bindparams(  # noqa: S608 - fixed names
+    text(f"SELECT {column} AS candidate FROM {name} WHERE id IN :keys").bindparams(  # noqa: S608
         bindparam("keys", expanding=True)
     )
     for name, column in (

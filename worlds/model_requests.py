@@ -144,6 +144,7 @@ class RoleModels:
             try:
                 reply = model.complete(conversation, meter=meter, response_schema=schema)
             except ContextLengthError as error:
+                # A further attempt would be no shorter.
                 return Answer(value=None, reason=Reason.TOO_LONG, detail=str(error), keys=tuple(keys))
             keys += model.keys
             try:
@@ -153,6 +154,7 @@ class RoleModels:
                 problem = str(error)
             else:
                 return Answer(value=value, keys=tuple(keys))
+            # Only the last answer is sent back, so that the prompt does not grow with every attempt.
             conversation = [
                 *question.messages,
                 Message(role="assistant", text=reply.text or NO_ANSWER),

@@ -188,6 +188,7 @@ class ScenarioRun(Closable):
 
     def _finish(self, observation: Observation, *, terminated: bool) -> StepOutcome:
         score = self.evaluate()
+        # Read before the process ends, since the state ends with it.
         self._final_state = self.get_state()
         self.score = score
         self.close()

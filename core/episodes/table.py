@@ -93,6 +93,7 @@ class EpisodeTable(Closable, Generic[EpisodeT, RequestT, ActionT, AnswerT, Score
             RefusedRequestError: too many are open, or the player refuses the request.
         """
         name = name or secrets.token_hex(self.limits.name_bytes)
+        # The episode of this name ends first, so that its place is free for its successor.
         self.close_episode(name, missing_ok=True)
         with self._reserve():
             episode = self._player.open(request, name)
@@ -102,7 +103,9 @@ class EpisodeTable(Closable, Generic[EpisodeT, RequestT, ActionT, AnswerT, Score
                 replaced = self._slots.pop(name, None)
                 self._slots[name] = _Slot(episode)
                 self._drop_excess()
-        if replaced is not None:  # two requests named one episode
+        # Two requests may open an episode of the same name at once; the later request replaces the episode of the
+        # earlier.
+        if replaced is not None:
             self._close(replaced)
         return episode
 
@@ -205,6 +208,7 @@ class EpisodeTable(Closable, Generic[EpisodeT, RequestT, ActionT, AnswerT, Score
             }
             for name in idle:
                 del self._slots[name]
+        # Closed without the lock, so that the other episodes can be used in the meantime.
         for slot in idle.values():
             self._close(slot)
         return len(idle)
@@ -228,6 +232,7 @@ class EpisodeTable(Closable, Generic[EpisodeT, RequestT, ActionT, AnswerT, Score
                 raise RefusedRequestError(
                     f"{most} episodes are open", status=429, advice="close some, or start with more --episodes"
                 )
+            # Opening happens outside the lock and takes long, so the place is counted from here on.
             self._n_opening += 1
         try:
             yield
@@ -244,6 +249,7 @@ class EpisodeTable(Closable, Generic[EpisodeT, RequestT, ActionT, AnswerT, Score
             if slot is None:
                 if self._store is None:
                     raise self._make_unknown(name)
+                # Loaded by the request that holds the slot, so that a slow store delays only this episode.
                 slot = self._slots[name] = _Slot()
             slot.n_requests += 1
             return slot
@@ -252,8 +258,10 @@ class EpisodeTable(Closable, Generic[EpisodeT, RequestT, ActionT, AnswerT, Score
         """Keep the slot as the newest one; with a store, drop those that need not stay in memory."""
         with self._lock:
             slot.n_requests -= 1
+            # A slot that was closed or replaced in the meantime must not come back.
             if self._store is None or self._slots.get(name) is not slot:
                 return
+            # The slots are in the order of their last use, on which `_drop_excess` relies.
             del self._slots[name]
             if slot.n_requests or _is_open(slot):
                 self._slots[name] = slot
@@ -282,6 +290,7 @@ class EpisodeTable(Closable, Generic[EpisodeT, RequestT, ActionT, AnswerT, Score
         try:
             yield
         except BaseException as error:
+            # A conflict is raised before anything is changed, so the episode in memory is still that of the store.
             if self._store is not None and not isinstance(error, ConflictError):
                 slot.episode = None
             if isinstance(error, MergemillError):

@@ -87,7 +87,8 @@ def export_splits(
                     with_parquet=with_parquet,
                     load_lineage=reader.get_lineage,
                 )
-            if not store.is_read_only:  # an archive is exported and stays as it is
+            # An archive is exported and stays as it is.
+            if not store.is_read_only:
                 store.add(result.bundle)
             yield result
 

@@ -123,6 +123,7 @@ class _ImportFile:
 
 def _make_key(row: InstanceRow) -> _TaskKey:
     patches = f"{row.patch.strip()}\0{row.test_patch.strip()}".encode(errors="surrogateescape")
+    # GitHub ignores the case of repositories' names.
     return row.repo.lower(), row.base_commit, hashlib.sha256(patches).hexdigest()
 
 
@@ -134,6 +135,7 @@ def _open_imports(path: Path) -> Iterator[_ImportFile]:
     except OSError as error:
         raise make_write_error(f"cannot write {path.parent}", error, advice="free some space") from error
     with lock:
+        # Tried without waiting first, so that a command that has to wait shows why.
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -356,7 +356,8 @@ def build_settings(given: Mapping[str, Any]) -> Settings:
         problem = first["msg"][:1].lower() + first["msg"][1:]
         where = f"MERGEMILL_{name.upper()} or {name} in mergemill.toml"
         is_secret = name in SECRETS or (name not in list_settings(Settings) and _SECRET.search(name))
-        if is_secret or "@" in str(first["input"]):  # a URL may hold a password
+        # A URL may hold a password, which must not appear in a message.
+        if is_secret or "@" in str(first["input"]):
             raise UsageError(f"{where}: {problem}") from None
         instead = "" if first["input"] is None else f", not {first['input']!r}"
         raise UsageError(f"--{_to_option_name(name)}, {where}: {problem}{instead}") from error
@@ -440,5 +441,6 @@ def _replace_parameters(
     keyword_only = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
     wrapper.__signature__ = inspect.Signature([*keyword_only, *added])  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in [*own, *added]}
-    del wrapper.__wrapped__  # the annotations of the command differ from those of the wrapper
+    # Inspection follows `__wrapped__` to the annotations of the command, which differ from those of the wrapper.
+    del wrapper.__wrapped__
     return wrapper

@@ -249,6 +249,7 @@ class LiveTableProgress(MessageProgress):
     ) -> None:
         self.live.stop()
         if isinstance(error, KeyboardInterrupt):
+            # The live table is removed at the end, and the counts of an interrupted run are still wanted.
             self.console.print(self._render_counts())
         super().__exit__(kind, error, trace)
 
@@ -276,7 +277,8 @@ class LiveTableProgress(MessageProgress):
         columns = ["stage", *(["earlier"] if earlier else []), "passed", "rejected", "failed"]
         table = Table(box=None, header_style="bold", pad_edge=False)
         for name in columns:
-            table.add_column(name, overflow="fold")  # in a narrow terminal
+            # In a narrow terminal the columns are folded and not cut off.
+            table.add_column(name, overflow="fold")
         for stage in Stage:
             counts = [self.results[stage, True], self.results[stage, False], self.failed[stage]]
             counts = [earlier.get(stage, 0), *counts] if earlier else counts
@@ -290,7 +292,8 @@ class LiveTableProgress(MessageProgress):
             f"{f'  on {escape_line(step.place)}' if step.place else ''}"
             for step in self.work.list_running()
         ]
-        last = list(self.last)  # a copy: rich renders in a thread of its own
+        # A copy, since rich renders in a thread of its own.
+        last = list(self.last)
         return Group(
             Text(self.work.format_state(), style="bold"),
             self._render_counts(),

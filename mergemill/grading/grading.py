@@ -121,6 +121,7 @@ class TaskGrader:
         """
         task = submission.task
         services = self.open_services(task)
+        # The image must not be removed while the grading runs.
         with services.images.hold():
             if task.image and services.images.inspect(task.image) is None:
                 advice = "run `mergemill images push` on the machine that built it"
@@ -142,6 +143,7 @@ class TaskGrader:
             InputError: the image of the task is missing.
         """
         try:
+            # The policy holds the state of its attempts, and several threads share this object.
             return RETRY_POLICY.copy()(self._grade_scored, submission)
         except UnscoredError as unscored:
             return unscored.score

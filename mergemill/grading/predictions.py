@@ -157,6 +157,7 @@ class ScoreFile:
             raise InputError(f"there is no folder {self.path.parent}", advice="make it, or choose another --out")
         try:
             self._drop_unscored()
+            # Unbuffered, so that a score is in the file as soon as it is added.
             self._file = self.path.open("ab", buffering=0)
         except OSError as error:
             raise make_write_error(f"cannot write {self.path}", error) from error
@@ -181,9 +182,11 @@ class ScoreFile:
             raise make_write_error(f"cannot write {self.path}", error, advice=advice) from error
 
     def _drop_unscored(self) -> None:
-        content = self.path.read_bytes() if self.path.is_file() else b""  # a device or pipe has no scores, and no end
+        # A device or pipe has no scores, and reading it might not end.
+        content = self.path.read_bytes() if self.path.is_file() else b""
         kept = [line for line in content.splitlines(keepends=True) if self._keep(line)]
         if b"".join(kept) != content:
+            # Written beside the file and then moved, so that no score is lost when the run is killed in between.
             beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
             beside.write_bytes(b"".join(kept))
             beside.replace(self.path)
@@ -239,7 +242,8 @@ def grade_group(grader: TaskGrader, rows: Sequence[Prediction]) -> Iterator[Pred
     submission, failure = rows[0].submission, None
     try:
         score = grader.grade_persistently(submission)
-    except Exception as error:  # noqa: BLE001 - the rows that are left are graded, then the command fails
+    except Exception as error:  # noqa: BLE001
+        # The remaining rows are graded first; then the command fails.
         text = error.format_line() if isinstance(error, MergemillError) else f"bug: {error!r}"
         score, failure = make_unscored(submission.task.name, text), error
     for row in rows:
@@ -292,6 +296,7 @@ class PredictionRun:
         opening = open_cluster(settings, engine=True, notify=self.notify, stop=lambda _: grader.stop())
         with opening as cluster, closing(cluster.map(function, groups.values(), PredictionKeeper())) as scores:
             for scored in scores:
-                if not is_local and scored.score.value is not None:  # a node writes no score
+                # A node writes no score, so the driver stores it.
+                if not is_local and scored.score.value is not None:
                     grader.keep(scored.prediction.submission, scored.score)
                 yield scored

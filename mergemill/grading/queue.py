@@ -112,7 +112,8 @@ class GradingQueue:
             Transient: the queue is closed.
         """
         known = {submission.key: submission for submission in submissions}
-        with self._changed:  # held during the look-up: a score is stored before its grading leaves `_jobs`
+        # Held during the look-up, since a score is stored before its grading leaves `_jobs`.
+        with self._changed:
             if self._is_closed:
                 raise Transient("the server is being stopped")
             scores = {
@@ -142,7 +143,8 @@ class GradingQueue:
             if score is not None:
                 future.set_result(score)
             cached = submission.key not in new
-            new.discard(submission.key)  # an equal one behind it is answered by its grading
+            # An equal submission behind it is answered by its grading.
+            new.discard(submission.key)
             self._counts["cached"] += cached
             tickets.append(GradingTicket(future=future, cached=cached))
         return tickets
@@ -187,7 +189,8 @@ class GradingQueue:
             error: BaseException | None = None
             try:
                 score = self.grader.grade_persistently(job.submission)
-            except BaseException as raised:  # noqa: BLE001 - who waits for the score gets it
+            except BaseException as raised:  # noqa: BLE001
+                # Whoever waits for the score gets the error, and the thread goes on with the next submission.
                 error = raised
             self._finish(job, score, self.clock() - started)
             if score is not None:

@@ -149,7 +149,8 @@ def check_github(machine: Machine) -> MachineCheck:
     app = (settings.github.app_id, settings.github.app_key, settings.github.app_installation)
     if not (settings.github.find_tokens() or any(app)):
         return build_check("github", "no token is set; GITHUB_TOKEN is needed for pull requests", True)
-    from miner.github.api import GitHubApi, RemainingQuota  # noqa: PLC0415 - PyGithub loads slowly
+    # PyGithub loads slowly, and without a token there is nothing to check.
+    from miner.github.api import GitHubApi, RemainingQuota  # noqa: PLC0415
     from miner.github.auth import TOKEN_ADVICE  # noqa: PLC0415
 
     def format_quota(left: RemainingQuota) -> str:
@@ -174,7 +175,8 @@ def check_model(machine: Machine) -> MachineCheck:
     settings = machine.settings
     if settings.llm.url == OFF:
         return build_check("model", "off; --llm URL --model NAME selects one", True)
-    from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
+    # The SDK loads slowly, and without an endpoint there is nothing to check.
+    from backends.llm.client import ChatModel  # noqa: PLC0415
 
     endpoint = ChatModel(settings.llm, settings.host)
     try:
@@ -201,6 +203,7 @@ def check_database(machine: Machine) -> MachineCheck:
         return build_check("database", NO_DATABASE if missing else str(error), missing, error.advice or "choose --db")
     except MergemillError as error:
         return build_check("database", str(error), False, error.advice)
+    # The part of a URL before `@` may hold a password.
     return build_check("database", machine.settings.storage.db.partition("@")[2] or machine.settings.storage.db, True)
 
 
@@ -215,6 +218,7 @@ def check_artifacts(machine: Machine) -> MachineCheck:
 def check_store_disk(machine: Machine) -> MachineCheck:
     """Check the disk space for database and artifacts."""
     folder = machine.settings.storage.store_dir.absolute()
+    # Before the first run the folder does not exist; it will be on the disk of its nearest parent.
     there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
     return _check_free_space("disk", there, "free disk space, or choose --store")
 

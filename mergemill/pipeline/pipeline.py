@@ -88,7 +88,8 @@ class PipelineStep:
 
 def list_steps() -> tuple[PipelineStep, ...]:
     """Return the stages after the miner, in order."""
-    from builders.build import build  # noqa: PLC0415 - queries need none of them
+    # Loaded in the function, as queries need none of the stages.
+    from builders.build import build  # noqa: PLC0415
     from mergemill.pipeline.certification import certify  # noqa: PLC0415
     from mergemill.pipeline.kinds import derive  # noqa: PLC0415
     from verifiers import verify  # noqa: PLC0415
@@ -177,12 +178,14 @@ class ChangeProcessor:
         if self.is_draining():
             yield ChangeDrained(self.lineage.candidate.id)
             return
-        with self.services.images.hold():  # its images must exist until its last stage is finished
+        # The images of a change must exist until its last stage is finished.
+        with self.services.images.hold():
             for step in self.steps:
                 for event in self._run_stage(step):
                     yield event
                     if isinstance(event, StageOutcome) and _ends_change(event):
                         return
+                    # A drained run finishes the step that runs, so a change ends only between two steps.
                     if not isinstance(event, StepStarted) and self.is_draining():
                         yield ChangeDrained(self.lineage.candidate.id)
                         return
@@ -212,7 +215,8 @@ class ChangeProcessor:
 
     def _derive_tasks(self, step: PipelineStep) -> Iterator[ChangeEvent]:
         """Yield the tasks of every open kind whose prerequisites are met and that no other kind replaces."""
-        from mergemill.pipeline.kinds import get_prerequisites  # noqa: PLC0415 - queries need no deriver
+        # Queries need no deriver.
+        from mergemill.pipeline.kinds import get_prerequisites  # noqa: PLC0415
 
         lineage, derived_kinds = self.lineage, set[Kind]()
         for kind, prerequisites in get_prerequisites(lineage.kinds).items():
@@ -245,7 +249,8 @@ class ChangeProcessor:
             with log_fields(change=lineage.candidate.name, stage=step.stage.value):
                 output = self.retry_policy.copy()(step.function, lineage, self.services)
             results = [output] if isinstance(output, Record) else list(output)
-        except Exception as error:  # noqa: BLE001 - the driver distinguishes the kinds of failure
+        except Exception as error:  # noqa: BLE001
+            # The driver distinguishes the kinds of failure.
             results = [as_disk_error(error) or error]
         # The results of a step are made together; equal shares keep the sum of all seconds true.
         seconds = (time.perf_counter() - started) / max(1, len(results))
@@ -511,7 +516,8 @@ class PipelineRun:
                     self.progress.print_message(outcome)
                 else:
                     yield outcome
-        except Exception as error:  # noqa: BLE001 - the kind of failure is recorded; the other sources continue
+        except Exception as error:  # noqa: BLE001
+            # The kind of failure is recorded, and the other sources continue.
             self.is_interrupted = True
             self._record_failure(Stage.MINE, source, as_disk_error(error) or error)
         finally:

@@ -81,9 +81,11 @@ def run_stages(
     check_cluster_settings(settings.cluster)
     require_writable_store(settings.storage)
     if stage is Stage.MINE:
-        settings = replace_values(settings, {"cluster": LOCAL})  # mining is the driver's
+        # Mining is the work of the driver, so it needs no cluster.
+        settings = replace_values(settings, {"cluster": LOCAL})
     needs_engine, is_local = _needs_engine(scope), settings.cluster.address == LOCAL
-    services = make_services(settings, engine=needs_engine and is_local)  # otherwise the nodes have engines
+    # On a cluster the nodes have the engines.
+    services = make_services(settings, engine=needs_engine and is_local)
     if scope.retry:
         _clear_build_failures(settings.storage)
     mines = stage in (None, Stage.MINE)
@@ -126,14 +128,16 @@ def run_stages(
             _process(run, stage, _resolve_paths(scope, resolve) if mines else _resolve_scope(scope, resolve))
         if left_out := run.quotas.format_left_out():
             recorded.print_message(left_out)
-        resolved = _resolve_scope(scope, resolve)  # mining may have found earlier names
+        # Resolved again, as mining may have stored earlier names of the sources.
+        resolved = _resolve_scope(scope, resolve)
         if stage is None and not progress.work.is_draining:
             keep_missing_trees(store, services, resolved.sources)
         return _build_report(run, resolved)
 
 
 def _make_node_function(settings: Settings, *, engine: bool) -> MakeFunction:
-    from mergemill.pipeline.node_steps import make_node_steps  # noqa: PLC0415 - one machine needs none of it
+    # A run on a single machine needs no steps of nodes.
+    from mergemill.pipeline.node_steps import make_node_steps  # noqa: PLC0415
 
     return partial(make_node_steps, settings, engine=engine)
 
@@ -146,14 +150,16 @@ def _observe(
         progress = RunLog(progress)
     if wants_traces(os.environ):
         try:
-            from mergemill.execution.telemetry.traces import RunTraces  # noqa: PLC0415 - an extra, which most runs do not need
+            # Traces need an extra, which most runs do without.
+            from mergemill.execution.telemetry.traces import RunTraces  # noqa: PLC0415
         except ImportError:
             progress.print_message("no traces are exported: the extra otel is missing (pip install 'mergemill[otel]')")
         else:
             progress = RunTraces(progress, command)
     if operation.metrics_port is None:
         return progress
-    from mergemill.execution.telemetry.metrics import RunMetrics  # noqa: PLC0415 - most runs serve none
+    # Most runs serve no metrics.
+    from mergemill.execution.telemetry.metrics import RunMetrics  # noqa: PLC0415
 
     def measure() -> dict[str, Any]:
         sandbox = services.sandbox
@@ -192,7 +198,8 @@ def _build_report(run: PipelineRun, scope: Scope) -> RunReport:
 
 
 def _clear_build_failures(storage: StorageSettings) -> None:
-    from builders.layer_failures import clear_failures  # noqa: PLC0415 - only a retry needs the builders here
+    # Only a retry needs the builders here.
+    from builders.layer_failures import clear_failures  # noqa: PLC0415
 
     clear_failures(storage.store_dir)
 
@@ -225,7 +232,8 @@ def _process(run: PipelineRun, stage: Stage | None, scope: Scope) -> None:
     steps = tuple(step for step in list_steps() if step.stage in scope.stages)
     lineages = _mine(run, scope) if stage is None else run.store.find_pending(stage, scope)
     run.process(steps, lineages, partial(_reload, run.store, scope))
-    if stage in (None, Stage.DERIVE):  # a task of two changes can be derived once both are judged
+    # A task of two changes can be derived only once both are judged.
+    if stage in (None, Stage.DERIVE):
         pair_steps = tuple(step for step in steps if step.stage in (Stage.DERIVE, Stage.CERTIFY))
         pairs = _resolve_scope(scope, run.resolve_source)
         run.process(pair_steps, run.store.find_open_pairs(pairs), partial(_reload_pair, run.store, pairs))
@@ -242,7 +250,8 @@ def _reload_pair(store: Store, scope: Scope, lineage: Lineage) -> Lineage | None
 
 
 def _mine(run: PipelineRun, scope: Scope) -> Iterator[Lineage]:
-    from miner.mine import mine, open_readers  # noqa: PLC0415 - the other stages do not pay for the miner
+    # The other stages run without loading the miner.
+    from miner.mine import mine, open_readers  # noqa: PLC0415
 
     with open_readers(scope.sources, run.services) as readers:
         yield from run.mine(partial(mine, only=scope.only, find_similar=run.find_similar, readers=readers), scope)

@@ -117,6 +117,7 @@ class SimulatorMeasuring:
                         }
                     )
                     return
+                # Stored at once, so that the same command continues from here after a stop.
                 self._store.add(outcome)
                 self._reporter.event(describe_measurement(outcome))
 

@@ -97,7 +97,8 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
     if model is None:
         raise UsageError("a simulator is needed", advice="set --llm URL and --model NAME")
     check_folder(request.out)
-    plan_jobs((), options, per_seed=request.per_seed, total=request.total)  # an error before anything is paid
+    # A plan that cannot be carried out is an error before anything is paid.
+    plan_jobs((), options, per_seed=request.per_seed, total=request.total)
     require_writable_store(settings.storage)
     with Store.open(settings.storage.db, writes=True) as store, CallLedger(request.out) as ledger:
         simulator = Simulator(
@@ -332,6 +333,7 @@ class SimulationRun:
     def _iterate_drafts(self, answers: Sequence[JobAnswer]) -> Iterator[Draft]:
         """Yield the answers in the order of their jobs, each read from the ledger when it is needed."""
         for answer in answers:
+            # A conversation that is too long has no answer in the ledger.
             line = self.simulator.ledger.find(answer.key) or {"text": "", "finish_reason": ""}
             yield Draft(
                 job=answer.job,

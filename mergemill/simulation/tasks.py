@@ -119,6 +119,7 @@ class SimulatedTasks:
         Raises:
             InputError: the base tree cannot be read.
         """
+        # Held while a task is prepared, so that threads with the same task prepare it once.
         with self._lock:
             if task.id not in self._prepared:
                 self._prepared[task.id] = self._prepare(task)
@@ -190,10 +191,12 @@ class AgentWorkspace:
 
 def find_solution_lines(task: Task, patches: tuple[bytes, bytes], history: GitRepository, commit: str) -> SolutionLines:
     """Return the solution lines of a task: lines of its patches and names of its tests that its base tree lacks."""
+    # Regular files alone: links and submodules hold no lines.
     entries = [entry for entry in history.ls_tree(commit) if entry.mode.startswith("100")]
     solution_lines = make_solution_lines(patches, history.read_blobs([entry.oid for entry in entries]))
     files = {test.partition("::")[0] for test in list_tests(task)}
     known = list(history.read_blobs([entry.oid for entry in entries if entry.path in files]))
+    # Without the parameters of a test, which its source does not spell.
     names = {test.rpartition("::")[2].partition("[")[0] for test in list_tests(task)}
     hidden = {name for name in names if name and not any(name.encode() in content for content in known)}
     return replace(solution_lines, names=frozenset(hidden))
@@ -227,7 +230,8 @@ def open_simulated_tasks(
         InputError, Transient: the ledger cannot be written.
     """
     check_simulator(services.settings.llm)
-    assert services.model is not None  # noqa: S101 - for the type checker
+    # For the type checker alone, as `check_simulator` raises an error where no model is set.
+    assert services.model is not None  # noqa: S101
     folder = services.settings.storage.store_dir / (LEDGER_FOLDER + slot)
     host_image = find_host_image(services.settings.sandbox.kind)
     scratch = Path(tempfile.mkdtemp(prefix=make_folder_prefix("simulated")))

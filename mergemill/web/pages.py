@@ -259,10 +259,12 @@ def _build_forge_link(change: PullRequest) -> str | None:
 def show_artifact(context: WebContext, request: Request) -> Response:
     """Show a log or a patch; `?raw` gives its bytes as text."""
     digest = request.path_params["digest"]
+    # The name becomes part of a file's path, so nothing but digits of a hash may pass.
     if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
         raise InputError("an artifact is named by 64 hex digits")
     if "raw" in request.query_params:
         content = context.artifacts.get(digest)
+        # A log holds the output of programs from elsewhere, and a browser must not run anything in it.
         return PlainTextResponse(content, headers={"content-security-policy": "sandbox"})
     text = remove_ansi_sequences(context.artifacts.get_text(digest))
     shown = text if len(text) <= MAX_SHOWN_LOG else f"{text[: MAX_SHOWN_LOG // 2]}\n⋯\n{text[-MAX_SHOWN_LOG // 2 :]}"
@@ -276,6 +278,7 @@ def show_rollout(context: WebContext, request: Request) -> Response:
     stored = find_stored_rollout(context.store, context.artifacts, word)
     conversation = stored.conversation if stored else load_conversation(context.rollouts, word)
     given = request.query_params.get("from", "0")
+    # Python refuses to convert texts of thousands of digits.
     start = min(int(given), len(conversation.turns)) if given.isdecimal() and len(given) < 9 else 0
     end = start + MAX_SHOWN_TURNS
     values = {

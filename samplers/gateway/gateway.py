@@ -76,8 +76,10 @@ class ModelGateway:
             KeyError: it is not open.
         """
         state = self._rollouts[name]
+        # Revoked before the wait, so that no further request joins the calls in flight.
         self._secrets.pop(state.access.secret, None)
         usage = await state.close()
+        # A new access of the same name may have been opened during the wait.
         if self._rollouts.get(name) is state:
             del self._rollouts[name]
         return usage
@@ -125,6 +127,7 @@ class ModelGateway:
         body, text = _parse_body(received)
         fingerprint = compute_fingerprint(dialect, body)
         pending = state.pending_answers.get(fingerprint)
+        # A client that repeats a request meanwhile gets the same answer, which is paid for once.
         if pending is not None:
             state.join_answer(pending)
             return pending
@@ -195,6 +198,7 @@ class ModelGateway:
     async def close(self) -> None:
         """Take no new requests, wait for those in flight and close everything."""
         self._is_closing = True
+        # Requests that still wait for their turn must not be sent once the gateway ends.
         self.upstream.drain()
         for name in list(self._rollouts):
             await self.close_rollout(name)

@@ -136,6 +136,7 @@ class GatewayProcess:
         process, self._process = self._process, None
         if process is None:
             return
+        # The end of this pipe is the signal on which the gateway ends.
         if process.stdin:
             process.stdin.close()
         try:
@@ -177,8 +178,10 @@ class GatewayProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                # Ctrl-C at the terminal does not reach a session of its own, so calls in flight are still recorded.
                 start_new_session=True,
                 cwd=Path(__file__).parents[2],
+                # Arguments of a process are visible to other users of the machine, and its environment is not.
                 env={**os.environ, TOKEN_VARIABLE: self._token},
             )
         try:
@@ -190,6 +193,7 @@ class GatewayProcess:
                 if pipe:
                     pipe.close()
             raise
+        # After a crash the pipes of the earlier process are still open.
         if self._process and self._process.stdin and self._process.stdout:
             self._process.stdin.close()
             self._process.stdout.close()
@@ -216,6 +220,7 @@ class GatewayProcess:
 
     def _call(self, method: str, name: str, body: object = None, *, wait: bool = False) -> Any:
         """Return the response that the control API answers."""
+        # A rollout is closed once its calls in flight have ended, which may take as long as the upstream permits.
         seconds = None if wait else CALL_SECONDS
         connection = UnixConnection(self._control, seconds)
         headers = {"Authorization": f"Bearer {self._token}"}

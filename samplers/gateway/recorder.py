@@ -65,7 +65,8 @@ def fill_with_failure(pending: PendingAnswer, failure: GatewayFailure, dialect: 
     """Give a failure to the client: as an error of its dialect, or at the end of a stream that has begun."""
     message = failure.detail
     if failure.kind is ExchangeFailure.CONTEXT and dialect is Dialect.MESSAGES:
-        message = f"prompt is too long: {message}"  # by which Anthropic's clients recognise it
+        # Anthropic's clients recognise the failure by these words.
+        message = f"prompt is too long: {message}"
     code = "context_length_exceeded" if failure.kind is ExchangeFailure.CONTEXT else f"gateway_{failure.kind}"
     if pending.has_begun:
         pending.end(render_event(*build_stream_error(dialect, message, code)), is_answer=False)
@@ -104,10 +105,12 @@ class ExchangeRecorder:
             log.exception("exchange %s of %s", self.start.number, self.rollout.name)
             failure = GatewayFailure(ExchangeFailure.BUG, f"the gateway failed: {error!r}", 500)
         try:
+            # Recorded before the client has all of it, so that a gateway that is killed loses no answer that was paid.
             self._record(response if failure is None else None, failure, started_at)
         except GatewayFailure as error:
             failure = error
-        except Exception as error:  # a client without an answer would wait until its own limit
+        except Exception as error:
+            # A client without an answer would wait until its own limit.
             log.exception("the record of exchange %s of %s", self.start.number, self.rollout.name)
             failure = GatewayFailure(ExchangeFailure.BUG, f"the gateway failed: {error!r}", 500)
         if failure is not None:
@@ -128,6 +131,7 @@ class ExchangeRecorder:
                     self.first_token = time.monotonic() - self.started
                 piece = stream.feed(event, raw) if stream else b""
             except OTHER_SHAPE as error:
+                # An answer of another shape is the failure of the upstream, not of the gateway.
                 raise refuse_answer(f"an event of its stream: {error}") from error
             if piece:
                 if not self.pending.has_begun:
@@ -159,6 +163,7 @@ class ExchangeRecorder:
 
     def _build_headers(self) -> dict[str, str]:
         """Return the headers of this request; the key is the same in every attempt."""
+        # Anthropic's API rejects parameters such as context_management without this header.
         beta = {"anthropic-beta": self.request.beta} if self.request.beta else {}
         return {"Idempotency-Key": self.start.key, **beta}
 

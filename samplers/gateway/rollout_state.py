@@ -73,7 +73,8 @@ class RolloutState:
         is_new_run = not access.resume or content.last_run < 0
         self.run = content.last_run + is_new_run
         self._recall(content, is_new_run=is_new_run)
-        log.content = LogContent()  # it holds every request
+        # The content of the log holds every request, which need not stay in memory.
+        log.content = LogContent()
         if is_new_run:
             self.append({"event": "run", "run": self.run, "at": format_now()})
 
@@ -95,7 +96,8 @@ class RolloutState:
         for begin in content.find_doubtful():
             self._doubtful[begin["fingerprint"]] = ExchangeStart(number=begin["exchange"], key=begin["key"])
         earlier = {number for run, numbers in content.runs.items() if run < self.run for number in numbers}
-        if own - earlier:  # this run had a request that differed
+        # This run had a request that differed, so later answers of the log do not belong to it.
+        if own - earlier:
             self._replayable.clear()
 
     def _recount(self, answer: RecordedAnswer | None, *, offers_tools: bool) -> None:
@@ -116,6 +118,7 @@ class RolloutState:
             self._log.append(event)
         except GatewayFailure as failure:
             self.note_failure(failure)
+            # The line of a later begin may fit where that of its end does not, so nothing more is sent and paid.
             self._meter.stop_for_disk()
             if self._on_full_disk:
                 self._on_full_disk()
@@ -153,6 +156,7 @@ class RolloutState:
         Raises:
             GatewayFailure: the disk is full or fails, or a budget is used up.
         """
+        # Only requests that offer tools are turns: the titles and summaries that agents request do not count.
         self._meter.check_budget(offers_tools=offers_tools)
         doubtful = self._doubtful.get(fingerprint)
         # The run differs from the recorded one from here on, so later answers of the log do not belong to it.
@@ -180,6 +184,7 @@ class RolloutState:
         try:
             self.append(event)
         except GatewayFailure:
+            # The answer is paid for but is not in the log, so another attempt has the same number and key.
             self._doubtful[fingerprint] = ExchangeStart(number=event["exchange"], key=event["key"])
             raise
         self._meter.count_answer(usage, event["cost"])
@@ -205,7 +210,8 @@ class RolloutState:
 
     def mark_sent(self, fingerprint: str, number: int) -> None:
         """Write that a client has all of an answer, unless the rollout was closed in the meantime."""
-        if self._log.is_closed:  # its descriptor may be that of another log now
+        # The descriptor of a closed log may be that of another log now.
+        if self._log.is_closed:
             return
         waiting = self._unsent.get(fingerprint, deque())
         left = [answer for answer in waiting if answer.number != number]
@@ -218,7 +224,8 @@ class RolloutState:
         try:
             self.append({"event": "sent", "exchange": number})
         except GatewayFailure:
-            return  # the usage shows it, and the next request fails
+            # The usage shows the failure, and the next request fails.
+            return
 
     def join_answer(self, pending: PendingAnswer) -> None:
         """Write that a request is answered with another one's answer.

@@ -96,9 +96,11 @@ async def serve_gateway(
             await asyncio.sleep(START_POLL_SECONDS)
         on_ready(port)
         await stop.wait()
+        # Read before the gateway is closed, which forgets its rollouts.
         usage = gateway.collect_usage()
     finally:
         await gateway.close()
+    # The servers end last, so that the answers to calls in flight still reach their clients.
     for server, _ in servers:
         server.should_exit = True
     await asyncio.gather(*running)
@@ -166,6 +168,7 @@ def bind_agent_sockets(config: GatewayConfig) -> tuple[list[socket.socket], int 
         sockets.append(bind_socket(config.host, config.port))
         port = int(sockets[0].getsockname()[1])
     if config.agent_socket:
+        # Agents may run as any user of the machine; it is their secret that identifies them.
         sockets.append(bind_unix_socket(config.agent_socket, 0o666))
     if not sockets:
         raise UsageError("the gateway listens nowhere", advice="give it a port or a socket")
@@ -178,6 +181,7 @@ def bind_unix_socket(path: Path, mode: int) -> socket.socket:
     Raises:
         InputError: the path is too long or not writable.
     """
+    # The address of a Unix socket holds no longer path.
     if len(os.fsencode(path)) > MAX_SOCKET_PATH:
         raise InputError(f"the path of the socket {path} has more than {MAX_SOCKET_PATH} bytes")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -201,6 +205,7 @@ def _watch_for_end(stop: asyncio.Event, parent: IO[bytes] | None) -> None:
         pipe = parent.fileno()
 
         def read_parent() -> None:
+            # An empty read is the end of the pipe: the parent is gone.
             if not os.read(pipe, 4096):
                 loop.remove_reader(pipe)
                 stop.set()

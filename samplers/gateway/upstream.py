@@ -53,9 +53,13 @@ class UpstreamClient:
         self._slots = asyncio.Semaphore(upstream.concurrency)
         self._draining = asyncio.Event()
         timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=min(CONNECT_TIMEOUT, upstream.request_timeout), sock_read=upstream.request_timeout
+            # A long answer may take any time: only a pause in it is a timeout.
+            total=None,
+            sock_connect=min(CONNECT_TIMEOUT, upstream.request_timeout),
+            sock_read=upstream.request_timeout,
         )
         self._session = aiohttp.ClientSession(
+            # Without a limit of its own, as the semaphore limits the requests.
             connector=aiohttp.TCPConnector(limit=0),
             timeout=timeout,
             headers=_build_headers(upstream),
@@ -114,7 +118,8 @@ class UpstreamClient:
 
     def _compute_pause(self, attempt: int, retry_after: float) -> float:
         grown = min(self.upstream.first_pause * 2 ** (attempt - 1), MAX_PAUSE)
-        return max(retry_after, float(grown) * random.uniform(0.5, 1.0))  # noqa: S311 - spreads attempts
+        # The random part spreads the attempts of requests that failed together.
+        return max(retry_after, float(grown) * random.uniform(0.5, 1.0))  # noqa: S311
 
     async def _attempt(self, body: bytes, headers: Mapping[str, str], sink: _CountingSink | None) -> Json | None:
         async with self._send("POST", _PATHS[self.dialect], body, headers, is_streamed=sink is not None) as response:
@@ -159,6 +164,7 @@ class UpstreamClient:
                 sink.feed(event)
             if size > MAX_STREAM or len(rest) > MAX_EVENT:
                 raise GatewayFailure(ExchangeFailure.TOO_LARGE, f"the answer has more than {MAX_STREAM >> 20} MB", 502)
+        # The last event may lack the empty line behind it.
         if rest.strip():
             sink.feed(rest)
         if not sink.count:
@@ -212,11 +218,13 @@ class _CountingSink:
 
 
 def _split_events(content: bytes) -> list[bytes]:
+    # Splitting bytes is faster than the expression, which only lines with CRLF need.
     return content.split(b"\n\n") if b"\r" not in content else _EVENT_END.split(content)
 
 
 def _read_data(raw: bytes) -> bytes:
     """Return the data of an event."""
+    # A shorter way for the usual event, which is a single line.
     if raw.startswith(b"data:") and b"\n" not in raw:
         return raw[5:].strip()
     lines = [line[5:].strip() for line in raw.splitlines() if line.startswith(b"data:")]

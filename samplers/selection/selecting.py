@@ -95,6 +95,7 @@ def select_trajectories(
     main = [candidate for candidate in candidates if candidate.trajectory.role is TrajectoryRole.MAIN]
     broken = {candidate.trajectory.id: _list_refusals(candidate, selection) for candidate in main}
     kept = [candidate for candidate in main if not broken[candidate.trajectory.id]]
+    # The rubric costs calls of a model, so it is applied only to trajectories that pass the rules before it.
     if check_rubric is not None:
         for candidate in kept:
             if (share := check_rubric(candidate)) > selection.rubric:
@@ -189,6 +190,7 @@ def keep_mix(candidates: Sequence[SelectionCandidate], mix: Mapping[str, float])
             rollouts[candidate.trajectory.scaffold][candidate.trajectory.parent] = None
     whole = sum(mix.values())
     total = min(len(rollouts[scaffold]) * whole / share for scaffold, share in mix.items())
+    # Rounding may put a whole number just below itself: 0.29 * 100 is less than 29.
     kept = {
         key for scaffold, share in mix.items() for key in list(rollouts[scaffold])[: int(total * share / whole + 1e-9)]
     }

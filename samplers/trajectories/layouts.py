@@ -154,6 +154,7 @@ class _RowBuilder:
         return best
 
     def _reserve(self, size: int) -> None:
+        # Doubled, so that a row that grows by many segments is copied only a few times.
         while len(self._flat) < size:
             self._flat = np.concatenate([self._flat, np.empty_like(self._flat)])
             self._depths = np.concatenate([self._depths, np.empty_like(self._depths)])
@@ -171,6 +172,7 @@ class _RowBuilder:
                 logprobs[segment.start : segment.end] = request.logprobs
             else:
                 has_logprobs = False
+        # Copies, since views would keep the whole arrays in memory.
         return TokenRow(
             token_ids=self._flat[: self._size].copy(),
             position_ids=self._depths[: self._size].copy(),

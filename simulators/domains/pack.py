@@ -154,6 +154,7 @@ def _read_tools(path: Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _read_tool(path: Path, number: int, entry: Any) -> Mapping[str, Any]:
+    # Tools in OpenAI's form are wrapped in `function`.
     inner = entry.get("function", entry) if isinstance(entry, dict) else None
     if not isinstance(inner, dict) or not isinstance(inner.get("name"), str) or not inner["name"]:
         raise InputError(f"{path}: tool {number} has no name", advice=ADVICE)

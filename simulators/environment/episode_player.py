@@ -66,7 +66,8 @@ class SimulatedPlayer(EpisodePlayer[SimulatedEpisode, ResetRequest, SimulatedTur
         if request.task is not None and request.seed is not None:
             raise UsageError("task and seed exclude each other")
         number = request.episode
-        if number is None:  # one that failed does not count: its group would go on with another sample
+        # A reset that failed does not count, since its group would go on with another sample.
+        if number is None:
             number = self.folder.count_resets(request.env_id) if request.env_id else 0
         index, draw = self._choose_sample(request, number)
         opening, sample = self.environment.open(index, draw), self.environment.samples[index]
@@ -117,12 +118,14 @@ class SimulatedPlayer(EpisodePlayer[SimulatedEpisode, ResetRequest, SimulatedTur
         except OverlongError as error:
             episode.calls += error.notes
             return self._finish(episode, turn, entry, None, TerminationReason.TOKEN_LIMIT)
-        except PlayerError as error:  # the episode stays before the step
+        except PlayerError as error:
+            # The episode stays as it was before the step.
             episode.infrastructure_error = str(error)
             return _describe(episode)
         reason = TerminationReason.GPT_DECISION if answer.is_end else None
         if not answer.is_end and tokens + _count_tokens(answer.text) > self.options.context_limit:
-            reason = TerminationReason.TOKEN_LIMIT  # the agent could not be given its next turn
+            # The agent could not be given its next turn.
+            reason = TerminationReason.TOKEN_LIMIT
         return self._finish(episode, turn, entry, answer, reason)
 
     def repeat(self, episode: SimulatedEpisode, action: SimulatedTurn, number: int) -> StepAnswer:

@@ -171,6 +171,7 @@ class ConversationPlayer:
         first = find_first_message(seed)
         own = seed.conversation.system if self._options.profile == SIMIA else ""
         message, notes = first, tuple[CallNote, ...]()
+        # Drawn from a text and not from a generator's state, so that a repeated reset begins in the same way.
         if random.Random(f"{self._options.draw} {seed.id} {draw}").random() < self._options.rewrites:  # noqa: S311
             message, notes = self._rewrite(seed, first, draw)
         return EpisodeOpening(
@@ -212,6 +213,7 @@ class ConversationPlayer:
 
     def judge(self, episode: SimulatedEpisode) -> JudgedEpisode:
         """Return the reward that the judge gives; see `EnvironmentPlayer`."""
+        # Numbers go on from the judgements before, whose answers would come from the ledger again.
         first = episode.judgements + 1
         messages = self._templates.render_conversation(
             JUDGE_PROMPT, system=episode.policy, tools=_list_tools(episode.tools), history=_list_history(episode)
@@ -327,6 +329,7 @@ class ConversationPlayer:
                 check=lambda text: find_lost_fact(first, text),
             )
         except PlayerError as error:
+            # Every attempt was answered and none was usable; any other error is that of the endpoint.
             if len(error.notes) == self._options.attempts:
                 return first, error.notes
             raise

@@ -115,7 +115,8 @@ def read_tau2(document: Document) -> Iterator[SeedDocument]:
     for simulation in _get_list(document, "simulations"):
         reward = (simulation.get("reward_info") or {}).get("reward")
         own = [turn for message in _get_list(simulation, "messages") for turn in _read_tau2_message(message)]
-        while own and own[0].role is TurnRole.ASSISTANT:  # the agent's greeting, before there is a task
+        # The greeting of the agent comes before there is a task.
+        while own and own[0].role is TurnRole.ASSISTANT:
             own = own[1:]
         yield SeedDocument(
             conversation=Dialogue(turns=(*system, *own), tools=_read_tools(info.get("tool_defs"))),
@@ -133,6 +134,7 @@ def _is_hermes(document: Document) -> bool:
     )
 
 
+# The first reader that accepts a document reads it, so special forms stand before general forms.
 READERS: tuple[SeedReader, ...] = (
     SeedReader("atif", lambda document: str(document.get("schema_version", "")).startswith("ATIF"), read_atif),
     SeedReader("tau2", lambda document: isinstance(document.get("simulations"), list), read_tau2),
@@ -208,6 +210,7 @@ def _make_hermes_turn(role: TurnRole, text: str, before: Sequence[DialogueTurn])
         return DialogueTurn(role=TurnRole.FUNCTION_CALL, text=own, calls=calls, reasoning=reasoning)
     if role in (TurnRole.HUMAN, TurnRole.OBSERVATION):
         results = HERMES_RESULT.findall(text)
+        # Some rows have no tags around results, so a text after a call counts as its result.
         follows_call = bool(before) and before[-1].role is TurnRole.FUNCTION_CALL
         if results or follows_call:
             return DialogueTurn(role=TurnRole.OBSERVATION, text="\n".join(results) or text)
@@ -218,7 +221,8 @@ def _find_hermes_tools(turns: Sequence[DialogueTurn]) -> tuple[Mapping[str, Any]
     """Return the tools in the `<tools>` of the system's text: a JSON list, or an object a line."""
     for turn in turns:
         parts = HERMES_TOOLS.findall(turn.text) if turn.role is TurnRole.SYSTEM else []
-        listed = next((part for part in parts if part.strip()), "")  # prose names the empty pair of tags, too
+        # Prose names the empty pair of tags, too.
+        listed = next((part for part in parts if part.strip()), "")
         if listed:
             try:
                 return _read_tools(listed)

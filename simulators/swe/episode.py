@@ -249,6 +249,7 @@ class SweEpisode:
 
     def _load_text(self, workspace: Workspace, path: str) -> str:
         content = self._load(workspace, path)
+        # As git does, which takes a file with a zero byte near its beginning for binary.
         if b"\0" in content[:8000]:
             raise ToolError(f"{path} is binary ({len(content)} bytes)")
         return content.decode(errors="replace")

@@ -155,11 +155,13 @@ class ExecutionSimulator:
         content = [PURPOSE, PROMPT, self.model.name, case.task.id, case.state.tree, *case.call.argv]
         content += [case.call.folder, case.call.stdin, str(self._answer_tokens)]
         base = hashlib.sha256(json.dumps(content).encode()).hexdigest()
-        with self._same_calls[int(base[:8], 16) % _N_LOCKS]:  # two agents at the same point pay once
+        # Two agents at the same point pay for the answer once.
+        with self._same_calls[int(base[:8], 16) % _N_LOCKS]:
             conversation: list[Message] = []
             for attempt in range(1, ATTEMPTS + 1):
                 key = hashlib.sha256(f"{base} {attempt}".encode()).hexdigest()
                 line = self._ledger.find(key)
+                # Rendering a prompt reads files of the container, so it is left out for answers that the ledger has.
                 if line is None and not conversation:
                     conversation = list(self._render(case))
                 reply = self._complete(case, conversation, key, attempt)
@@ -199,6 +201,7 @@ class ExecutionSimulator:
             *(f"{file.path}\n{file.content or ''}" for file in program_answer.files),
         ]
         known = f"{case.state.patch}\n{shlex.join(case.call.argv)}\n{case.call.stdin}\n{case.call.context}"
+        # The texts are searched together as well, since lines of a change may be spread over them.
         if any(case.task.solution_lines.find(text, known) for text in (*texts, "\n".join(texts))):
             self._count("refused")
             raise UnusableAnswerError(REFUSED)
@@ -297,5 +300,6 @@ def _locate_files(files: Sequence[WrittenFile], folder: str) -> Iterator[tuple[s
     for file in files:
         path = os.path.normpath(PurePosixPath(folder) / file.path)
         in_repository = path.startswith(f"{WORKDIR}/") and not path.startswith(f"{WORKDIR}/.git/")
-        if "\0" not in path and (in_repository or path.startswith("/tmp/")):  # noqa: S108 - of the container
+        # This /tmp is a folder of the container.
+        if "\0" not in path and (in_repository or path.startswith("/tmp/")):  # noqa: S108
             yield path, None if file.content is None else file.content.encode(errors="replace")

@@ -44,11 +44,13 @@ _START = (
     f"mkdir -p {PRIVATE} && git checkout -q -f main && {{ [ -d {BASE_GIT} ] || cp -a .git {BASE_GIT}; }} && "
     f"cp .git/index {STATE}.index && {{ {MASK_COMMAND}; }}"
 )
+# Whatever the agent does to its own repository and configuration, differences are those of the copy.
 _GIT = (
     f"export GIT_DIR={BASE_GIT} GIT_WORK_TREE={WORKDIR} GIT_CONFIG_NOSYSTEM=1 HOME={PRIVATE} "
     f"GIT_INDEX_FILE={STATE}.index; cd {WORKDIR} && git -c core.fsmonitor=false "
     "-c advice.addEmbeddedRepo=false add -A -- . 2>/dev/null && "
 )
+# Attributes of files in the agent's tree must not start a program, nor change how differences look.
 _DIFF = "git diff --cached --binary --full-index --no-ext-diff --no-textconv HEAD"
 _INSIDE = f'path=$(realpath -m -- "$1"); case "$path/" in {WORKDIR}/*) ;; *) exit 9;; esac; '
 _OUTSIDE = 9
@@ -131,6 +133,7 @@ class Workspace:
         """
         line = shlex.join(["bash", "-c", _INSIDE + script, "bash", path, *words])
         result = self.shell.run(line, seconds=READ_SECONDS)
+        # The check of the path prints nothing: with output, the code is that of the script.
         if result.exit_code == _OUTSIDE and not result.output:
             raise OutsideError(path)
         return result
@@ -164,6 +167,7 @@ class Workspace:
         """
         self.resolve(path)
         self.shell.write_files({STAGED_FILE: content})
+        # Moving the new file into its place would replace the mode of the old file.
         result = self.run_inside(f'mkdir -p -- "$(dirname -- "$path")" && cat {STAGED_FILE} > "$path"', path)
         if result.exit_code:
             raise LostWorkspaceError(result.output.strip()[-200:] or "the container is gone")

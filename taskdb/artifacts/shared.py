@@ -155,12 +155,15 @@ class SharedArtifacts(Artifacts):
         """
         options: dict[str, Any] = {"use_listings_cache": False}
         if self._is_s3:
-            options["max_concurrency"] = 1  # otherwise each GET is preceded by a HEAD
-            if region := os.environ.get("AWS_REGION"):  # botocore reads AWS_DEFAULT_REGION alone
+            # With more than one, each GET is preceded by a HEAD.
+            options["max_concurrency"] = 1
+            # botocore itself reads AWS_DEFAULT_REGION alone.
+            if region := os.environ.get("AWS_REGION"):
                 options["client_kwargs"] = {"region_name": region}
         system, root = fsspec.core.url_to_fs(self.url, **options)
         if self._is_s3:
-            system.retries = 1  # botocore itself makes AWS_MAX_ATTEMPTS tries
+            # A try of s3fs is already AWS_MAX_ATTEMPTS tries of botocore.
+            system.retries = 1
         return system, root.rstrip("/")
 
     @contextlib.contextmanager
@@ -192,6 +195,7 @@ class ArtifactCache(Artifacts):
             # What a loss of power damages is read from the store again.
             write_atomically(self._path(digest), compressed, self.folder, durable=False)
             self._n_bytes += len(compressed)
+            # Measuring reads the whole folder, so it waits until much has been written.
             if self._n_bytes > CACHE_BYTES // 16:
                 self.remove_oldest()
 
@@ -214,7 +218,8 @@ def _put_object(system: Any, path: str, content: bytes) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        if error.errno != errno.ENOSYS:  # the server has no conditional writes; the same content may be written again
+        # ENOSYS: the server has no conditional writes. Overwriting does no harm, as equal names have equal content.
+        if error.errno != errno.ENOSYS:
             raise
         system.pipe_file(path, content)
 
@@ -229,7 +234,8 @@ def _write_and_move(system: Any, path: str, content: bytes) -> None:
     except BaseException:
         with contextlib.suppress(Exception):
             system.rm_file(temporary)
-        if not system.exists(path):  # otherwise somebody else wrote the same
+        # If the file exists, another writer has stored the same content in the meantime.
+        if not system.exists(path):
             raise
 
 

@@ -243,7 +243,8 @@ def keep_queries(build: Callable[..., Select[Any]]) -> Callable[..., Select[Any]
 
 
 def _compile_where(text: str, columns: Mapping[str, ColumnElement[Any]]) -> ColumnElement[bool]:
-    from taskdb.queries.where import compile_where  # noqa: PLC0415 - loads sqlglot, which few commands need
+    # Loads sqlglot, which few commands need.
+    from taskdb.queries.where import compile_where  # noqa: PLC0415
 
     return compile_where(text, columns)
 

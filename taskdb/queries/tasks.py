@@ -106,9 +106,8 @@ _POSITION = text("""SELECT created_at, name, id FROM tasks WHERE id = :word OR n
 
 def _continue_after(query: Select[Any], position: tuple[str, str, str]) -> Select[Any]:
     at, name, key = position
-    behind = or_(
-        _TASKS.c.created_at < at, _TASKS.c.name > name, and_(_TASKS.c.name == name, _TASKS.c.id > key)
-    )  # among those that are not newer; written so that the date bounds the part of the index that is read
+    # Among those that are not newer; written so that the date bounds the part of the index that is read.
+    behind = or_(_TASKS.c.created_at < at, _TASKS.c.name > name, and_(_TASKS.c.name == name, _TASKS.c.id > key))
     return query.where(_TASKS.c.created_at <= at, behind)
 
 
@@ -130,6 +129,7 @@ def iter_tasks(
     Rows come from a cursor of the server and records in batches, so that memory does not grow with the number of
     tasks. `is_wanted`: whether the task of a row is yielded.
     """
+    # The order of text depends on the locale of a database, that of bytes does not.
     by_name = (ByteOrder(_TASKS.c.name), ByteOrder(_TASKS.c.id))
     query = filters.apply(select(*(_TASKS.c[name] for name in TASK_COLUMNS))).order_by(*by_name)
     with store.read_transaction() as connection:
@@ -297,6 +297,7 @@ def _build_superseded_row(task: Task) -> dict[str, Any]:
 
 
 def _count_values(connection: Connection, filters: TaskFilters, facet: str) -> dict[str, int]:
+    # The counters have the answer without reading a task.
     if filters == TaskFilters():
         task_counts = counts.read_task_counts(connection, facet)
     else:
@@ -352,6 +353,7 @@ def compute_summary(store: Store, sources: Sequence[str] = ()) -> dict[str, Any]
         "tasks": dict(sorted(tasks.items())),
         "certified": sum(row.n for row in derived if row.outputs == "certified"),
         "rejected": dict(rejected.most_common()),
+        # Counters are whole numbers, so seconds are counted in thousandths.
         "seconds": {stage.value: round(seconds[stage] / 1000, 1) for stage in Stage if stage in seconds},
     }
 
@@ -445,6 +447,7 @@ def list_changes(
             at = connection.execute(named.order_by(_CHANGES.c.merged_at)).scalar()
             if at is None:
                 raise InputError(f"there is no change {after}", advice="mergemill sql lists them")
+            # Written so that the date bounds the part of the index that is read.
             query = query.where(_CHANGES.c.merged_at <= at, or_(_CHANGES.c.merged_at < at, _CHANGES.c.name > after))
         return [dict(row) for row in connection.execute(query).mappings()]
 
@@ -470,7 +473,8 @@ def _resolve_task(connection: Connection, word: str) -> Task:
     current = set(names)
     if len(names) > 1:
         current = {row.id for row in connection.execute(_CURRENT_TASKS, {"keys": list(names)})}
-    if word not in names and len(current) == 1:  # superseded lineages of the change do not make its name ambiguous
+    # Superseded lineages of the change do not make its name ambiguous.
+    if word not in names and len(current) == 1:
         return load_record(connection, Task, current.pop())
     return load_record(connection, Task, _require_single(names, word, "task"))
 
@@ -539,6 +543,7 @@ def _list_ancestors(connection: Connection, key: str) -> list[str]:
             parent = connection.execute(_PARENT_OF[kind], {"id": key}).scalar()
             if parent is not None:
                 above.append(parent)
+                # The classes that a parent can have are known, so not every table is searched.
                 key, kinds = parent, _PARENTS.get(kind, _WITH_PARENT)
                 break
         else:
@@ -548,8 +553,9 @@ def _list_ancestors(connection: Connection, key: str) -> list[str]:
 _WITH_PARENT = tuple(
     kind for kind in TABLE_NAMES if "parent" in kind.model_fields and kind not in RECORDS_WITHOUT_CHANGE
 )
+# Names of tables cannot be bound parameters; these are our own.
 _PARENT_OF = {
-    kind: text(f"SELECT parent FROM {TABLE_NAMES[kind]} WHERE id = :id")  # noqa: S608 - names of our own tables
+    kind: text(f"SELECT parent FROM {TABLE_NAMES[kind]} WHERE id = :id")  # noqa: S608
     for kind in _WITH_PARENT
 }
 _PARENTS: dict[type[Any], Sequence[type[Any]]] = {

@@ -167,6 +167,7 @@ def _find_ids(store: Store, query: Select[Any], key: ColumnElement[str], word: s
     if len(word) > ID_DIGITS or not word or set(word) - set("0123456789abcdef"):
         return []
     with store.read_transaction() as connection:
+        # `g` follows the hex digits, so the range holds every id with this beginning and can use the index.
         bounded = query.where(key >= word, key < f"{word}g")
         return [dict(row) for row in connection.execute(bounded).mappings()]
 

@@ -257,6 +257,7 @@ class _Compiler:
             exp.Add: lambda: left + right,
             exp.Sub: lambda: left - right,
             exp.Mul: lambda: left * right,
+            # PostgreSQL raises an error for a division by zero, and SQLite returns null.
             exp.Div: lambda: left.op("/")(func.nullif(right, 0.0)),
         }
         return TypedExpression(operators[type(node)](), ValueType.NUMBER)
@@ -303,6 +304,7 @@ def _order(left: TypedExpression, operator: str, right: TypedExpression) -> Colu
 
 def _flatten(node: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the parts of a chain of ANDs or ORs, first to last."""
+    # Without recursion, since the parser nests a chain as deeply as it is long.
     kind, pending = type(node), [node]
     while pending:
         part = pending.pop()

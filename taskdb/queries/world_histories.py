@@ -65,7 +65,8 @@ def compute_world_funnel(
     counts = {step: StepCounts() for step in WorldStep}
     chosen = [row for row in themes if not (row.status == "rejected" and row.rejected_by == WorldStep.DISCOVER)]
     passed = {row.seed_task for row in chosen}
-    unchosen = {row.seed_task: row for row in themes if row.seed_task not in passed}  # of one seed task the newest
+    # Of one seed task only the newest theme is counted.
+    unchosen = {row.seed_task: row for row in themes if row.seed_task not in passed}
     counts[WorldStep.DISCOVER].passed = len(passed)
     for step, rows in (
         (WorldStep.DISCOVER, unchosen.values()),
@@ -212,7 +213,9 @@ def _iterate_events(connection: Connection, history: _History) -> Iterator[dict[
     for row in execute_in_batches(connection, _REJECTIONS, sorted(parents)):
         is_unwritten = row.step == WorldStep.SCENARIOS and row.parent in history.worlds
         if is_unwritten and row.id not in history.unwritten:
-            continue  # of another scenario
+            # A rejection of a scenario that was never written has the world as its parent; this one is of another
+            # scenario.
+            continue
         yield {
             **{key: getattr(row, key) for key in ("step", "name", "source", "reason", "detail")},
             "at": row.added_at,

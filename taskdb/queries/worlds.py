@@ -182,7 +182,8 @@ def list_scenario_rows(store: Store, world: World) -> list[dict[str, Any]]:
 def find_state(store: Store, record: World | Scenario) -> dict[str, Any]:
     """Return `status` and `reason` of a world or scenario; `superseded` where a newer record has taken its place."""
     view = "worlds" if isinstance(record, World) else "scenarios"
-    query = text(f"SELECT status, reason FROM {view} WHERE id = :id")  # noqa: S608 - constant names
+    # The name of a view cannot be a bound parameter; both are constants.
+    query = text(f"SELECT status, reason FROM {view} WHERE id = :id")  # noqa: S608
     with store.read_transaction() as connection:
         row = connection.execute(query, {"id": record.id}).mappings().first()
     return dict(row) if row else {"status": "superseded", "reason": None}
@@ -226,6 +227,7 @@ def find_solution_facts(store: Store, scenarios: Sequence[str]) -> dict[str, Sol
     """Return scenario (id) -> the facts of its solution, from its newest certificate, for those that have one."""
     with store.read_transaction() as connection:
         rows = list(execute_in_batches(connection, _SOLUTIONS, list(scenarios)))
+    # The newest certificate comes last, so it replaces earlier certificates of the same scenario.
     return {
         row.parent: SolutionFacts(n_calls=row.n_calls, n_tools=row.n_tools, n_queries=row.n_queries)
         for row in sorted(rows, key=lambda row: row.seq)

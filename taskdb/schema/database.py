@@ -65,6 +65,7 @@ def open_engine(url: str, *, create: bool) -> Engine:
 def upgrade_schema(engine: Engine, url: str) -> None:
     """Upgrade tables and views; nothing is written when they are current."""
     with engine.connect() as connection:
+        # Checked without a writer's lock, for which every command would otherwise have to wait.
         if _read_state(connection) == (REVISION, FINGERPRINT):
             return
     if engine.url.query.get("mode") == "ro":
@@ -74,19 +75,23 @@ def upgrade_schema(engine: Engine, url: str) -> None:
         if engine.dialect.name == "postgresql":
             # two processes may open a new database at once
             connection.execute(text("SELECT pg_advisory_xact_lock(7245891)"))
+        # Read again under the lock, as another process may have upgraded the schema in the meantime.
         revision, views = _read_state(connection)
         if revision != REVISION or _lacks_columns(connection, url):
             _migrate(connection, revision, url)
-        if (revision, views) != (REVISION, FINGERPRINT):  # a migration drops the views
+        # A migration drops the views.
+        if (revision, views) != (REVISION, FINGERPRINT):
             _create_views(connection)
 
 
 def _migrate(connection: Connection, revision: str | None, url: str) -> None:
-    from alembic import command  # noqa: PLC0415 - a quarter of a second that an up-to-date database need not pay
+    # Loading Alembic takes a quarter of a second, which an up-to-date database need not pay.
+    from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
     config = Config()
+    # Alembic interpolates its options, so a `%` of the path is doubled.
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
@@ -94,6 +99,7 @@ def _migrate(connection: Connection, revision: str | None, url: str) -> None:
         raise InputError(f"{url} was written by a newer mergemill (schema {revision})", advice="update mergemill")
     if revision is None and inspect(connection).get_table_names():
         raise InputError(f"{url} is a database, but not mergemill's", advice="name another one with --db")
+    # A database does not change columns that a view reads.
     _drop_views(connection)
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
@@ -224,6 +230,7 @@ def _configure_read_only(connection: sqlite3.Connection, _record: object) -> Non
 
 def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     """Set explicit transactions, WAL (readers and the writer do not block each other) and foreign keys."""
+    # Left to itself the driver begins a transaction only before the first write, so reads would see several states.
     connection.isolation_level = None
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")

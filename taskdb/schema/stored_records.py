@@ -93,7 +93,8 @@ def decompress_bodies(packed: Sequence[bytes]) -> list[bytes]:
         return [decompress_body(body) for body in packed]
     try:
         return _decompress_many(_get_decompressor(number), [body[1:] for body in packed])
-    except (zstandard.ZstdError, ValueError):  # the error of the damaged one
+    except (zstandard.ZstdError, ValueError):
+        # Decompressed individually, so that the error is that of the damaged body.
         return [decompress_body(body) for body in packed]
 
 
@@ -145,7 +146,8 @@ def parse_apart(raw: bytes, apart: Mapping[str, str]) -> tuple[Json, dict[str, s
         mark = _mark_field(name)
         start = raw.find(mark, at)
         end = raw.find(_mark_field(following), start)
-        if start < 0 or end < 0:  # one of them was added later than this body
+        # A body that is older than a field lacks it, so its text cannot be cut out.
+        if start < 0 or end < 0:
             data = parse_json(raw)
             return data, {name: _dump(data.pop(name, None)).decode() for name in apart}
         texts[name] = raw[start + len(mark) : end].decode()

@@ -168,6 +168,7 @@ class TaskRow(RecordRow, table=True):
     """
 
     __tablename__ = "task"
+    # Without a foreign key, as the parent is in either of two tables.
     parent: str = Field(index=True)
     candidate: str = Field(foreign_key="candidate.id", index=True)
     source: str = Field(index=True)
@@ -224,6 +225,7 @@ class RolloutRow(RecordRow, table=True):
     """
 
     __tablename__ = "rollout"
+    # Without a foreign key, as the parent is a task or a scenario.
     parent: str = Field(index=True)
     name: str = Field(index=True)
     environment: str = Field(default="", sa_column_kwargs={"server_default": ""})
@@ -281,6 +283,7 @@ class RejectionRow(RecordRow, table=True):
     """`Rejection`. `parent` is a record of any kind."""
 
     __tablename__ = "rejection"
+    # Without a foreign key, as the parent is a record of any table.
     parent: str = Field(index=True)
     source: str = Field(index=True)
     name: str = Field(index=True)
@@ -388,6 +391,7 @@ class WorldRejectionRow(RecordRow, table=True):
     """`WorldRejection`. `parent`: a theme, world, scenario or seed task."""
 
     __tablename__ = "world_rejection"
+    # Without a foreign key, as the parent is in one of several tables or, for a seed task, in none.
     parent: str = Field(index=True)
     source: str
     name: str = Field(index=True)
@@ -528,6 +532,7 @@ class FunnelCountRow(TableRow, table=True):
     """Number of changes with an outcome (`taskdb.counts`). An empty source counts those of all sources."""
 
     __tablename__ = "funnel_count"
+    # Without row ids SQLite stores the columns of the key once, and not again in an index.
     __table_args__ = ({"sqlite_with_rowid": False},)
     source: str = Field(primary_key=True)
     dimension: str = Field(primary_key=True)
@@ -536,6 +541,7 @@ class FunnelCountRow(TableRow, table=True):
     """A letter for each stage with an output, else a dash."""
     rejected_by: str = Field(primary_key=True)
     reason: str = Field(primary_key=True)
+    # Seconds are counted here in thousandths, for which 32 bits are too few.
     n: int = Field(sa_type=BigInteger)
 
 
@@ -577,6 +583,7 @@ class SketchRow(TableRow, table=True):
     """
 
     __tablename__ = "sketch"
+    # Without row ids SQLite stores the columns of the key once, and not again in an index.
     __table_args__ = ({"sqlite_with_rowid": False},)
     key: int = Field(primary_key=True, sa_type=BigInteger)
     change: int = Field(primary_key=True, foreign_key="change.seq")

@@ -101,6 +101,7 @@ def _list_entries(content: bytes, name: str) -> Iterator[tuple[str, object]]:
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
+        # Python's reader raises RecursionError for JSON that is nested too deeply.
         raise InputError(f"{name} is no JSON: {error}") from None
     if isinstance(value, dict):
         return iter(value.items())

@@ -190,7 +190,9 @@ def check_other_ways(trial: ScenarioTrial) -> GateResult:
     ways = {f"seed {seed}": run_calls(trial.world, state, calls, seed=seed) for seed in OTHER_SEEDS}
     if detour is not None:
         ways[f"{detour.tool} before each call"] = run_calls(trial.world, state, calls, detour=detour)
+    # A run in which other calls succeed than in the solution is not another way to the same end.
     finals = {name: run.final for name, run in ways.items() if run.successes == trial.solved.successes}
+    # An id that the task names is not made up by the program, so checks may rely on it.
     made = [new_id for new_id in list_new_ids(state, trial.solved.final) if new_id not in trial.scenario.task]
     if made:
         names = {new_id: f"{new_id}-other" for new_id in made}
@@ -257,6 +259,7 @@ def assess_scenario(
         results.append(gate(trial))
         if results[-1].reason is not None:
             break
+    # Reading `kept` runs the checks, which must not happen where an earlier gate has failed.
     is_started = "at_start" in trial.__dict__
     kept = tuple(scenario.checks[number].function for number in sorted(trial.kept)) if is_started else ()
     return ScenarioReport(name=scenario.name, results=tuple(results), kept=kept)

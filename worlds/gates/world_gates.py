@@ -88,6 +88,7 @@ def check_loading(trial: WorldTrial) -> GateResult:
 def check_faults(trial: WorldTrial) -> GateResult:
     """Fail where a call raises, returns no `success`, never ends, or takes too much memory or output."""
     calls = trial.exploration.calls
+    # Exploration ends with the first fault, so no call but the last can have it.
     last = calls[-1] if calls else None
     if last is None or last.fault is None:
         return GateResult(gate="faults", value=0, limit=0)
@@ -196,6 +197,7 @@ def assess_world(
     """
     trial = WorldTrial(definition=definition, settings=settings or WorldGateSettings())
     results = _run_gates(TEXT_GATES, trial)
+    # A program whose text breaks a rule is never run.
     if results[-1].reason is None:
         with server.load(definition) as world, (replay_server or server).load(definition) as replay_world:
             trial = WorldTrial(

@@ -87,7 +87,8 @@ def derive_usage(tree: ProgramTree) -> UsageGraph:
     methods = {name: node for name, node in tree.methods.items() if name != "__init__"}
     returned: dict[str, set[str]] = {name: set() for name in methods}
     changed = True
-    while changed:  # what a helper returns may come from another helper
+    # The result of a helper may come from another helper, so this ends only once nothing changes.
+    while changed:
         readers = {name: _MethodReader(node, attributes, returned) for name, node in methods.items()}
         returns = {name: reader.find_returned() for name, reader in readers.items()}
         changed = returns != returned
@@ -110,7 +111,8 @@ class _MethodReader:
         self._returned = returned
         self._names: dict[str, set[str]] = {}
         size = -1
-        while size != (size := sum(map(len, self._names.values()))):  # names that stand for other names
+        # A name may stand for another name, so this ends only once no name is added.
+        while size != (size := sum(map(len, self._names.values()))):
             for target, value in self._iterate_bindings():
                 roots = self._find_roots(value)
                 for part in ast.walk(target) if roots else ():

@@ -139,6 +139,7 @@ class ScenarioWriter:
 
         def read(text: str) -> Check:
             check = read_check(read_code(text), name, item)
+            # A check must return a boolean where nothing was done; the gates decide whether it may hold there.
             result = self.run_check(check, self.state)
             if result.outcome in (CheckOutcome.PASSED, CheckOutcome.FAILED):
                 return check

@@ -213,6 +213,7 @@ def open_world_server(sandbox: Sandbox, image: str, limits: ServerLimits | None 
             [*COMMAND, json.dumps(limits.to_json())],
             limits=limits.build_container_limits(),
             files=collect_server_files(),
+            # Fixed, so that sets have the same order when an episode is replayed in another container.
             env={"PYTHONHASHSEED": "0"},
         ) as process,
         ServerConnection(process) as connection,

@@ -73,6 +73,7 @@ class ClassSkeleton:
         imports += [node for method in methods for node in method.imports]
         end = self.world.end_lineno or 0
         lines = self.source.splitlines()
+        # Blank lines take the place of imports, so that the line numbers of the tree stay valid.
         for node in self.module.body:
             if _is_import(node):
                 lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or 0) - node.lineno + 1)
@@ -106,6 +107,7 @@ def read_class(source: str) -> ClassSkeleton:
         raise RefusedAnswerError(Reason.WRONG_METHOD, f"the class has the public method {public[0]}; write none yet")
     if "__init__" not in skeleton.helpers:
         raise RefusedAnswerError(Reason.NO_WORLD_CLASS, "the class has no __init__ that takes the state")
+    # The rules are those of whole programs, and the operations are written later.
     probe = Method(name="probe", source=textwrap.dedent(_PROBE))
     analysis = analyse_program(skeleton.assemble([probe]))
     _raise_violation(analysis)
@@ -179,6 +181,7 @@ def find_return_problem(method: ast.FunctionDef) -> str:
             match value:
                 case ast.Dict(keys=keys):
                     names = {key.value for key in keys if isinstance(key, ast.Constant)}
+                    # The key of `**other` is None; whether it holds `success` is left to the sandbox.
                     is_fine = "success" in names or None in keys
                 case None | ast.Constant() | ast.List() | ast.Tuple() | ast.ListComp() | ast.JoinedStr():
                     is_fine = False

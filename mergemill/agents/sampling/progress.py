@@ -229,7 +229,8 @@ class LiveSamplingProgress(SamplingProgress):
             return GatewayUsage()
         try:
             return self.read_usage(key)
-        except MergemillError:  # it has not begun, or the gateway is being started again
+        except MergemillError:
+            # The rollout has not begun, or the gateway is being started again.
             return GatewayUsage()
 
 

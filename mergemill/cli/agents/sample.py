@@ -116,7 +116,8 @@ def sample(
 
     Example: mergemill sample --scaffold react --model M --upstream http://localhost:8000/v1 --attempts 4
     """
-    from samplers.trajectories.credit import load_credit, share_reward  # noqa: PLC0415 - a wrong option needs none
+    # Loaded in the function, since help and wrong options need no samplers.
+    from samplers.trajectories.credit import load_credit, share_reward  # noqa: PLC0415
 
     words = list(dict.fromkeys(split_words(scaffold)))
     if not words:
@@ -131,7 +132,7 @@ def sample(
         "credit": load_credit(credit) if credit else share_reward,
     }
     if choice.has_scenarios:
-        from mergemill.agents.sampling.world_scaffolds import make_world_scaffolds  # noqa: PLC0415 - as above
+        from mergemill.agents.sampling.world_scaffolds import make_world_scaffolds  # noqa: PLC0415
 
         _check_scenario_options(choice, filters)
         scaffolds = make_world_scaffolds(words, user or "")
@@ -154,7 +155,8 @@ def _sample_tasks(
     *,
     as_json: bool,
 ) -> int:
-    from mergemill.agents.sampling.request import SampleRequest  # noqa: PLC0415 - a wrong option needs no samplers
+    # A wrong option is reported without loading the samplers.
+    from mergemill.agents.sampling.request import SampleRequest  # noqa: PLC0415
     from mergemill.agents.sampling.run import run_sampling  # noqa: PLC0415
     from mergemill.agents.sampling.world_scaffolds import MODES  # noqa: PLC0415
     from samplers.scaffolds.registry import SCAFFOLDS, load_scaffold  # noqa: PLC0415

@@ -210,8 +210,9 @@ def select(
 
     Example: mergemill trajectories select --select-tool-errors 0.2 --per-task 4 --mix react=0.5,codex=0.5
     """
-    from mergemill.agents.trajectory_selection import run_selection  # noqa: PLC0415 - only this command selects
-    from samplers.selection.selecting import SelectionLimits  # noqa: PLC0415 - as above
+    # Only this command selects trajectories.
+    from mergemill.agents.trajectory_selection import run_selection  # noqa: PLC0415
+    from samplers.selection.selecting import SelectionLimits  # noqa: PLC0415
 
     items, check_rubric = _open_rubric(rubric, settings) if rubric else ("", None)
     limits = SelectionLimits(per_task=per_task, mix=parse_mix(mix), rubric=items)
@@ -283,7 +284,8 @@ def export(
 
     Example: mergemill trajectories export --format sharegpt --out sft --system drop
     """
-    from mergemill.agents.trajectory_export import (  # noqa: PLC0415 - only this command
+    # Only this command writes training data.
+    from mergemill.agents.trajectory_export import (  # noqa: PLC0415
         SimulatedRows,
         export_trajectories,
         make_options,
@@ -356,9 +358,10 @@ def import_files(
 
     Example: mergemill trajectories import jobs/*/agent/trajectory.json --grade
     """
-    from mergemill.agents.trajectory_import import import_rollouts  # noqa: PLC0415 - only this command imports
-    from samplers.imports.formats import READERS  # noqa: PLC0415 - as above
-    from samplers.imports.reading import AUTO  # noqa: PLC0415 - as above
+    # Only this command imports rollouts.
+    from mergemill.agents.trajectory_import import import_rollouts  # noqa: PLC0415
+    from samplers.imports.formats import READERS  # noqa: PLC0415
+    from samplers.imports.reading import AUTO  # noqa: PLC0415
 
     if format_name not in (AUTO, *READERS):
         raise UsageError(f"--format: {format_name} is unknown", advice=f"one of {', '.join((AUTO, *READERS))}")
@@ -405,8 +408,9 @@ def _open_rubric(path: Path, settings: Settings) -> tuple[str, RubricJudge]:
         InputError: the file cannot be read or holds no item.
         UsageError: no model is set.
     """
-    from mergemill.execution.services import make_model  # noqa: PLC0415 - only a rubric needs a model
-    from samplers.selection.rubric import RubricJudge, read_rubric  # noqa: PLC0415 - as above
+    # Only a rubric needs a model.
+    from mergemill.execution.services import make_model  # noqa: PLC0415
+    from samplers.selection.rubric import RubricJudge, read_rubric  # noqa: PLC0415
 
     try:
         text = read_input(path).decode()

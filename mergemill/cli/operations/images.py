@@ -65,7 +65,8 @@ def bootstrap_images(
 
     Example: mergemill images bootstrap 3.11 3.12
     """
-    from mergemill.operations.images import bootstrap  # noqa: PLC0415 - a wrong option needs no builders
+    # A wrong option is reported without loading the builders.
+    from mergemill.operations.images import bootstrap  # noqa: PLC0415
 
     _print_images(bootstrap(language, versions, settings), as_json=as_json, nothing="no image was made")
 
@@ -113,7 +114,8 @@ def list_images(
 
     Example: mergemill images list --kind env --not-copied
     """
-    from mergemill.operations.images import describe_own_images  # noqa: PLC0415 - a wrong option needs no engine
+    # A wrong option is reported without an engine.
+    from mergemill.operations.images import describe_own_images  # noqa: PLC0415
 
     images = [
         image
@@ -146,7 +148,8 @@ def prune_images(
 
     Example: mergemill images prune --budget 50GB --dry-run
     """
-    from mergemill.execution.images.budget import format_bytes, format_kept_reasons  # noqa: PLC0415 - only this command
+    # Only this command works with a budget.
+    from mergemill.execution.images.budget import format_bytes, format_kept_reasons  # noqa: PLC0415
     from mergemill.operations.images import prune  # noqa: PLC0415
 
     limit = _parse_size(budget)
@@ -179,7 +182,8 @@ def push_images(
 
     Example: mergemill images push --registry localhost:5000/tasks
     """
-    from mergemill.operations.images import push  # noqa: PLC0415 - a wrong option needs no engine
+    # A wrong option is reported without an engine.
+    from mergemill.operations.images import push  # noqa: PLC0415
 
     results, errors = [], []
     for result, error in push(registry, select_certified(filters, settings.storage), settings, rebuilt=rebuilt):
@@ -199,7 +203,8 @@ def pull_images(as_json: JsonOption = False, *, settings: Settings, filters: Tas
 
     Example: mergemill images pull --repo pallets/flask
     """
-    from mergemill.operations.images import pull  # noqa: PLC0415 - a wrong option needs no engine
+    # A wrong option is reported without an engine.
+    from mergemill.operations.images import pull  # noqa: PLC0415
 
     results, errors = [], []
     for result, error in pull(select_certified(filters, settings.storage), settings):
@@ -224,7 +229,8 @@ def audit_images(
 
     Example: mergemill images audit pallets__flask-5063.bugfix
     """
-    from mergemill.operations.images import audit  # noqa: PLC0415 - a wrong option needs no engine
+    # A wrong option is reported without an engine.
+    from mergemill.operations.images import audit  # noqa: PLC0415
 
     n_findings = 0
     for task, leaks in audit(tasks or (), settings):

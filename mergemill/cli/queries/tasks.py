@@ -111,7 +111,8 @@ def show_stats(as_json: JsonOption = False, *, storage: StorageSettings, filters
 
     Example: mergemill tasks stats --repo pallets/flask
     """
-    from mergemill.cli.queries import charts  # noqa: PLC0415 - other commands draw none
+    # Other commands draw no charts.
+    from mergemill.cli.queries import charts  # noqa: PLC0415
 
     with Store.open(storage.db, create=False) as store:
         resolved = resolve_filters(filters, storage)
@@ -233,8 +234,9 @@ def write_table(
 
     Example: mergemill tasks table --language python --out tasks.parquet
     """
-    from exporters.task_table import write_task_table  # noqa: PLC0415 - only this command writes Parquet
-    from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - as above
+    # Only this command writes Parquet.
+    from exporters.task_table import write_task_table  # noqa: PLC0415
+    from mergemill.execution.progress import make_count_progress  # noqa: PLC0415
 
     with Store.open(storage.db, create=False) as store:
         resolved = resolve_filters(filters, storage)
@@ -258,7 +260,8 @@ def write_material(
 
     Example: mergemill tasks material pallets__flask-5063.review --out material
     """
-    from mergemill.bundles.solver_files import write_material  # noqa: PLC0415 - only this command writes files
+    # Only this command writes files.
+    from mergemill.bundles.solver_files import write_material  # noqa: PLC0415
 
     with Store.open(storage.db, create=False) as store:
         record = queries.resolve_task(store, task)

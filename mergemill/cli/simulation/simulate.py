@@ -95,7 +95,8 @@ def sft(
 
     Example: mergemill simulate sft --seeds seeds.json --domain retail --per-seed 20 --out sft --llm URL --model M
     """
-    from mergemill.execution.reporter import Reporter, ignore_event  # noqa: PLC0415 - a wrong option needs none of them
+    # A wrong option is reported without loading the simulators.
+    from mergemill.execution.reporter import Reporter, ignore_event  # noqa: PLC0415
     from mergemill.simulation.run import SimulationRequest, run_simulation  # noqa: PLC0415
 
     request = SimulationRequest(
@@ -155,7 +156,8 @@ def env(
     """
     if token is not None and not token.strip():
         raise UsageError("--token is empty")
-    from mergemill.simulation.environment import (  # noqa: PLC0415 - FastAPI loads slowly
+    # FastAPI loads slowly.
+    from mergemill.simulation.environment import (  # noqa: PLC0415
         EnvironmentRequest,
         serve_environment,
     )
@@ -196,7 +198,8 @@ def measure(
 
     Example: mergemill simulate measure --language python --samples 3 --llm URL --model M
     """
-    from mergemill.execution.reporter import Reporter, ignore_event  # noqa: PLC0415 - a wrong option needs none of them
+    # A wrong option is reported without loading the simulators.
+    from mergemill.execution.reporter import Reporter, ignore_event  # noqa: PLC0415
     from mergemill.simulation.measurement import MeasureRequest, measure_simulator  # noqa: PLC0415
 
     kinds = split_words(submissions) or list(SubmissionKind)

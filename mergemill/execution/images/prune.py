@@ -144,6 +144,7 @@ def prune_images(
     last = _compute_last_uses(graph, context.ledger)
     removable = _select_removable(graph, context)
     result = PruneResult(before=graph.total_bytes)
+    # An image can be removed only after those that are built on it.
     queue = [(last[name], name) for name in removable if not graph.n_children[name]]
     heapq.heapify(queue)
     while queue and graph.total_bytes > limit:
@@ -155,6 +156,7 @@ def prune_images(
             continue
         result.removed.append((graph.images[name], graph.remove(name)))
         for other in filter(is_own_image, (image.name for image in graph.ancestors[name])):
+            # The use of a removed image counts for the images that it was built on.
             if not dry_run and last[other]:
                 context.ledger.touch(other, last[other])
             if not graph.n_children[other] and not removable.get(other, UNKNOWN_IMAGE):
@@ -202,6 +204,7 @@ def _recheck_image(image: StoredImage, context: PruneContext, check: Callable[[I
     try:
         return "" if any(check(copy) for copy in copies) else "its registry no longer has the copy"
     except MergemillError as error:
+        # A copy that cannot be confirmed does not count, since a certified task needs the image.
         log.warning("%s is kept: %s", image.name, error.format_line())
         return "its registry cannot be queried"
 

@@ -115,6 +115,7 @@ class MachineGauges:
         try:
             return self.measure()
         except (MergemillError, OSError) as error:
+            # A disk or engine that cannot be measured must not keep the other metrics from being served.
             log.info("disk and engine are not measured: %s", error)
             return {}
 
@@ -122,6 +123,7 @@ class MachineGauges:
 def read_work(work: WorkState) -> Iterator[Gauge]:
     """Yield the work that a run is doing and how much is left."""
     running = work.list_running()
+    # Stages without a running step are served as 0, so that their series do not end.
     steps = collections.Counter({stage.value: 0 for stage in Stage})
     steps.update(step.stage.value for step in running)
     yield Gauge("running", "Steps that run now.", "stage", steps)
@@ -183,6 +185,7 @@ class RunMetrics(ProgressObserver):
             MachineError: the port is in use or may not be used.
             UsageError: the host is not an address of this machine.
         """
+        # The server's own error about a port names neither the option nor a remedy.
         bind_port(self.host, self.port)
         self._server, _ = start_http_server(self.port, self.host, self.registry)
         super().__enter__()

@@ -151,7 +151,8 @@ def _run(
             except MergemillError as error:
                 yield error
     finally:
-        threads.shutdown(wait=False, cancel_futures=True)  # the end of their servers ends what they do
+        # The threads are not waited for: the end of their servers ends their work.
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 class WorldImporter:
@@ -182,6 +183,7 @@ class WorldImporter:
             verdict = ImportVerdict(kind="world", name=world.name, reason=Reason.MALFORMED.value, detail=world.problem)
             others = [_refuse_with_world(scenario, verdict) for scenario in scenarios]
             return ImportedWorld((verdict, *others), ())
+        # A program that breaks a rule is rejected without being run.
         if analyse_program(world.definition.program).violations:
             return self._judge(world.definition, world.license, scenarios, None)
         with self._server.load(world.definition) as served:
@@ -246,7 +248,8 @@ class WorldImporter:
         if (certificate := find_scenario_certificate(self._store, record)) is not None:
             return ImportVerdict(kind="scenario", name=record.name, gates=_list_gates(certificate)), [record]
         rejection = find_world_rejection(self._store, record)
-        if rejection is not None and rejection.reason != Reason.UNSOLVED:  # the file may have a solution now
+        # A scenario that was unsolved is tried again, as its file may have a solution now.
+        if rejection is not None and rejection.reason != Reason.UNSOLVED:
             return _repeat(rejection, "scenario"), [record]
         report = assess_scenario(scenario, served, self._server)
         if report.failure is None:

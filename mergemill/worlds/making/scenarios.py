@@ -76,6 +76,7 @@ class ScenarioStep:
                 open_worlds = {world for world, _ in missing}
                 needed = [slot for slot in slots if slot.record.id in open_worlds]
                 self._write_scenarios(self._write_states(needed, missing, count), server, count)
+            # Read again, since the scenarios that were written just now are pending, too.
             self._certify(self._find_pending(worlds), {world.id: world for world in worlds}, server, count)
         return count
 

@@ -149,6 +149,7 @@ class WorldApplication(EpisodeApplication[Starlette]):
 
     def step(self, body: StepBody) -> StepResponse:
         """Take an action, or call a tool."""
+        # An action may be null, so it counts as given by its presence in the body.
         has_action = "action" in body.model_fields_set
         if has_action == (body.tool is not None) or (has_action and body.arguments is not None):
             raise RefusedRequestError("give tool and arguments, or action", status=400)

@@ -119,7 +119,8 @@ class WorldPlayer(EpisodePlayer[WorldEpisode, ScenarioRequest, object, StepRespo
 
     def repeat(self, episode: WorldEpisode, action: object, number: int) -> StepResponse:
         """Return the outcome of the last action; those before it are not kept."""
-        del action  # a client sends the same one
+        # A client that sends a number again sends the same action.
+        del action
         if number != episode.n_taken or episode.last is None:
             raise ConflictError(f"action {number} cannot follow action {episode.n_taken}")
         return _make_step_response(episode, episode.last)
@@ -212,7 +213,8 @@ class WorldEpisodes(Closable):
             scenario=scenario,
             seed=episode.seed,
             mode=run.mode.value,
-            mcp=f"/mcp/{episode.id}",  # the path of `mergemill.worlds.service.protocol`
+            # The path of `mergemill.worlds.service.protocol`.
+            mcp=f"/mcp/{episode.id}",
             observation=run.observation,
             info={"scenario": scenario, "digest": run.digest},
         )
