@@ -113,6 +113,7 @@ def _create_maven_draft(
 def _create_gradle_draft(
     language: str, suffix: str, tree: SourceTree, build: GradleBuild, context: PlanningContext
 ) -> PlanDraft:
+    # An old Gradle does not run on JDKs that are newer than itself.
     newest = gradle.select_newest_jdk(build.version) if build.url else DEBIAN_JDK
     suitable = [version for version in context.list_available() if int(version) <= newest]
     modules = sorted({module for path in context.changed_paths if (module := build.find_module(path)) is not None})
@@ -158,6 +159,7 @@ def _name_substitute(build: GradleBuild, translated: GradleTranslation) -> str:
     """Return the steps that a machine that cannot reach the distribution can do instead."""
     if translated.poms and gradle.is_newer(build, "5.0"):
         return f"Maven Central is not: switch {MAVEN_TRANSLATION}"
+    # Debian's Gradle is older than these versions, but sometimes enough for 5 and 6.
     if not gradle.is_newer(build, "7.0"):  # Debian's is sometimes enough for 5 and 6.
         return DEBIAN_SUBSTITUTE
     return f"and no poms can take its place: {translated.obstacle}"
@@ -254,11 +256,13 @@ def _build_evidence(reactor: Reactor) -> list[Evidence]:
         line, note = pom.find_line(f"<id>{profile}</id>"), "profile without which no module contains the change"
         evidence.append(Evidence(choice="test", value=f"-P {profile}", path=pom.path, line=line, note=note))
     for name, pom in reactor.list_skips():
+        # The option overrides a property of the pom, so that the tree itself stays unchanged.
         note = "the build skips its tests otherwise"
         evidence.append(
             Evidence(choice="test", value=f"-D{name}=false", path=pom.path, line=pom.find_line(f"<{name}>"), note=note)
         )
     for group, artifact, version, pom in reactor.list_snapshots():
+        # A snapshot that CI could download on the day of the change no longer exists.
         note = "replaced by its release: servers delete snapshots"
         value = f"{group}:{artifact}:{version.removesuffix('-SNAPSHOT')}"
         evidence.append(

@@ -267,7 +267,8 @@ def render_install_steps(
     files = [posixpath.join(folder, "package.json") for folder in folders]
     tidy = read_packaged_file("languages.node", "tidy.js")
     settings = "audit=false fund=false update_notifier=false engine_strict=false manage_package_manager_versions=false"
-    if int(node) < 16:  # npm 6 runs install scripts of root-owned packages only with this setting
+    # npm 6 runs install scripts only of packages that belong to root, unless this setting is on.
+    if int(node) < 16:
         settings += " unsafe_perm=true"
     return (
         f"export npm_config_cache={SCRATCH}/npm " + " ".join(f"npm_config_{setting}" for setting in settings.split()),

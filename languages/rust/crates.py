@@ -174,7 +174,8 @@ def list_members(crates: Sequence[Crate], root: Crate) -> list[Crate]:
             if is_listed and inside(candidate) not in excluded:
                 selected.append(candidate)
     by_folder = {candidate.folder: candidate for candidate in crates}
-    for candidate in selected:  # the list grows during iteration
+    # Path dependencies are members in turn, so the list grows while it is read.
+    for candidate in selected:
         for path in _list_path_dependencies(candidate):
             other = by_folder.get(path)
             is_member = other and other.name and other.folder.startswith(base) and inside(other) not in excluded
