@@ -101,6 +101,7 @@ class ConnectionPool:
         try:
             reply = ask(line)
         except github.GithubException as error:  # only an App's request for a token raises these
+            # Only an App's request for a token raises these errors.
             line.close()
             return _build_app_reply(error, graphql=graphql)
         except BaseException as error:
@@ -122,6 +123,7 @@ class ConnectionPool:
                 return False
             self._renewed.add(credential)
             self._auth.pop(credential, None)
+            # Open connections still hold the rejected token.
             old = self._idle.pop(credential, [])
         for line in old:
             line.close()
@@ -134,6 +136,7 @@ class ConnectionPool:
         try:
             return auth.token if auth else None
         except (github.GithubException, requests.RequestException):  # an App's token is being renewed
+            # An App's token is being renewed, and the renewal failed.
             return None
 
     def close(self) -> None:
@@ -220,6 +223,7 @@ def _translate_error(error: BaseException, what: str, server: str, *, graphql: b
         return FaultyResponseError(
             f"{what}: the connection to {server} failed: {type(error).__name__}", advice=RETRY_ADVICE
         )
+    # PyGithub raises these for half a JSON document and for an address of another scheme.
     if isinstance(error, ValueError | RuntimeError):  # PyGithub's: half a JSON, another scheme
         return InputError(f"{what}: {error}", advice="see --github-api")
     return error
