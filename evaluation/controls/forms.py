@@ -157,7 +157,8 @@ class _LiteralRanker:
             return None if child != self.block.node and not _is_function(child) else _INPUT
         if any(re.search(sites.assertions, name) for name in (head.rpartition(".")[2], head)):
             if sites.checks and _is_last(child, self.literal):
-                return None  # the name of the check, and part of its id
+                # The last string of such an assertion is the name of the check, and part of its id.
+                return None
             is_message = not self.is_nested and _is_last_of_many(child, self.literal)
             return _MAYBE_MESSAGE if is_message else self._in_assertion
         self.is_nested = True

@@ -239,5 +239,6 @@ def _load_source(name: str) -> str | None:
 
 @cache
 def _load_template() -> jinja2.Template:
-    environment = make_environment(_load_source, comment_marks=("<#", "#>"))  # bash has ${#array[@]}
+    # Bash uses `{#` in `${#array[@]}`, so comments of the templates have other marks.
+    environment = make_environment(_load_source, comment_marks=("<#", "#>"))
     return environment.get_template("evaluate.sh.j2")
