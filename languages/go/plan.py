@@ -134,6 +134,7 @@ def _list_needed_modules(tree: SourceTree, module: GoModule, modules: Sequence[G
             if other not in needed and other.name and re.search(rf"(^|\s){re.escape(other.name)} v", text):
                 needed.append(other)
                 queue.append(other)
+    # Versions are compared as numbers: as text, 1.9 would be newer than 1.21.
     version = max(
         (needed_module.go_version for needed_module in needed),
         key=lambda text: [int(n) for n in re.findall(r"\d+", text)],

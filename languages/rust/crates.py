@@ -202,8 +202,10 @@ def find_minimum_minor(tree: SourceTree, root: Crate, tested: Sequence[Crate]) -
             requirements.append((int(version[1]) if version else 0, crate.manifest_path))
             requirements.append((_EDITIONS.get(str(package.get("edition", "")), 0), crate.manifest_path))
             if any(isinstance(value, dict) and value.get("workspace") is True for value in package.values()):
+                # Packages inherit values of their workspace since Rust 1.64.
                 requirements.append((64, crate.manifest_path))
         if any(isinstance(v, str) and v.startswith("dep:") for f in crate.features.values() for v in f):
+            # Cargo reads the prefix `dep:` since Rust 1.60.
             requirements.append((60, crate.manifest_path))
     lock = posixpath.join(root.folder, "Cargo.lock")
     version = re.search(r"^version = (\d)", tree.read(lock), re.MULTILINE)

@@ -266,6 +266,7 @@ def _render_dated_lock(draft: PlanDraft) -> list[str]:
         f"mkdir -p {folder} && CARGO_HOME={folder} $fetcher generate-lockfile",
         f"cat > {folder}/index.py <<'END_OF_INDEX'\n{script}END_OF_INDEX",
         f"python3 {folder}/index.py {draft.exclude_newer.isoformat()} {folder} & index=$!",
+        # The index runs in the background and writes its port once it is ready.
         f"for _ in $(seq 50); do [ -s {folder}/port ] && break; sleep 0.2; done; rm Cargo.lock; mkdir -p {folder}/home",
         f"printf '{settings}' \"$(cat {folder}/port)\" > {folder}/home/config.toml",
         f"CARGO_HOME={folder}/home $fetcher generate-lockfile; made=$?; kill $index; [ $made = 0 ]",
