@@ -93,6 +93,7 @@ def _iterate_edits(file: TestFile, block: TestBlock, random: Random) -> Iterator
     while todo:
         node = todo.pop()
         if is_literal(node):
+            # A sabotaged test has the same name as the test, so the literal that names it stays.
             if block.name_span and node.start_byte <= block.name_span[0] < node.end_byte:
                 continue
             rank = _LiteralRanker(file, block, node).rank()
