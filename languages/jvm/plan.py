@@ -98,7 +98,8 @@ def _create_maven_draft(
         name=reactor.poms[reactor.top].find_text("artifactId"),
         versions=jdks,
         day=context.day,
-        exclude_newer=date(context.day.year + 1, 1, 1),  # has no effect; commits of one year share layers
+        # The date has no effect here; with the start of a year, commits of the year before it share layers.
+        exclude_newer=date(context.day.year + 1, 1, 1),
         test=test,
         manifests=read_manifests(tree, maven.list_manifests(tree, reactor)),
         env=(*LOCAL_SETTINGS, ("MAVEN_OPTS", maven.OPTIONS)),
@@ -131,7 +132,8 @@ def _create_gradle_draft(
         name="",
         versions=_rank_jdks(tree, gradle.read_language_levels(build), suitable, context),
         day=context.day,
-        exclude_newer=date(context.day.year + 1, 1, 1),  # has no effect; commits of one year share layers
+        # The date has no effect here; with the start of a year, commits of the year before it share layers.
+        exclude_newer=date(context.day.year + 1, 1, 1),
         test=TestCommand(
             framework="gradle", argv=(gradle.gradle_command(debian=False),), paths=changed_modules, folder=build.folder
         ),
@@ -160,7 +162,7 @@ def _name_substitute(build: GradleBuild, translated: GradleTranslation) -> str:
     if translated.poms and gradle.is_newer(build, "5.0"):
         return f"Maven Central is not: switch {MAVEN_TRANSLATION}"
     # Debian's Gradle is older than these versions, but sometimes enough for 5 and 6.
-    if not gradle.is_newer(build, "7.0"):  # Debian's is sometimes enough for 5 and 6.
+    if not gradle.is_newer(build, "7.0"):
         return DEBIAN_SUBSTITUTE
     return f"and no poms can take its place: {translated.obstacle}"
 

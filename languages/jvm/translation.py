@@ -228,6 +228,7 @@ class _Translator:
             except ObstacleError as obstacle:
                 obstacles[path] = str(obstacle)
         while True:
+            # A module that needs a module without a pom has none, either, until no further module is affected.
             artifacts = {_name_artifact(path): reason for path, reason in obstacles.items()}
             dependent = {
                 path: artifacts[dependency.artifact]
@@ -325,6 +326,7 @@ class _Translator:
             scripts = [self._find_applied(block, target) for target in _APPLY_FROM.findall(block.body)]
             scripts += [self._find_convention(plugin.name) for plugin in applied]
             for script in scripts:
+                # Scripts may apply each other in a circle.
                 if script and script.path not in seen:
                     seen.add(script.path)
                     queue.append(script.remove_blocks(_BUILD_ONLY))
@@ -486,7 +488,7 @@ class _Translator:
             for block in suite.find_blocks(r"^dependencies$"):
                 for declaration in read_declarations(block):
                     # `project()` is the project itself, which Maven's tests always see.
-                    if declaration.notation != "project()":  # the project itself, which Maven's tests always see
+                    if declaration.notation != "project()":
                         name = declaration.configuration
                         yield replace(declaration, configuration=f"test{name[0].upper()}{name[1:]}")
 
