@@ -149,7 +149,7 @@ def parse_license_files(files: dict[str, str]) -> str:
     known = {license_id for text in texts if (license_id := identify(text))}
     if any(spdx.startswith("LGPL-3.0") for spdx in known):
         # The LGPL is a supplement to the GPL's text, so both texts are there.
-        known -= {"GPL-3.0-only", "GPL-3.0-or-later"}  # the LGPL is a supplement to the GPL's text
+        known -= {"GPL-3.0-only", "GPL-3.0-or-later"}
     text = _find_by_classifier(files)
     # The GPL's text is the same for both grants; only the classifier shows that later versions are permitted.
     if known:

@@ -100,7 +100,7 @@ class ConnectionPool:
         line = self._borrow_connection(credential)
         try:
             reply = ask(line)
-        except github.GithubException as error:  # only an App's request for a token raises these
+        except github.GithubException as error:
             # Only an App's request for a token raises these errors.
             line.close()
             return _build_app_reply(error, graphql=graphql)
@@ -135,7 +135,7 @@ class ConnectionPool:
             auth = self._auth.get(credential)
         try:
             return auth.token if auth else None
-        except (github.GithubException, requests.RequestException):  # an App's token is being renewed
+        except (github.GithubException, requests.RequestException):
             # An App's token is being renewed, and the renewal failed.
             return None
 
@@ -224,7 +224,7 @@ def _translate_error(error: BaseException, what: str, server: str, *, graphql: b
             f"{what}: the connection to {server} failed: {type(error).__name__}", advice=RETRY_ADVICE
         )
     # PyGithub raises these for half a JSON document and for an address of another scheme.
-    if isinstance(error, ValueError | RuntimeError):  # PyGithub's: half a JSON, another scheme
+    if isinstance(error, ValueError | RuntimeError):
         return InputError(f"{what}: {error}", advice="see --github-api")
     return error
 
