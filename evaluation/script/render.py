@@ -166,6 +166,7 @@ def _match_entry(pattern: str) -> str:
 
 def _find_common_folder(files: Sequence[str]) -> str:
     """Return the folder that holds most of the files, `.` for the root."""
+    # Of equal counts Counter returns the first, so sorted files give the same script in any order.
     return Counter(posixpath.dirname(path) or "." for path in sorted(files)).most_common(1)[0][0]
 
 
