@@ -186,7 +186,7 @@ def _find_calls(tokens: Sequence[AddedToken], start: int) -> Iterator[int]:
             depth -= 1
         elif token.text == "{" and not (at and tokens[at - 1].token.text in {"(", ",", ":", "{"}):
             # This brace opens the body of a function, not a table.
-            return  # the body of a function, not a table
+            return
         elif token.text == "(":
             # Rust's macros have a mark between name and parenthesis, as in `panic!(`.
             name = at - 2 if at > 1 and tokens[at - 1].token.text == "!" else at - 1
