@@ -268,7 +268,7 @@ def render_install_steps(
     files = [posixpath.join(folder, "package.json") for folder in folders]
     tidy = read_packaged_file("languages.node", "tidy.js")
     settings = "audit=false fund=false update_notifier=false engine_strict=false manage_package_manager_versions=false"
-    # npm 6 runs install scripts only of packages that belong to root, unless this setting is on.
+    # npm 6 runs install scripts of packages that belong to root only with this setting.
     if int(node) < 16:
         settings += " unsafe_perm=true"
     return (
