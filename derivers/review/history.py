@@ -163,7 +163,6 @@ class ReviewHistory:
             "-r",
             "-M",
             "-l400",
-            # The user's configuration of git would change prefixes, filters and algorithm otherwise.
             "--src-prefix=a/",
             "--dst-prefix=b/",
             "--no-textconv",
