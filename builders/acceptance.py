@@ -130,12 +130,14 @@ def run_acceptance(
     test_files = get_language(plan.language).find_test_files(tree, plan)
     with services.sandbox.open_pool(image, limits=services.test_limits(plan.language)) as pool:
         first = _run_plan_tests(plan, pool, selected, selected or test_files)
+        # The whole suite is too slow for the limit, but the change's own tests may be fast enough.
         if first.exec_result.killed_by == "time" and not selected:
             selected = find_own_test_files(tree, candidate, neighbours=NEIGHBOUR_FILES)
             first = _run_plan_tests(plan, pool, selected, selected) if selected else first
         expected = selected or test_files
         if rejection := check_run(first, expected):
             return rejection
+        # A single run does not show tests whose results vary.
         second = _run_plan_tests(plan, pool, selected, expected, last=not check_forgery)
         if rejection := check_run(second, expected):
             return rejection
@@ -188,6 +190,7 @@ def check_run(result: EvaluationResult, expected: Sequence[str]) -> BuildRejecti
         )
     if report is None:
         return reject(Reason.NO_REPORT, result.script_error or find_error_line(log))
+    # A forged report is rejected before its outcomes are counted: they show nothing.
     if result.has_forged_canary:
         return reject(Reason.FAKE_REPORT, "a canary that must fail was reported as passed")
     if not report.outcomes:
@@ -256,6 +259,7 @@ def find_stable_outcomes(report: EvaluationReport, other: EvaluationReport) -> d
 
 def compute_collected_share(report: EvaluationReport, expected: Sequence[str]) -> float:
     """Return the share (0 to 1) of files with a test in the report; a file that skipped itself counts as collected."""
+    # A file may skip itself on this platform, which is no fault of the build.
     skipped = {path for path, why in report.uncollected.items() if why.startswith("collection skipped")}
     collected = report.list_files() | skipped
     return sum(path in collected for path in expected) / len(expected) if expected else 1.0

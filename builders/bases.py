@@ -77,7 +77,8 @@ class BaseRecipe:
         ]
         # Whatever changes the image's content is part of its name, so an image is never replaced under its name.
         key = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:12]
-        word = self.language.replace("+", "p").replace("#", "sharp")  # a tag has neither
+        # The tag of an image may contain neither `+` nor `#`.
+        word = self.language.replace("+", "p").replace("#", "sharp")
         return f"{REPOSITORY}:{word}{self.version}-{self.method}-{key}"
 
     @property

@@ -77,6 +77,7 @@ def compare_with_runs(
         for side, tests in (("missing", difference.missing), ("extra", difference.extra))
         for test in tests
     ]
+    # Without differences, the reports and logs need not be read from the store.
     if not differences:
         return verdict
     diagnosis = Diagnosis(
@@ -257,6 +258,7 @@ class Diagnosis:
         """Return why no run reports a published test."""
         if file := find_file(published, index_files(self._uncollected)):
             return _explain_uncollected(self._uncollected[file])
+        # Equal letters are an observation of this test; the causes below are about whole runs and files.
         if similar := self._by_letters.get(_strip(published)):
             return DifferenceCause.ID_SPELLING, f"with equal letters: {min(similar)}"
         if any(run.killed_by == "time" for run in self.gold):

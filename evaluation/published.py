@@ -131,6 +131,7 @@ def index_files(files: Iterable[str]) -> dict[str, str]:
     index: dict[str, str] = {}
     for reading in _FILE_READINGS:
         for path in paths:
+            # Paths are sorted, so the owner of a name that two files share does not depend on the order of the reports.
             index.setdefault(reading.read(f"{path}::"), path)
     return index
 
@@ -205,6 +206,7 @@ class _Matching:
             if parent := _get_parent(test):
                 subtests[parent].append(test)
         for parent, tests in sorted(subtests.items()):
+            # Where any subtest of it is published, the list names subtests, and the parent stands for none of them.
             if parent in self.listed - self.missing - divided:
                 self.extra.difference_update(tests)
                 self.readings["parent"] = None
@@ -246,6 +248,7 @@ def _match_lists(
     if all(_get_file(test).endswith(".py") for test in tests):
         for reading in _PYTHON_READINGS:
             matching.match(reading, matching.missing)
+        # An id with a separator is a path; its last part alone would match tests of other files.
         matching.match(_BARE_NAME, {test for test in matching.missing if "::" not in test})
         return matching
     for reading in _OTHER_READINGS:

@@ -91,6 +91,7 @@ def read_records(folder: Path, *, need_parents: bool = True) -> Iterator[Record]
     seen: set[str] = set()
     with (folder / RECORDS_FILE).open("rb") as file:
         number = 0
+        # A bundle may come from anyone, so the length of a line is limited before it is in memory.
         while line := file.readline(MAX_LINE_BYTES):
             number += 1
             try:
@@ -99,6 +100,7 @@ def read_records(folder: Path, *, need_parents: bool = True) -> Iterator[Record]
                     _check_parents(record, seen)
                 _check_words(record, seen)
             except (ValueError, RecursionError, InputError) as error:
+                # JSON that is nested too deeply raises RecursionError.
                 problem = str(error) if isinstance(error, InputError) else "it is not a record"
                 raise InputError(f"{folder / RECORDS_FILE}:{number}: {problem}") from error
             seen.add(record.id)
@@ -117,6 +119,7 @@ def _parse_record(line: bytes) -> Record:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))[:100]
         raise InputError(f"the {data['record']} is malformed: {where!r}: {first['msg'][:200].lower()}") from error
+    # The id is a hash of the content: a changed record cannot keep the id of another.
     if record.id != data["id"]:
         raise InputError(f"the {data['record']} has another id than {str(data['id'])[:12]!r}")
     return record
@@ -215,6 +218,7 @@ def unpack_content(folder: Path, artifacts: Artifacts, clones: CloneStore) -> No
         Transient: the disk is full or not writable.
     """
     with ExitStack() as stack:
+        # All packs are checked before the first tree is kept, so that a damaged bundle leaves nothing behind.
         packs = [(stack.enter_context(open_pack(path, row["commits"])), row) for path, row in _iterate_packs(folder)]
         for repository, row in packs:
             for commit in row["commits"]:

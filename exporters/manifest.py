@@ -36,6 +36,7 @@ def list_files(folder: Path) -> Iterator[Path]:
 def _walk(folder: Path, below: str) -> Iterator[str]:
     """Yield the paths of files and links in the folder `below`, which ends in `/` or is empty, sorted."""
     with os.scandir(folder / below) as entries:
+        # Folders are sorted with their slash, so that the result is the order of whole paths as text.
         names = sorted(f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name for entry in entries)
     for name in names:
         if name.endswith("/"):
@@ -60,6 +61,7 @@ class FileHasher:
     def hash(self, path: Path) -> str:
         """Return the sha256 (hex) of a file, which must not change any more."""
         status = path.lstat()
+        # Only files with several names are remembered, so memory does not grow with the number of files.
         if status.st_nlink == 1:
             return hash_file(path)
         key = (status.st_dev, status.st_ino)
@@ -154,6 +156,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     """
     path = folder / MANIFEST_NAME
     try:
+        # A link could lead outside the bundle, and opening a pipe would block.
         if not stat.S_ISREG(path.lstat().st_mode) or path.stat().st_size > MAX_MANIFEST_BYTES:
             return None
         data: dict[str, Any] = json.loads(path.read_bytes())
@@ -172,6 +175,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 def is_safe_path(path: str) -> bool:
     """Return whether a path is relative, has only named parts, and has no control characters."""
+    # A line end in a path would forge a line in the lists of problems.
     has_control = any(ord(character) < 32 or ord(character) == 127 for character in path)
     return not has_control and not {"", ".", ".."} & set(path.split("/"))
 

@@ -142,6 +142,7 @@ def _read_travis(tree: SourceTree) -> Iterator[Job]:
     if not document:
         return
     reader = _JobReader(tree=tree, path=path, name="travis", line=1)
+    # `matrix` is the older name of `jobs`.
     rows = [document, *document["matrix"]["include"].values(), *document["jobs"]["include"].values()]
     for row in rows:
         for key, value in row.items():
@@ -161,6 +162,7 @@ def _read_circle(tree: SourceTree) -> Iterator[Job]:
     for name, job in document["jobs"].items():
         reader = _JobReader(tree=tree, path=path, name=name.text, line=name.line)
         images = [image["image"] for image in job["docker"].values()]
+        # The job runs in the first image; the others are servers.
         for first in images[:1]:
             reader.add_image(first)
         reader.services += [SourcedValue(text=image.text, path=path, line=image.line) for image in images[1:]]
@@ -223,6 +225,7 @@ class _JobReader:
     def add_matrix(self, matrix: YamlNode) -> None:
         """Add all scalars below the node, each under the key nearest to it."""
         for key, value in matrix.items():
+            # Rows of `exclude` are combinations that do not run.
             if key.text != "exclude":
                 self.add_value(key.text, value)
         for row in matrix.values():
@@ -277,6 +280,7 @@ class _JobReader:
             self.add_values(step["with"])
             self.add_script(step["run"], step["working-directory"].text or folder)
             action = step["uses"].text
+            # Actions of a tree may refer to each other in a circle.
             if action.startswith("./") and depth < 3:
                 self._add_action(action.removeprefix("./").rstrip("/"), folder, depth)
             elif action:

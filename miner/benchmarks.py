@@ -101,6 +101,7 @@ def load_benchmarks(lists: Sequence[str]) -> BenchmarkIndex:
         InputError: a list is missing or a row cannot be read; the message names file and line.
     """
     files = [file for word in lists for file in _list_files(word)]
+    # Date and size are part of the cache's key, so that a list that was changed is read again.
     return _load_files(tuple((str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files))
 
 
@@ -134,6 +135,7 @@ def read_rows(path: Path) -> Iterator[BenchmarkEntry]:
         InputError: it cannot be read; the message names the line.
     """
     try:
+        # Files from spreadsheets may begin with a byte order mark.
         text = read_input(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the list {path}: {error}") from error
@@ -148,6 +150,7 @@ def read_rows(path: Path) -> Iterator[BenchmarkEntry]:
 def _parse_rows(path: Path, text: str) -> Iterator[tuple[int, str | Mapping[str, Any]]]:
     """Yield line (or position in the list) and content of each row."""
     if path.suffix == ".csv":
+        # Patches and statements exceed the module's limit of 128 KiB.
         csv.field_size_limit(1 << 30)
         reader = csv.DictReader(io.StringIO(text))
         yield from ((reader.line_num, row) for row in reader)

@@ -54,6 +54,7 @@ class Reason(StrEnum):
 def is_in_date_range(source: SourceSettings, date: str) -> bool:
     """Return whether an ISO 8601 date lies between `since` and `until`, both included."""
     first, last = source.since, source.until
+    # ISO dates have the same order as text.
     return (first is None or first.isoformat() <= date[:10]) and (last is None or date[:10] <= last.isoformat())
 
 
@@ -201,6 +202,7 @@ class Change:
         request = self.pull_request
         if request.problem_statement or request.shape is Shape.RELEASE:
             return request.problem_statement.strip()
+        # The title of such a merge names branches and describes no change.
         title = "" if is_branch_merge_title(request.title) else request.title
         return f"{title}\n\n{request.body}".strip()
 
@@ -213,6 +215,7 @@ class Change:
         """Return a file's content after (or before) the change; empty where there is no file or no tree."""
         old, _, new = file.blobs.partition(" ")
         oid = old if before else new
+        # The id of a submodule is a commit of another repository, and zeros stand for no file.
         if not oid.strip("0") or "160000" in (file.old_mode, file.new_mode):
             return b""
         if oid not in self._contents:

@@ -77,7 +77,8 @@ class InstanceRow(BaseModel):
                 if isinstance(self.created_at, int)
                 else datetime.fromisoformat(self.created_at or "")
             )
-        except (ValueError, OverflowError, OSError):  # a number that is no time
+        except (ValueError, OverflowError, OSError):
+            # A number may be out of the range of dates, and a text may hold no date.
             return str(self.created_at)
         return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
 
@@ -252,7 +253,8 @@ class InstanceSource(ChangeSource):
 def _build_change(row: InstanceRow, source: str, clones: InstanceClones, services: Services) -> Change:
     files, rejection = _list_files(row)
     date = "" if row.created_at is None else row.created_date
-    if rejection is None:  # only a task that passes so far is worth a clone
+    # Only a task that passes so far is worth a clone.
+    if rejection is None:
         repository = clones.open(row.repo, row.base_commit)[1].repository
         if not repository.has_commit(row.base_commit):
             raise InputError(f"{repository.path} does not contain commit {row.base_commit}", advice="fetch it there")

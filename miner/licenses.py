@@ -119,7 +119,8 @@ class LicenseFinder:
         try:
             text = self.repository.run_git("grep", "-h", "-I", "-E", pattern, commit, "--", "*.py")
         except GitError:
-            return NO_ASSERTION  # no file has one
+            # git grep exits with an error where no file matches.
+            return NO_ASSERTION
         counts = Counter(
             _canonicalize_expression(line.partition(":")[2]) for line in text.decode(errors="replace").splitlines()
         )
@@ -147,7 +148,8 @@ def parse_license_files(files: dict[str, str]) -> str:
     texts = [text for name, text in sorted(files.items()) if name not in _MANIFESTS]
     known = {license_id for text in texts if (license_id := identify(text))}
     if any(spdx.startswith("LGPL-3.0") for spdx in known):
-        known -= {"GPL-3.0-only", "GPL-3.0-or-later"}  # the LGPL is a supplement to the GPL's text
+        # The LGPL is a supplement to the GPL's text, so both texts are there.
+        known -= {"GPL-3.0-only", "GPL-3.0-or-later"}
     text = _find_by_classifier(files)
     # The GPL's text is the same for both grants; only the classifier shows that later versions are permitted.
     if known:
@@ -180,7 +182,8 @@ def identify(text: str) -> str | None:
 def is_allowed(expression: str, allowed: tuple[str, ...]) -> bool:
     """Return whether any of the expression's alternatives consists of allowed licences only."""
     plain = expression.replace("(", " ").replace(")", " ")
-    if "(" in expression:  # nested: require all of them, which is never too lenient
+    # Of a nested expression all licences are required, which is never too lenient.
+    if "(" in expression:
         plain = plain.replace(" OR ", " AND ")
     return any(
         all(part.strip() in allowed for part in re.split(r" AND ", alternative)) for alternative in plain.split(" OR ")

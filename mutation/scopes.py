@@ -98,7 +98,8 @@ def _read_parameter(file: SourceFile, node: Node) -> Iterator[Parameter]:
         names = names or [child for child in node.named_children[:1] if child.type in NAMES]
     for name in names:
         inner, marks = name, ""
-        while inner.type not in NAMES and len(inner.named_children) == 1:  # `*name`, `&name`, `name[]`
+        # Marks around a name belong to its type, as in `*name`, `&name` and `name[]`.
+        while inner.type not in NAMES and len(inner.named_children) == 1:
             inner, marks = inner.named_children[0], marks + inner.type
         if inner.type in NAMES:
             compared_type = declared_type + marks if file.grammar.typed_parameters else ""
@@ -145,6 +146,7 @@ def _find_block_locals(file: SourceFile, function: Node) -> Iterator[tuple[str, 
         seen.add(file.get_text(name))
         uses = [use for use in nodes if use.type in NAMES and file.get_bytes(use) == file.get_bytes(name)]
         is_key = any(use.parent is not None and use.parent.type in ("literal_element", "key") for use in uses)
+        # A use before the declaration belongs to another variable of the same name.
         if not is_key and uses[0] == name and not _is_used_outside(file, function, name):
             yield file.get_text(name), uses
 
@@ -188,6 +190,7 @@ def _find_python_locals(file: SourceFile, function: Node) -> Iterator[tuple[str,
     """
     nodes = list(iterate_tree(function))
     calls = {file.get_text(find_callee(node)) for node in nodes}
+    # Nested functions share variables with the function around them, and introspection reads names at run time.
     if find_function(function) is not None or function.type == "lambda" or calls & PYTHON_INTROSPECTION:
         return
     excluded = {name for node in nodes for name in _list_excluded_names(file, function, node)}
@@ -222,6 +225,7 @@ def _list_excluded_names(file: SourceFile, function: Node, node: Node) -> list[s
         return [file.get_text(node.child_by_field_name("attribute"))]
     if kind == "keyword_argument":
         return [file.get_text(node.child_by_field_name("name"))]
+    # `f"{name=}"` prints the name of the variable, so a new name would change the text.
     is_debug_format = kind == "interpolation" and any(child.type == "=" for child in node.children)
     if kind in ("parameters", "lambda_parameters"):
         return [name for child in node.named_children for name in _list_parameter_names(file, child)]

@@ -180,6 +180,7 @@ def find_condition(node: Node) -> Node | None:
     condition = node.child_by_field_name("condition") or _find_positional_condition(node)
     if condition is not None and condition.type in ("parenthesized_expression", "condition_clause"):
         condition = condition.named_children[0] if len(condition.named_children) == 1 else None
+    # A condition that declares a name, such as `if let`, cannot be negated.
     if condition is None or any("let_c" in child.type or "declar" in child.type for child in iterate_tree(condition)):
         return None
     return None if condition.type.startswith("assignment") or condition.has_error else condition
@@ -199,6 +200,7 @@ def find_callee(node: Node) -> Node | None:
         return None
     target = next((child for key in ("function", "method", "name") if (child := node.child_by_field_name(key))), None)
     while target is not None and target.named_children and target.type not in NAMES:
+        # The result of a call is called here, which has no name.
         if target.type in CALLS | ARGUMENT_LISTS:
             return None
         target = target.named_children[-1]

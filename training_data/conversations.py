@@ -218,6 +218,7 @@ def _render_tools(tools: Sequence[Message] | None) -> str:
 def _render_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     """Return turns as rows have them, which begin with the user's, alternate, and end with the model's."""
     rendered = [{"from": speaker, "value": text} for speaker, text in turns]
+    # LLaMA-Factory drops such rows without a message, so they are left out here with a reason.
     if not is_alternating(rendered):
         raise LeftOutError(NOT_ALTERNATING)
     return rendered

@@ -195,6 +195,7 @@ def _run_probes(
             scores = threads.map(grade_probe, probes)
             yield from ((probe, score) for probe, score in zip(probes, scores, strict=True) if score)
         finally:
+            # After an error the remaining probes need not be graded, and the executor would wait for all of them.
             threads.shutdown(cancel_futures=True)
 
 

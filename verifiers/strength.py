@@ -140,7 +140,8 @@ def read_gold_files(base: Mapping[str, bytes], gold: bytes) -> list[FixedFile]:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
         run_git("init", "-q", cwd=folder)
-        with suppress(GitError):  # raised after all other parts are applied, when the file of a part is no regular one
+        # The error is raised after all other parts are applied, when the file of a part is no regular file.
+        with suppress(GitError):
             run_git("apply", "--reject", "--whitespace=nowarn", "-", cwd=folder, data=gold)
         after = {
             path.relative_to(folder).as_posix(): path.read_bytes()
@@ -182,6 +183,7 @@ def measure_strength(
     )
     tried = runner.run(edits, advance)
     refused = [at for at, edit in enumerate(tried) if (edit.kind, edit.outcome) == _REFUSED]
+    # A refusal of a correct rewrite counts against the task, so it must not rest on a single run.
     for at, again in zip(refused, runner.run([edits[at] for at in refused]), strict=True):
         tried[at] = again
     return summarize_edits(task, tried)
@@ -232,7 +234,8 @@ class EditRunner:
         if not edits:
             return []
         services, limits = self.services, self.services.test_limits(self.language)
-        seconds = min(limits.seconds, SHORT_RUN_SECONDS + 4 * self.test_seconds)  # a mutant may run for ever
+        # A mutant may run for ever.
+        seconds = min(limits.seconds, SHORT_RUN_SECONDS + 4 * self.test_seconds)
         jobs = [self._make_job(concatenate_patches(self.gold_patch, draft.patch), advance) for _, draft in edits]
         results = run_parallel(
             services.sandbox, self.image, replace(limits, seconds=seconds), jobs, services.settings.cluster.workers
@@ -265,6 +268,7 @@ def judge_run(result: EvaluationResult, tests: Iterable[TestId]) -> tuple[EditOu
     """Return the outcome of a run with an edit, and the first test that does not pass or why there are no results."""
     if result.infrastructure_error or not result.is_applied:
         return EditOutcome.NOT_SCORED, result.infrastructure_error or "the edit does not apply"
+    # An honest run fits the limits, so a run that was killed shows the fault as a failed test does.
     if result.exec_result.killed_by:
         return EditOutcome.DETECTED, result.failure_detail
     report, missing = result.report or EMPTY_REPORT, ""

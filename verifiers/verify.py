@@ -261,7 +261,8 @@ class CandidateVerifier:
         files = select_files_that_matter(
             self.candidate, self.repository, self.tests.files, self.test_only_runs[0].report, self.gold_runs[0].report
         )
-        if not files:  # a change that keeps the behaviour, and no test is known to reach it
+        # The change keeps the behaviour, and no test is known to reach it.
+        if not files:
             return
         # From here on, earlier runs must not count tests that later runs leave out.
         self.eval_files = files

@@ -95,6 +95,7 @@ def _pin_dependency(draft: PlanDraft, edit: PinDependency, origin: str) -> PlanD
     existing = [d for d in draft.dependencies if _is_same_package(draft, d.source.text, edit.requirement)]
     if [d.source.text for d in existing] == [edit.requirement]:
         return draft
+    # An optional dependency may be left out of the build, and a pinned dependency must be installed.
     roles = [d.role for d in existing if d.role is not Role.OPTIONAL]
     return _replace_dependency(draft, edit.requirement, roles[0] if roles else edit.role, origin)
 
@@ -105,6 +106,7 @@ def _relax_dependency(draft: PlanDraft, edit: RelaxDependency, origin: str) -> P
         return draft
     others = [d for d in draft.dependencies if d not in dependencies]
     if not any(_is_same_package(draft, d.source.text, edit.requirement) for d in others):
+        # A scoped npm package begins with `@`, which does not separate a version.
         text = re.split(r"(?<=.)@|[\s<>=~!^;]", edit.requirement, maxsplit=1)[0]
         if text == edit.requirement:
             return draft
@@ -116,6 +118,7 @@ def _add_system_package(draft: PlanDraft, edit: AddSystemPackage, origin: str) -
     if edit.name in {package.text for package in draft.system_packages}:
         return draft
     added = SourcedValue(text=edit.name, path=origin)
+    # Sorted packages give the same plan in whatever order edits add them.
     packages = sorted((*draft.system_packages, added), key=lambda package: package.text)
     return replace(draft, system_packages=tuple(packages))
 

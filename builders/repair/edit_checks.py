@@ -94,6 +94,7 @@ def _check_version(edit: Any, draft: PlanDraft) -> str:
 
 
 def _check_exclude_newer(edit: Any, draft: PlanDraft) -> str:
+    # Day 28 exists in every month, and the 29th of February does not exist in the next year.
     latest = draft.day.replace(year=draft.day.year + 1, day=min(draft.day.day, 28))
     return f"{edit.day} is too late: the change was made on {draft.day}" if edit.day > latest else ""
 
@@ -137,6 +138,7 @@ def _check_options(edit: Any, draft: PlanDraft) -> str:
     argv = draft.test.argv
     for word in edit.remove:
         at = argv.index(word) if word in argv else -1
+        # Words such as `test` in `go test` start the runner; without them no test would run.
         if at == 0 or (at > 0 and not word.startswith("-") and not argv[at - 1].startswith("-")):
             return f"{word!r} belongs to the program, not to its options"
     for before, word in zip(("", *edit.add), edit.add, strict=False):
@@ -144,6 +146,7 @@ def _check_options(edit: Any, draft: PlanDraft) -> str:
             return f"{word!r} leaves out tests, stops early or rewrites expected results"
         if any(re.search(pattern, word) for pattern in REPLACING_OPTIONS):
             return f"{word!r} would replace the tests or their report"
+        # `-p` and its plugin may be separate words, so the pattern for a single word does not match them.
         if before == "-p" and not word.startswith("no:"):
             return f"-p {word} would load code before the tests"
         if not word.startswith("-") and (not before.startswith("-") or "=" in before):

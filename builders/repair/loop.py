@@ -120,6 +120,7 @@ def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float
     state = _RepairState(
         started=started,
         best=_BestAttempt(case.first_draft, first, 1),
+        # A policy may propose a plan again; a second build of it would have the same result.
         tried_keys={_compute_draft_key(case.first_draft)},
     )
     state.attempts.append(_create_first_attempt(first.reason, first.detail, began))
@@ -132,12 +133,14 @@ def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float
         if isinstance(result, AcceptedBuild):
             state.attempts.append(_create_attempt(proposal, number, ACCEPTED, "", began))
             return _create_result(state, result, number, steps)
+        # The next proposal edits the best draft, so that an edit that makes things worse does not spoil the later ones.
         rolled_back = not _is_progress(result, state.best.rejection)
         _record_outcome(state, proposal, draft, result, began, rolled_back=rolled_back)
         _append_log(state, case, number, result)
         if not rolled_back:
             state.best = _BestAttempt(draft, result, number, steps)
     best = state.best
+    # An image whose build was accepted is kept although the change's own tests fail, unless a known cause rules it out.
     if isinstance(best.rejection, GoldFailure):
         named = name_gold_cause(best.rejection)
         if named is None:
@@ -198,6 +201,7 @@ def _request_proposals(
     """Yield a policy's proposals until a proposal gives a new draft, or the policy or the budget has no more."""
     for _ in range(MAX_VOID_PROPOSALS):
         usage = state.measure_usage()
+        # The budget is compared before each answer, which costs time and may cost tokens.
         if policy.name in state.finished_policies or usage.attempts >= max_attempts or usage.seconds >= budget_seconds:
             return
         answer = policy.propose(replace(observation, usage=usage), tuple(state.history))
@@ -206,6 +210,7 @@ def _request_proposals(
         if isinstance(answer, NoProposal):
             if answer.is_final:
                 state.finished_policies.add(policy.name)
+            # An answer of a model without edits is recorded for its cost alone.
             if answer.tokens:
                 state.attempts.append(_create_give_up_attempt(policy, answer, state))
             return
@@ -255,6 +260,7 @@ def check_draft(case: RepairCase, draft: PlanDraft) -> str:
     language = get_language(draft.language)
     if any((evidence.choice, evidence.value) == ("fallback", NARROWING) for evidence in draft.evidence):
         narrow = next(fallback for fallback in language.fallbacks if fallback.__name__ == NARROWING)
+        # The fallback leaves out tests on purpose, so the draft is compared with the narrowed first draft.
         first = narrow(first)
     before, after = (
         language.find_test_files(case.tree, language.render_plan(plan_draft)) for plan_draft in (first, draft)

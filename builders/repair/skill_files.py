@@ -119,6 +119,7 @@ class SkillSource:
     def _find_line(self, where: Sequence[str]) -> int:
         lines = self.text.splitlines()
         for word in reversed(where):
+            # The innermost key comes first, as the outer keys stand in lines above the mistake.
             for number, line in enumerate(lines, self.first_line):
                 if word and re.search(rf"(^|[\s\-:]){re.escape(word)}\b", line):
                     return number
@@ -145,6 +146,7 @@ def _read_folder(folder: Path) -> dict[str, Skill]:
     for path in list_skill_files(folder):
         for skill in read_skills(path):
             if other := skills.get(skill.name):
+                # Only a skill of another folder is replaced: within a folder, the choice would depend on file names.
                 raise InputError(f"{path}: the skill {skill.name} is in {other.path.name} as well")
             skills[skill.name] = skill
     return skills

@@ -169,6 +169,7 @@ def _match_skill(skill: Skill, observation: Observation, tree: CommitTree, text:
         if filled or not skill.header.do:
             first_hit = first_hit or hit.group().strip()
             edits += [edit for edit in filled if edit not in edits]
+        # A log may match thousands of times without any edit, so the number of different matches is limited, too.
         if len(seen) >= MAX_MATCHES * 10 or len(edits) >= MAX_MATCHES:
             break
     return (
@@ -195,7 +196,8 @@ def _fill_edits(skill: Skill, groups: Mapping[str, str]) -> Iterator[DraftEdit]:
             filled.append({key: _fill_value(value, groups, chosen) for key, value in edit.items()})
     try:
         yield from parse_edits(filled)
-    except ValidationError:  # the matched text is no name of a package
+    except ValidationError:
+        # The matched text is not the name of a package, so the skill has nothing to add.
         return
 
 

@@ -62,6 +62,7 @@ def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRe
         services.test_limits(environment.plan.language),
         seconds=compute_timeout(search, search.base_result.test_seconds),
     )
+    # A bug may make the tests run for ever, so the limit follows from the measured time of the base run.
     with services.sandbox.open_pool(environment.image, limits=limits) as pool:
         search.pool = pool
         detected = search.detect_bugs(bugs, contents.__getitem__, passing)
@@ -194,8 +195,10 @@ class InjectedTaskBuilder:
         if isinstance(evidence, Reason):
             return evidence
         failing = {test for test, _ in evidence.lists.fail_to_pass} - (own.fail_to_pass if own else frozenset())
+        # Together, bugs may hide each other: each must still be detected by a test of its own.
         if any(not failing & set(bug.failing_tests) for bug in bugs):
             return Reason.BUGS_DO_NOT_COMBINE
+        # The agent sees all other test files, in which no test may fail.
         if not {test.partition("::")[0] for test in failing} <= set(hidden):
             return Reason.NOT_STABLE
         statement = self._write_statement(evidence, sorted(failing), bugs, patches.gold_patch)

@@ -156,6 +156,7 @@ def find_first_fix(lines: dict[str, list[int]], later: Iterable[LaterCommit]) ->
             touched |= bool(lines[path]) and (
                 path in commit.gone or any(_is_touched(edit, lines[path]) for edit in edits)
             )
+            # Only a replacement with tests shows a wrong result; additions and removals beside tests may be other work.
             replaced |= any(edit.old and edit.new and _is_touched(edit, lines[path]) for edit in edits)
             lines[path] = [] if path in commit.gone else list(_move_lines(lines[path], edits))
         if touched and _FIX.search(commit.message):
@@ -189,6 +190,7 @@ def parse_edits(diff: str) -> tuple[dict[str, list[LineEdit]], frozenset[str]]:
     gone: set[str] = set()
     path, left = "", 0
     for row in diff.split("\n"):
+        # Lines of a hunk are counted, because an added or removed line may look like a header of a file.
         if left and row[:1] in ("+", "-"):
             left -= 1
         elif row.startswith("--- "):

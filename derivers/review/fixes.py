@@ -101,6 +101,7 @@ def review_origin(subject: ReviewSubject) -> ReviewOracle:
     origins = _blame_locations(subject, locations, texts)
     commit = _find_culprit(origins, any(location.replaced for places in locations.values() for location in places))
     history = subject.history
+    # The diff of a merge with its first parent contains the commits of a whole branch.
     parents = history.list_parents(commit)
     if len(parents) > 1:
         raise NotReviewableError(Reason.NO_ORIGIN, f"{commit[:10]} is a merge")
@@ -207,6 +208,7 @@ def _take_fitting(
     """
     fitting: dict[str, str] = {}
     lines, chars = sum(map(count_lines, texts.values())), sum(map(len, texts.values()))
+    # Each file is read from the repository, so only a few are tried until enough of them fit.
     for path in paths[: 4 * MAX_SIBLINGS]:
         for text in subject.history.read_texts(subject.candidate.base_commit, [path]).values():
             fits = lines + count_lines(text) <= MAX_LINES and chars + len(text) <= MAX_CHARS
@@ -240,6 +242,7 @@ def _find_culprit(origins: Iterable[BlamedLine], changed: bool) -> str:
     if not counts:
         raise NotReviewableError(Reason.NO_ORIGIN, "the fix changes no line of code")
     commit, most = counts.most_common(1)[0]
+    # Without changed lines the blamed lines only surround the fault, so a majority of them is not enough.
     if 2 * most <= counts.total() or (not changed and len(counts) > 1):
         raise NotReviewableError(
             Reason.NO_ORIGIN, f"{len(counts)} commits introduced the lines that it changes, none of them most"

@@ -66,6 +66,7 @@ class ReviewHistory:
             if not row:
                 continue
             added, removed, path = row.split("\t", 2)
+            # With -z, git writes an empty path for a renamed file, and then both of its paths.
             before, after = (path, path) if path else (next(fields), next(fields))
             lines = 0 if added == "-" else int(added) + int(removed)
             if is_source(after) and is_text(before) and is_text(after):
@@ -92,7 +93,8 @@ class ReviewHistory:
         """Return the paths of the files of a commit that contain a word."""
         try:
             raw = self.repository.run_git("grep", "-l", "-z", "-w", "-I", "-F", "-e", word, commit)
-        except GitError:  # nothing is found
+        except GitError:
+            # git grep exits with an error where no file matches.
             return []
         names = (name.decode(errors="surrogateescape").removeprefix(f"{commit}:") for name in raw.split(b"\0"))
         return [name for name in names if name and is_text(name)]

@@ -64,6 +64,7 @@ class WritingOracleBuilder:
         submitted = self._read_own_tests()
         if isinstance(submitted, KindRejection):
             return submitted
+        # Drafts come first: without any mutant, the runs of the tests would be in vain.
         drafts = draft_mutants(self._files, TRIED_MUTANTS)
         if not drafts:
             return KindRejection(Reason.NO_MUTANT, "no mutation operator applies to the lines of the fix")
@@ -71,6 +72,7 @@ class WritingOracleBuilder:
         own_result = runner.evaluate()
         if not own_result.detecting_tests or not own_result.is_valid or own_result.tampering:
             return KindRejection(Reason.TESTS_DO_NOT_HOLD, _explain_failure(own_result))
+        # A mutant may never end, so these runs have a short limit.
         results = runner.run_on_edits([draft.patch for draft in drafts], short=True)
         mutants = [
             draft

@@ -107,7 +107,8 @@ def _make_block(file: TestFile, node: Node) -> TestBlock | None:
     if node.type in _FUNCTIONS and (name := _find_function_name(file, node)) is not None:
         if not _is_test_function(file, node, file.read(name)):
             return None
-        quoted = int(file.read(name).startswith("`"))  # Kotlin
+        # Names of Kotlin functions may be quoted; the quotes are not part of the test's name.
+        quoted = int(file.read(name).startswith("`"))
         return _cover(file, node, (name.start_byte + quoted, name.end_byte - quoted))
     if node.type in _CALLS:
         callee = _find_callee(file, node)

@@ -144,7 +144,8 @@ class ControlBuilder:
         singles = 0
         for number in count():
             active = [candidate for candidate in candidates if candidate.edits and len(candidate.forms) < FORMS]
-            if number >= FORMS:  # further rounds are for tests without any form
+            # Further rounds are only for tests without any form.
+            if number >= FORMS:
                 active = [candidate for candidate in active if not candidate.forms]
             if not active or number >= 2 * FORMS or (number and self._spent > CONFIRMATION_SECONDS):
                 return

@@ -93,6 +93,7 @@ def _iterate_edits(file: TestFile, block: TestBlock, random: Random) -> Iterator
     while todo:
         node = todo.pop()
         if is_literal(node):
+            # A sabotaged test has the same name as the test, so the literal that names it stays.
             if block.name_span and node.start_byte <= block.name_span[0] < node.end_byte:
                 continue
             rank = _LiteralRanker(file, block, node).rank()
@@ -157,7 +158,8 @@ class _LiteralRanker:
             return None if child != self.block.node and not _is_function(child) else _INPUT
         if any(re.search(sites.assertions, name) for name in (head.rpartition(".")[2], head)):
             if sites.checks and _is_last(child, self.literal):
-                return None  # the name of the check, and part of its id
+                # The last string of such an assertion is the name of the check, and part of its id.
+                return None
             is_message = not self.is_nested and _is_last_of_many(child, self.literal)
             return _MAYBE_MESSAGE if is_message else self._in_assertion
         self.is_nested = True

@@ -140,6 +140,7 @@ def run_tests(
     Raises:
         Transient: the engine failed.
     """
+    # The name is random, so that no patch can contain a path into the folder.
     run_dir = f"/mergemill-{secrets.token_hex(8)}"
     inputs = {"evaluate.sh": script.encode(), "submission.patch": patch}
     inputs |= {"apply_patch.py": load_patch_program()} if patch else {}

@@ -166,6 +166,7 @@ def _match_entry(pattern: str) -> str:
 
 def _find_common_folder(files: Sequence[str]) -> str:
     """Return the folder that holds most of the files, `.` for the root."""
+    # Of equal counts Counter returns the first, so sorted files give the same script in any order.
     return Counter(posixpath.dirname(path) or "." for path in sorted(files)).most_common(1)[0][0]
 
 
@@ -239,5 +240,6 @@ def _load_source(name: str) -> str | None:
 
 @cache
 def _load_template() -> jinja2.Template:
-    environment = make_environment(_load_source, comment_marks=("<#", "#>"))  # bash has ${#array[@]}
+    # Bash uses `{#` in `${#array[@]}`, so comments of the templates have other marks.
+    environment = make_environment(_load_source, comment_marks=("<#", "#>"))
     return environment.get_template("evaluate.sh.j2")

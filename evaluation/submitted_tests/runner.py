@@ -103,6 +103,7 @@ class SubmittedTestsRunner:
         gold = self.target.gold_patch
         existing = self.submitted.list_existing_tests(self.target.language)
         jobs = [self._make_job(self.script), self._make_job(self.script, gold)]
+        # The baseline shows which tests the patch loses; without tests before the patch there are none to lose.
         if existing or not self.files:
             jobs.append(self._make_job(self._render_script(b"", existing)))
         if self.submitted.unrecognized_files:
@@ -119,6 +120,7 @@ class SubmittedTestsRunner:
         result = self._compare(baseline, first[:1], first[1:2])
         if stray:
             return replace(result, tampering=(f"{stray[0]} is no test: the framework collects none from it",))
+        # The runs are repeated to detect varying tests; a result that is invalid already stays invalid.
         if not result.detecting_tests or not result.is_valid or result.tampering:
             return result
         more = self._run_jobs(

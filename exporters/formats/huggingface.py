@@ -105,6 +105,7 @@ class CardFigures:
         self.kinds[row["kind"], row["split"]] += 1
         self.languages[row["language"]] += 1
         self.licenses[row["license"]] += 1
+        # GitHub ignores case in names of repositories.
         self.repositories.add(row["repo"].lower())
         self.certified += row["certificate"] is not None
         self.written += row["tests"] != TestOrigin.HUMAN
@@ -158,6 +159,7 @@ def build_huggingface_row(item: ExportItem, services: Services) -> tuple[dict[st
             "PASS_TO_PASS": list(task.PASS_TO_PASS),
         }
     )
+    # Parquet's columns are text; a patch that does not survive the decoding is noted.
     binary = [BINARY_NOTE.format(name) for name, content in patches.items() if texts[name].encode() != content]
     return training | texts | row | {"prompt": rows.build_prompt(training)}, [*notes, *replaced, *binary]
 

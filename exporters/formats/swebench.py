@@ -134,12 +134,14 @@ def write_swebench(items: Iterable[ExportItem], folder: Path, services: Services
         for item in items:
             try:
                 row, notes = build_row(item, services)
-            except UnicodeDecodeError:  # JSON holds text, and the harness writes the patch as UTF-8
+            except UnicodeDecodeError:
+                # JSON holds text, and the harness writes the patch as UTF-8.
                 item.notes.append(NOT_UTF8_NOTE)
                 continue
             item.notes.extend(notes)
             tasks.add(row)
             gold.add(_make_prediction(row, "gold", row["patch"]))
+            # The harness skips empty patches, so the submission without a solution adds a file.
             noop.add(_make_prediction(row, "noop", NOOP_PATCH))
             valid, replaced = rows.make_valid_row(row)
             table.add(valid)
@@ -171,6 +173,7 @@ def build_row(item: ExportItem, services: Services) -> tuple[dict[str, Any], lis
         "problem_statement": task.problem_statement,
         "hints_text": task.hints,
         "created_at": task.created_at,
+        # Several ids may have the same escaped form, which the list names once.
         "FAIL_TO_PASS": json.dumps(list(dict.fromkeys(escaped[test] for test in task_files.list_fail_to_pass(task)))),
         "PASS_TO_PASS": json.dumps(list(dict.fromkeys(escaped[test] for test in task.PASS_TO_PASS))),
         "image": item.image,

@@ -68,6 +68,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
         name=module.name,
         versions=tuple(version_evidence),
         day=context.day,
+        # The start of the month lets candidates of a month share layers.
         exclude_newer=context.day.replace(day=1),
         dependencies=tuple(Dependency(role=Role.BUILD, source=package) for package in external),
         manifests=_list_manifests(tree) if external else (),
@@ -133,6 +134,7 @@ def _list_needed_modules(tree: SourceTree, module: GoModule, modules: Sequence[G
             if other not in needed and other.name and re.search(rf"(^|\s){re.escape(other.name)} v", text):
                 needed.append(other)
                 queue.append(other)
+    # Versions are compared as numbers: as text, 1.9 would be newer than 1.21.
     version = max(
         (needed_module.go_version for needed_module in needed),
         key=lambda text: [int(n) for n in re.findall(r"\d+", text)],
@@ -152,16 +154,19 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
 
 def _build_environment(draft: PlanDraft) -> list[tuple[str, str]]:
     """Return variables for folders and flags; an unknown flag would make every go command fail."""
+    # An unknown flag would make every go command fail, so each is set only from the version that knows it.
     minor, flags = parse_version(draft.versions[0].value)[1], []
     if VENDORED in draft.switches:
         flags.append("-mod=vendor")
-    elif minor >= 14 and WORKSPACE not in draft.switches:  # not accepted in a workspace; the default before 1.14
+    elif minor >= 14 and WORKSPACE not in draft.switches:
+        # The flag is not accepted in a workspace, and it describes the default before 1.14.
         flags.append("-mod=mod")
     if minor >= 18:
         flags.append("-buildvcs=false")
     variables = {"GOPATH": GOPATH, "GOCACHE": f"{GOPATH}/cache", "GOTOOLCHAIN": "local"}
     variables |= {"GO111MODULE": "off"} if BELOW_GOPATH in draft.switches else {"GOFLAGS": " ".join(flags)}
     variables |= {"GOWORK": OWN_WORKSPACE} if CHANGED_MODULES in draft.switches else {}
+    # Variables of CI stay as the project sets them.
     existing = {name for name, _ in draft.env}
     return [(name, value) for name, value in variables.items() if name not in existing]
 

@@ -184,7 +184,8 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
             f"bash -c {quote_words([_MAKE_TOOLS])} tools {quote_words([_HOME, *tools])}",
         ]
         steps.append(_render_file("config", f"repository tools\n  url: file+noindex://{_HOME}/tools"))
-        bounds = "\nallow-newer: *:*\nallow-older: *:*"  # Debian has one version of each package
+        # Debian has a single version of each package, which the bounds of the project may not allow.
+        bounds = "\nallow-newer: *:*\nallow-older: *:*"
     else:
         steps = [f"mkdir -p {_HOME}"]
         steps.append(_render_file("config", "repository hackage.haskell.org\n  url: https://hackage.haskell.org/"))
@@ -193,7 +194,8 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
     index = "" if bounds else f"\nindex-state: {state}"
     steps.append(_render_file("cabal.project", f"packages:{packages}\ntests: True\noptimization: False{bounds}{index}"))
     build = f"cabal --project-file={_HOME}/cabal.project v2-build --builddir={_HOME}/build"
-    target = f"pkg:{draft.test.argv[0]}:tests"  # a suite may be named tests, too
+    # The package qualifies the target, because a suite may be named tests, too.
+    target = f"pkg:{draft.test.argv[0]}:tests"
     if not bounds:
         fetch = f"cabal v2-update && {build} --only-dependencies {target} && chown -R 1000:1000 {_HOME}"
         steps.append(render_registry_install("Hackage", f"{{ {fetch}; }} || {_REPORT_UNREACHABLE}"))

@@ -159,6 +159,7 @@ def read_gradle(tree: SourceTree, changed_paths: Sequence[str]) -> GradleBuild |
         return None
     folder = min(containing, key=lambda candidate: (candidate.count("/") + bool(candidate), candidate))
     match = _URL.search(tree.read(posixpath.join(folder, "gradle/wrapper/gradle-wrapper.properties")))
+    # Colons are escaped in files of properties.
     return GradleBuild(tree=tree, folder=folder, url=match[1].replace("\\:", ":") if match else "")
 
 
@@ -218,6 +219,7 @@ def render_dependency_steps(recipe: GradleRecipe, *, debian: bool) -> Iterator[s
         + f"({_enter_folder(recipe)}{gradle_command(debian=debian)} --continue mergemillResolve testClasses)"
         + " || echo 'the build scripts alone were not enough for every project'"
     )
+    # The call before may fail for single projects; a layer without any jar shows that it failed for all.
     yield f"test -n \"$(find {HOME}/caches -name '*.jar' -print -quit)\""
     yield f"find . -mindepth 1 -delete && chown -R 1000:1000 {HOME}"
 

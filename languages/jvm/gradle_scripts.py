@@ -69,12 +69,14 @@ def read_script(path: str, text: str) -> Block:
 
 
 def _drop_comment(match: re.Match[str]) -> str:
+    # Spaces keep the offsets, from which line numbers are computed.
     return re.sub(r"[^\n]", " ", match[0]) if match[0].startswith(("//", "/*")) else match[0]
 
 
 def _iterate_blocks(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield (header, start, end) of each block that is not inside another."""
     masked = _STRING.sub(lambda match: '"' + " " * (len(match[0]) - 2) + '"', text)
+    # Braces in strings open no blocks; the mask keeps all offsets.
     depth = start = 0
     for match in re.finditer(r"[{}]", masked):
         if match[0] == "{":
@@ -193,6 +195,7 @@ def read_variables(scripts: Sequence[Block], properties: str) -> dict[str, str]:
 
 def expand(text: str, variables: Mapping[str, str]) -> str | None:
     """Return a text with its references substituted; None if a reference is unknown."""
+    # References may be circular, so the substitution ends after a few rounds.
     for _ in range(4):
         unknown = False
 

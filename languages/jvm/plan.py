@@ -98,7 +98,8 @@ def _create_maven_draft(
         name=reactor.poms[reactor.top].find_text("artifactId"),
         versions=jdks,
         day=context.day,
-        exclude_newer=date(context.day.year + 1, 1, 1),  # has no effect; commits of one year share layers
+        # The date has no effect here; with the start of a year, commits of the year before it share layers.
+        exclude_newer=date(context.day.year + 1, 1, 1),
         test=test,
         manifests=read_manifests(tree, maven.list_manifests(tree, reactor)),
         env=(*LOCAL_SETTINGS, ("MAVEN_OPTS", maven.OPTIONS)),
@@ -113,6 +114,7 @@ def _create_maven_draft(
 def _create_gradle_draft(
     language: str, suffix: str, tree: SourceTree, build: GradleBuild, context: PlanningContext
 ) -> PlanDraft:
+    # An old Gradle does not run on JDKs that are newer than itself.
     newest = gradle.select_newest_jdk(build.version) if build.url else DEBIAN_JDK
     suitable = [version for version in context.list_available() if int(version) <= newest]
     modules = sorted({module for path in context.changed_paths if (module := build.find_module(path)) is not None})
@@ -130,7 +132,8 @@ def _create_gradle_draft(
         name="",
         versions=_rank_jdks(tree, gradle.read_language_levels(build), suitable, context),
         day=context.day,
-        exclude_newer=date(context.day.year + 1, 1, 1),  # has no effect; commits of one year share layers
+        # The date has no effect here; with the start of a year, commits of the year before it share layers.
+        exclude_newer=date(context.day.year + 1, 1, 1),
         test=TestCommand(
             framework="gradle", argv=(gradle.gradle_command(debian=False),), paths=changed_modules, folder=build.folder
         ),
@@ -158,7 +161,8 @@ def _name_substitute(build: GradleBuild, translated: GradleTranslation) -> str:
     """Return the steps that a machine that cannot reach the distribution can do instead."""
     if translated.poms and gradle.is_newer(build, "5.0"):
         return f"Maven Central is not: switch {MAVEN_TRANSLATION}"
-    if not gradle.is_newer(build, "7.0"):  # Debian's is sometimes enough for 5 and 6.
+    # Debian's Gradle is older than these versions, but sometimes enough for 5 and 6.
+    if not gradle.is_newer(build, "7.0"):
         return DEBIAN_SUBSTITUTE
     return f"and no poms can take its place: {translated.obstacle}"
 
@@ -254,11 +258,13 @@ def _build_evidence(reactor: Reactor) -> list[Evidence]:
         line, note = pom.find_line(f"<id>{profile}</id>"), "profile without which no module contains the change"
         evidence.append(Evidence(choice="test", value=f"-P {profile}", path=pom.path, line=line, note=note))
     for name, pom in reactor.list_skips():
+        # The option overrides a property of the pom, so that the tree itself stays unchanged.
         note = "the build skips its tests otherwise"
         evidence.append(
             Evidence(choice="test", value=f"-D{name}=false", path=pom.path, line=pom.find_line(f"<{name}>"), note=note)
         )
     for group, artifact, version, pom in reactor.list_snapshots():
+        # A snapshot that CI could download on the day of the change no longer exists.
         note = "replaced by its release: servers delete snapshots"
         value = f"{group}:{artifact}:{version.removesuffix('-SNAPSHOT')}"
         evidence.append(

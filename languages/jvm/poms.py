@@ -166,6 +166,7 @@ class Reactor:
     def list_ancestors(self, folder: str) -> list[Pom]:
         """Return a module's pom and its ancestors in the tree, nearest first."""
         ancestors, pom = [], self.poms.get(folder)
+        # Poms of a faulty tree may be parents of each other.
         while pom is not None and pom not in ancestors:
             ancestors.append(pom)
             pom = self._find_parent(pom)
@@ -242,6 +243,7 @@ def _find_top(poms: Mapping[str, Pom], changed_paths: Sequence[str]) -> str | No
     listed = {module for path, pom in poms.items() for module, _ in pom.list_modules() if module != path}
     folders = [_find_folder(poms, path) for path in changed_paths]
     ranked: list[tuple[int, bool, int, int, str]] = []
+    # In a circle of modules, every pom is listed by another.
     for path in sorted(set(poms) - listed or poms):
         modules, _ = _list_reactor(poms, path, changed_paths)
         inside = {poms[module].folder for module in modules}

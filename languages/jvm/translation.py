@@ -228,6 +228,7 @@ class _Translator:
             except ObstacleError as obstacle:
                 obstacles[path] = str(obstacle)
         while True:
+            # A module that needs a module without a pom has none, either, until no further module is affected.
             artifacts = {_name_artifact(path): reason for path, reason in obstacles.items()}
             dependent = {
                 path: artifacts[dependency.artifact]
@@ -325,6 +326,7 @@ class _Translator:
             scripts = [self._find_applied(block, target) for target in _APPLY_FROM.findall(block.body)]
             scripts += [self._find_convention(plugin.name) for plugin in applied]
             for script in scripts:
+                # Scripts may apply each other in a circle.
                 if script and script.path not in seen:
                     seen.add(script.path)
                     queue.append(script.remove_blocks(_BUILD_ONLY))
@@ -485,7 +487,8 @@ class _Translator:
                 yield Declaration("testImplementation", notation, suite.path, suite.find_line(match.start()))
             for block in suite.find_blocks(r"^dependencies$"):
                 for declaration in read_declarations(block):
-                    if declaration.notation != "project()":  # the project itself, which Maven's tests always see
+                    # `project()` is the project itself, which Maven's tests always see.
+                    if declaration.notation != "project()":
                         name = declaration.configuration
                         yield replace(declaration, configuration=f"test{name[0].upper()}{name[1:]}")
 
@@ -552,8 +555,9 @@ class _Translator:
                 or "latest" in (match[3] or "")
             ):
                 raise ObstacleError(f"{origin}: the dependency `{notation[:80]}` has no Maven equivalent")
+            # Surefire adds the launcher that fits the engine.
             if match[2] == "junit-platform-launcher":
-                continue  # Surefire adds the one that fits.
+                continue
             version = match[3] or (kotlin if match[1] == "org.jetbrains.kotlin" else "")
             yield Artifact(
                 match[1], match[2], version, scope, origin, classifier=match[4] or "", exclusions=declaration.exclusions
@@ -579,7 +583,8 @@ class _Translator:
         if notation in self.catalog.bundles:
             return list(self.catalog.bundles[notation])
         if notation in self.catalog.libraries:
-            notation = f'"{self.catalog.libraries[notation]}"'  # of settings, with references
+            # Coordinates in a catalogue of settings may contain references, so they are read like other notations.
+            notation = f'"{self.catalog.libraries[notation]}"'
         if re.match(r"(group|name)\s*[:=]", notation):
             keys = dict(re.findall(r"(\w+)\s*[:=]\s*([\"'][^\"']*[\"']|[\w.]+)", notation))
             parts = [self._read_text(keys.get(key, '""')) for key in ("group", "name", "version", "classifier")]

@@ -80,7 +80,8 @@ def create_draft(language: str, tree: SourceTree, context: PlanningContext) -> P
     if not compilers:
         raise NoPlanError("no suitable compiler is available")
     libraries = _find_libraries(tree, cmake)
-    until = date(context.day.year + 1, 1, 1)  # has no effect; commits of one year share layers
+    # The date has no effect here; with the start of a year, commits of the year before it share layers.
+    until = date(context.day.year + 1, 1, 1)
     draft = PlanDraft(
         language=language,
         name="",

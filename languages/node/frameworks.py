@@ -115,7 +115,8 @@ else
 _BUN = (
     _fill_template(_START, "")
     + 'command+=(--reporter=junit "--reporter-outfile=$out/bun.xml")\n'
-    + _fill_template(_ARGUMENTS, f"./{_RELATIVE}")  # a file's name alone would be a filter
+    # Bun reads a name without a folder as a filter of all test files.
+    + _fill_template(_ARGUMENTS, f"./{_RELATIVE}")
     + """command=(bash -c 'set -o pipefail; "$@" 2>&1 | tee "$0"' "$out/bun.txt" "${command[@]}")\n"""
 )
 _TAP = (

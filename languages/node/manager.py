@@ -134,6 +134,7 @@ def _find_ci_manager(tree: SourceTree, jobs: Sequence[Job]) -> PackageManager:
         for line in job.lines:
             if match := _INSTALLS.match(line.text):
                 installs.setdefault(match[1], []).append(SourcedValue(text=match[1], path=job.path, line=line.line))
+    # Of equal keys max() returns the first, so npm wins ties.
     kind = max(installs, key=lambda name: len(installs[name]))
     source = next(iter(installs[kind]), SourcedValue(text="npm", path="(default)"))
     version = {
@@ -267,7 +268,8 @@ def render_install_steps(
     files = [posixpath.join(folder, "package.json") for folder in folders]
     tidy = read_packaged_file("languages.node", "tidy.js")
     settings = "audit=false fund=false update_notifier=false engine_strict=false manage_package_manager_versions=false"
-    if int(node) < 16:  # npm 6 runs install scripts of root-owned packages only with this setting
+    # npm 6 runs install scripts of packages that belong to root only with this setting.
+    if int(node) < 16:
         settings += " unsafe_perm=true"
     return (
         f"export npm_config_cache={SCRATCH}/npm " + " ".join(f"npm_config_{setting}" for setting in settings.split()),
@@ -291,6 +293,7 @@ def _render_install(
     scripts = " --ignore-scripts" if quiet else ""
     lock = posixpath.basename(manager.lock)
     if manager.kind == "npm":
+        # npm 6, which comes with these versions of Node, does not read lock files of version 3.
         if lock_version >= 3 and int(node) < 16:
             yield "npm install -g npm@8"
         yield from _render_registry_rewrite(lock)

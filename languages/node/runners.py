@@ -77,7 +77,8 @@ RUNNERS: dict[str, NodeTestRunner] = {
         value_options=r"-R|--reporter|-j|--jobs|-t|--timeout|--node-arg|--test-arg|-T|--coverage-map",
         dropped_options=r"-.*",
     ),
-    "uvu": NodeTestRunner(  # names only what fails, so each file runs by itself, and is one test
+    # uvu names only the tests that fail, so each file runs by itself and counts as a test.
+    "uvu": NodeTestRunner(
         framework="tap",
         package="uvu",
         value_options=r"-r|--require|-i|--ignore|-C|--cwd",
@@ -179,7 +180,8 @@ def parse_call(simple: SimpleCommand, programs: Mapping[str, str]) -> RunnerCall
         if name not in ("NODE_ENV", "CI", "FORCE_COLOR") and "$" not in value
     ]
     if words[0] in _EQUIVALENTS:
-        env.append("CI=true")  # disables watch mode
+        # Without the variable, these wrappers start jest in watch mode, which never ends.
+        env.append("CI=true")
     prefix = ["env", *env] if env else []
     return RunnerCall(runner=runner, argv=(*prefix, *program, *options), paths=tuple(paths), script=simple.script)
 
@@ -223,9 +225,8 @@ def _match_loader(
     word = words[position]
     if runner := _find_own_runner(word, programs) or _find_installed_runner(word):
         return runner, position + 1
-    if word in RUNNERS and (
-        words[0] != "node" or words[position - 1].endswith("js")
-    ):  # a script may start a runner, too
+    # A loader or a script may start a runner, too; after `node` the word must follow a script.
+    if word in RUNNERS and (words[0] != "node" or words[position - 1].endswith("js")):
         return RUNNERS[word], position + 1
     if word == "--test" or word.startswith("--test="):
         return NODE_TEST, 1
@@ -255,6 +256,7 @@ def _split_arguments(words: Sequence[str], runner: NodeTestRunner) -> tuple[list
             expects_value = not equals and bool(runner.value_options and re.fullmatch(runner.value_options, name))
             if is_kept:
                 options.append(word)
-        elif word not in runner.subcommands and "$" not in word.removesuffix("$"):  # a regex may end with one
+        # A word with an unexpanded variable names no file; a `$` at the end belongs to a regex.
+        elif word not in runner.subcommands and "$" not in word.removesuffix("$"):
             paths.append(word)
     return options, paths

@@ -78,7 +78,8 @@ def parse_script_call(words: list[str]) -> tuple[str, list[str]] | None:
         return None
     rest = [word for word in words[1:] if word not in ("--silent", "-s", "--if-present")]
     is_run = rest[:1] in (["run"], ["run-script"])
-    if words[0] == "bun" and rest[:1] == ["test"]:  # the runner of bun; `bun run test` is the script
+    # `bun test` starts bun's own runner; only `bun run test` starts the script.
+    if words[0] == "bun" and rest[:1] == ["test"]:
         return None
     rest = rest[1:] if is_run else rest
     if not rest or rest[0].startswith("-") or (rest[0] in _INSTALLER_WORDS and not is_run):

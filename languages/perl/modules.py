@@ -201,6 +201,7 @@ def find_used_modules(tree: SourceTree, folder: str) -> list[SourcedValue]:
     own_modules, modules = _list_own_modules(tree), dict[str, SourcedValue]()
     paths = [p for p in sorted(tree.entries) if re.match(rf"{re.escape(prefix)}(lib|t)/.*\.(pm|t|pl)$", p)]
     for path, text in tree.read_many(paths[:3000]).items():
+        # Documentation and data follow these marks; a `use` in them loads nothing.
         code = re.split(r"^__(?:END|DATA)__$", text, maxsplit=1, flags=re.MULTILINE)[0]
         for match in _USE.finditer(code):
             if match["name"] not in own_modules and not _is_core(match["name"]):
@@ -216,6 +217,7 @@ def _list_own_modules(tree: SourceTree) -> set[str]:
 
 
 def _is_core(name: str) -> bool:
+    # Names in lower case are pragmas, which belong to Perl itself.
     return name in _CORE or name[0].islower() or name.startswith(("CPAN::Meta", "inc::"))
 
 

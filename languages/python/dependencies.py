@@ -50,6 +50,7 @@ def collect_requirements(
     dependencies += _make_dependencies(
         Role.TEST, _resolve_conflicts(w for w in _test_requirements(tree, project, facts) if is_useful(w))
     )
+    # Without pytest among them, what the tests require stands elsewhere, often among the tools of developers.
     if pytest and "pytest" not in _list_names(dependencies):
         developer_tools = _resolve_conflicts(w for w in _developer_requirements(tree, project) if is_useful(w))
         dependencies += _make_dependencies(Role.OPTIONAL, developer_tools, besides=_list_names(dependencies))

@@ -373,6 +373,7 @@ class _TestFile:
             node = todo.pop()
             names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
             names |= {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+            # pytest passes fixtures by the names of arguments.
             names |= {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
             for name in names & self.functions.keys() - reached.keys():
                 reached[name] = self.functions[name]

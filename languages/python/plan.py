@@ -114,7 +114,8 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
     if pytest:
         argv = testing.block_style_plugins(test.argv, config, all_requirements, canonicalize_name(project.name))
         test = test.model_copy(update={"argv": argv})
-    if day < _INI_OVERRIDE_SINCE:  # nor can options of plug-ins be dropped, which then must exist
+    # Such a pytest cannot override addopts, so options of plug-ins stay and the plug-ins must exist.
+    if day < _INI_OVERRIDE_SINCE:
         test = test.model_copy(update={"argv": test.argv[:1]} if pytest else {})
     all_options = config.get_words("addopts")
     options = all_options if day < _INI_OVERRIDE_SINCE else testing.filter_options(all_options)

@@ -40,7 +40,8 @@ def read_project(tree: SourceTree) -> PythonProject:
     project = PythonProject()
     try:
         _read_pyproject(tree, project)
-    except (AttributeError, TypeError):  # a value where a table or a list belongs: no tool reads the file, either
+    # A value stands where a table or a list belongs, so no tool reads the file, either.
+    except (AttributeError, TypeError):
         project = PythonProject()
     _read_setup_cfg(tree, project)
     _read_setup_py(tree, project)

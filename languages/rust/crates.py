@@ -174,7 +174,8 @@ def list_members(crates: Sequence[Crate], root: Crate) -> list[Crate]:
             if is_listed and inside(candidate) not in excluded:
                 selected.append(candidate)
     by_folder = {candidate.folder: candidate for candidate in crates}
-    for candidate in selected:  # the list grows during iteration
+    # Path dependencies are members in turn, so the list grows while it is read.
+    for candidate in selected:
         for path in _list_path_dependencies(candidate):
             other = by_folder.get(path)
             is_member = other and other.name and other.folder.startswith(base) and inside(other) not in excluded
@@ -201,8 +202,10 @@ def find_minimum_minor(tree: SourceTree, root: Crate, tested: Sequence[Crate]) -
             requirements.append((int(version[1]) if version else 0, crate.manifest_path))
             requirements.append((_EDITIONS.get(str(package.get("edition", "")), 0), crate.manifest_path))
             if any(isinstance(value, dict) and value.get("workspace") is True for value in package.values()):
+                # Packages inherit values of their workspace since Rust 1.64.
                 requirements.append((64, crate.manifest_path))
         if any(isinstance(v, str) and v.startswith("dep:") for f in crate.features.values() for v in f):
+            # Cargo reads the prefix `dep:` since Rust 1.60.
             requirements.append((60, crate.manifest_path))
     lock = posixpath.join(root.folder, "Cargo.lock")
     version = re.search(r"^version = (\d)", tree.read(lock), re.MULTILINE)

@@ -132,9 +132,8 @@ def _build_environment(tree: SourceTree, command: ci.CargoTestCommand) -> tuple[
         ("CARGO_BUILD_JOBS", "2"),
     ]
     settings = tree.read(".cargo/config.toml") + tree.read(".cargo/config")
-    if (
-        "rustflags" not in settings or "link" in settings
-    ):  # the variable overrides the settings; custom linkers are not installed
+    # The variable overrides the settings of the tree, whose custom linkers are not installed.
+    if "rustflags" not in settings or "link" in settings:
         env.append(("RUSTFLAGS", ci.build_rustflags(command)))
     env += [pair for word, pair in _UNUSABLE_COMMANDS.items() if re.search(rf"^\s*{word}\s*=", settings, re.MULTILINE)]
     if versions.is_nightly(tree):
@@ -219,9 +218,8 @@ def _render_dependency_steps(draft: PlanDraft) -> tuple[str, ...]:
     enter = f"cd {quote_words([draft.test.folder])}" if draft.test.folder else ":"
     cargo = f"fetcher=$(command -v {FETCHER} || command -v cargo)"
     minor = parse_minor(draft.versions[0].value)
-    downgrade_lock = (
-        "sed -i '/^version = 3$/d' Cargo.lock"  # without git sources, format 2 differs from format 3 only in this line
-    )
+    # Without git sources, format 2 differs from format 3 only in this line.
+    downgrade_lock = "sed -i '/^version = 3$/d' Cargo.lock"
     steps = [
         f'for one in {quote_words(stubs)}; do mkdir -p "$(dirname "$one")" && echo \'fn main() {{}}\' > "$one"; done',
         f"{enter}; {cargo}; mkdir -p {TARGET}",
@@ -229,7 +227,8 @@ def _render_dependency_steps(draft: PlanDraft) -> tuple[str, ...]:
     ]
     if minor >= SPARSE:
         steps.append("$fetcher fetch --locked --target x86_64-unknown-linux-gnu")
-    else:  # older versions cannot read the downloaded index
+    else:
+        # Older versions cannot read the sparse index that the newer cargo downloads, so they get a vendor folder.
         vendor = f"CARGO_HOME=/tmp/fetched $fetcher vendor --locked --versioned-dirs {HOME}/vendor"
         steps.append(f"mkdir -p {HOME} && {vendor} > /tmp/vendored && mv /tmp/vendored {HOME}/config.toml")
         steps.append(f"rm -rf /tmp/fetched {HOME}/vendor/win*/lib")
@@ -267,6 +266,7 @@ def _render_dated_lock(draft: PlanDraft) -> list[str]:
         f"mkdir -p {folder} && CARGO_HOME={folder} $fetcher generate-lockfile",
         f"cat > {folder}/index.py <<'END_OF_INDEX'\n{script}END_OF_INDEX",
         f"python3 {folder}/index.py {draft.exclude_newer.isoformat()} {folder} & index=$!",
+        # The index runs in the background and writes its port once it is ready.
         f"for _ in $(seq 50); do [ -s {folder}/port ] && break; sleep 0.2; done; rm Cargo.lock; mkdir -p {folder}/home",
         f"printf '{settings}' \"$(cat {folder}/port)\" > {folder}/home/config.toml",
         f"CARGO_HOME={folder}/home $fetcher generate-lockfile; made=$?; kill $index; [ $made = 0 ]",

@@ -112,7 +112,8 @@ def read_pull_requests(
         repo: `owner/name`, for the records.
         wanted: return whether a change of this date (ISO 8601, UTC) is to be read.
     """
-    head = repository.resolve("HEAD")  # resolved once: it may move in the meantime
+    # HEAD is resolved once, because it may move in the meantime.
+    head = repository.resolve("HEAD")
     along = read_first_parent_diffs(repository, head)
     changes = _select_by_date(find_changes(repository, head), repo, wanted)
     for batch, beside in _prefetch_next(_split_batches(repository, changes)):
@@ -151,10 +152,11 @@ def _select_by_date(
     """Yield the changes of a wanted date, with name and date."""
     naming = ChangeNamer(repo)
     for unit in changes:
+        # A change is named before the selection, so that names do not depend on the selected dates.
         name, when = (
             naming.assign_name(unit),
             unit.commit.committed_at,
-        )  # named before the selection, so that names do not depend on it
+        )
         if wanted(when):
             yield unit, name, when
 
@@ -163,7 +165,8 @@ def find_changes(repository: GitRepository, head: str) -> Iterator[HistoryChange
     """Yield the changes along the first-parent line of the commit `head`, newest first."""
     history = read_history(repository, head)
     merges = RebaseMerges(repository, [step.commit for step in history.mainline], history.unmerged)
-    early: dict[str, list[HistoryChange]] = {}  # built while git computes patch ids
+    # These changes need no patch ids and are built while git computes those of the others.
+    early: dict[str, list[HistoryChange]] = {}
     for step in history.mainline:
         if merges.is_complete():
             break

@@ -228,6 +228,7 @@ class GitHubApi:
         credential = lease.slot.credential
         reply = self._connections.send(credential, ask, what, graphql=lease.resource is Resource.GRAPHQL)
         lease.reply, lease.limit, lease.rejected_reason = reply, parse_limit_hit(reply), parse_token_rejection(reply)
+        # Tokens of Apps expire after an hour, so the first rejection is not held against the credential.
         if lease.rejected_reason and self._connections.renew_token(credential):
             lease.rejected_reason = None
             raise FaultyResponseError(
@@ -245,6 +246,7 @@ class GitHubApi:
             return RemainingQuota(label, problem=error.format_line(), is_rejected=isinstance(error, InputError))
         if why := parse_token_rejection(reply):
             return RemainingQuota(label, problem=why, is_rejected=True)
+        # An Enterprise server may have no limits at all.
         if reply.status == 404 and "not enabled" in reply.message:
             return RemainingQuota(label)
         try:

@@ -108,7 +108,8 @@ class HourlyBudget:
             self.remaining = None if self.remaining is None else max(0, self.remaining - reserved)
         elif self.remaining is None or state.reset > self.reset + RESET_TOLERANCE:
             self.limit, self.remaining, self.reset = state.limit, state.remaining, state.reset
-        elif state.reset >= self.reset - RESET_TOLERANCE:  # answers may arrive out of order: the lowest is the latest
+        elif state.reset >= self.reset - RESET_TOLERANCE:
+            # Answers may arrive out of order: the lowest number is the latest.
             self.remaining = min(self.remaining, state.remaining)
 
     def exhaust(self, state: RateLimitState) -> None:

@@ -100,7 +100,8 @@ class ConnectionPool:
         line = self._borrow_connection(credential)
         try:
             reply = ask(line)
-        except github.GithubException as error:  # only an App's request for a token raises these
+        except github.GithubException as error:
+            # Only an App's request for a token raises these errors.
             line.close()
             return _build_app_reply(error, graphql=graphql)
         except BaseException as error:
@@ -122,6 +123,7 @@ class ConnectionPool:
                 return False
             self._renewed.add(credential)
             self._auth.pop(credential, None)
+            # Open connections still hold the rejected token.
             old = self._idle.pop(credential, [])
         for line in old:
             line.close()
@@ -133,7 +135,8 @@ class ConnectionPool:
             auth = self._auth.get(credential)
         try:
             return auth.token if auth else None
-        except (github.GithubException, requests.RequestException):  # an App's token is being renewed
+        except (github.GithubException, requests.RequestException):
+            # An App's token is being renewed, and the renewal failed.
             return None
 
     def close(self) -> None:
@@ -220,7 +223,8 @@ def _translate_error(error: BaseException, what: str, server: str, *, graphql: b
         return FaultyResponseError(
             f"{what}: the connection to {server} failed: {type(error).__name__}", advice=RETRY_ADVICE
         )
-    if isinstance(error, ValueError | RuntimeError):  # PyGithub's: half a JSON, another scheme
+    # PyGithub raises these for half a JSON document and for an address of another scheme.
+    if isinstance(error, ValueError | RuntimeError):
         return InputError(f"{what}: {error}", advice="see --github-api")
     return error
 

@@ -90,6 +90,7 @@ class CrawlJournal(Closable):
         path = folder / JOURNAL_FILE
         with _translate_errors(path):
             folder.mkdir(parents=True, exist_ok=True)
+            # Transactions are begun explicitly, because the module's own would start only with the first write.
             connection = sqlite3.connect(path, timeout=_SECONDS_LOCKED, isolation_level=None, check_same_thread=False)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -221,6 +222,7 @@ class CrawlJournal(Closable):
     @contextmanager
     def _write_transaction(self) -> Iterator[sqlite3.Connection]:
         with _translate_errors(self.folder / JOURNAL_FILE):
+            # Another process may write the same journal: the lock is taken before the first read of the transaction.
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -238,7 +240,8 @@ def merge_spans(spans: Iterable[CrawlSpan]) -> list[CrawlSpan]:
         above = merged[-1] if merged else None
         if above is None or not (_is_continued_by(above, span) or above.is_adjacent_to(span)):
             merged.append(span)
-        elif not above.is_complete and (span.is_complete or span.low <= above.low):  # a page may cover one second only
+        # A page may cover a single second only, so a span with an equal lower end still moves the cursor on.
+        elif not above.is_complete and (span.is_complete or span.low <= above.low):
             merged[-1] = CrawlSpan(above.high, span.low, span.cursor)
     return merged
 

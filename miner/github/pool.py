@@ -155,7 +155,8 @@ class TokenPool:
         if until > now:
             self.clock.wait(self._changed, until - now)
             self.waited += self.clock.now() - now
-        else:  # until an active request ends
+        else:
+            # A token is ready, but all its requests are in use: the end of any of them is notified.
             self._changed.wait(POLL_SECONDS)
 
     def _require_accepted_token(self) -> list[TokenSlot]:
@@ -175,11 +176,13 @@ class TokenPool:
                 slot.pause_after_limit(lease.limit, lease.resource, lease.started, now, state)
             elif lease.rejected_reason:
                 self._retire(slot, lease.rejected_reason)
+            # A response to a request from before the pause does not show that the limit has ended.
             elif reply and lease.started >= slot.paused_at:
                 slot.strikes = 0
             self._changed.notify_all()
 
     def _retire(self, slot: TokenSlot, why: str) -> None:
+        # Without another token, the next request raises an error that names the reason.
         others = sum(not other.retired_reason for other in self.slots) - 1
         if not slot.retired_reason and others > 0:
             log.warning("GitHub does not accept %s: %s; continuing with the others", slot.credential.label, why)
@@ -188,9 +191,11 @@ class TokenPool:
     def _adjust_to_local_clock(self, reply: GitHubResponse, started: float, now: float) -> RateLimitState | None:
         """Parse the budget of a response; correct its reset where GitHub's clock differs from the local."""
         state, sent = parse_rate_limit(reply), reply.sent_at
-        if sent is not None:  # if the clocks agree it was sent between the request and now
+        # If the clocks agree, the response was sent between the request and now.
+        if sent is not None:
             behind, ahead = sent < started - MAX_CLOCK_SKEW, sent > now + MAX_CLOCK_SKEW
-            until = min(now, started + MAX_ANSWER_SECONDS)  # the machine may have been suspended in between
+            # The machine may have been suspended in between.
+            until = min(now, started + MAX_ANSWER_SECONDS)
             self._ahead = sent - until if behind else sent - now if ahead else 0.0
         return RateLimitState(state.limit, state.remaining, state.reset - self._ahead) if state else None
 

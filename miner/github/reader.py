@@ -171,6 +171,7 @@ class GitHubReader:
     def _read_previous_repository(self) -> About | None:
         """Return the answer about the repository that was stored at the last fetch from the same server."""
         about = self.crawl.journal.get_state("about")
+        # An earlier version may have stored other fields, and an etag is valid only for the server that gave it.
         whole = about and about.keys() == {field.name for field in fields(About)}
         return About(**about) if whole and self.crawl.journal.get_state("server") == self.api.server else None
 

@@ -157,6 +157,7 @@ def parse_rate_limit(reply: GitHubResponse) -> RateLimitState | None:
 
 def parse_cost(reply: GitHubResponse) -> int:
     """Return the points of the hourly budget that a request cost; 1 where the response has none."""
+    # GitHub does not charge an answer that has not changed.
     if reply.status == 304:
         return 0
     rate = reply.graphql_data.get("rateLimit")
@@ -173,6 +174,7 @@ def parse_limit_hit(reply: GitHubResponse) -> RateLimitHit | None:
     spent = by_type or _parse_number_header(reply, "x-ratelimit-remaining") == 0
     if reply.status == 429 or by_type or (by_words and (reply.status == 403 or reply.graphql_errors)):
         return RateLimitHit(retry_after, spent)
+    # Missing rights have the same status; only the headers of a limit distinguish the two.
     if reply.status == 403 and (retry_after is not None or spent):
         return RateLimitHit(retry_after, spent)
     return None
@@ -198,11 +200,13 @@ def raise_for_response(reply: GitHubResponse, what: str, server: str) -> None:
         InputError: the server is not GitHub, or does not understand the request.
     """
     status = reply.status
+    # GitHub aborts a query after ten seconds with these statuses; a smaller page may be fast enough.
     if status in (502, 504) and reply.graphql:
         raise PageTooLargeError(f"{what}: GitHub did not answer in time ({status})", advice=RETRY_ADVICE)
     if status >= 500 or status in (408, 409):
         raise FaultyResponseError(f"{what}: GitHub answers {status}", advice=RETRY_ADVICE)
     if status in (403, 404, 410, 451):
+        # GitHub reports missing objects of a query with status 200, so another server answers here.
         if reply.graphql or not isinstance(reply.parse_json, dict):
             text = f"{status} {reply.message}".rstrip()
             raise InputError(f"{server} does not answer as GitHub's API does ({text})", advice="see --github-api")

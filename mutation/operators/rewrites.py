@@ -41,7 +41,8 @@ def rename_local(file: SourceFile, node: Node) -> Iterator[MutationSite]:
     for name, uses in find_locals(file, node):
         bare = name.lstrip("$")
         mentions = re.findall(rb"(?<!\w)" + re.escape(bare.encode()) + rb"(?!\w)", file.get_bytes(node))
-        if len(mentions) == len(uses):  # no string, comment or key mentions the name
+        # No string, comment or key mentions the name, so renaming its uses keeps the behaviour.
+        if len(mentions) == len(uses):
             new = name[: len(name) - len(bare)] + file.find_free_name(bare)
             edits = tuple(TextEdit(use.start_byte, use.end_byte, new.encode()) for use in uses)
             yield MutationSite(edits=edits, shown=(uses[0].start_byte, file.find_line_end(uses[0].end_byte)))

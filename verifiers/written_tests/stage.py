@@ -84,6 +84,7 @@ class _WrittenTestsVerifier:
             if isinstance(result, Verification):
                 return result
             objection = result
+            # Other tests would not change the reason, so further answers of the model would be paid for nothing.
             if result.is_final:
                 break
             writer.object(result)
@@ -108,6 +109,7 @@ class _WrittenTestsVerifier:
     def _check(self, files: Sequence[TestFileAnswer], writer: TestWriter, attempt: int) -> Verification | Objection:
         """Return the verification with some test files, or the problem with them."""
         candidate = self.lineage.candidate
+        # Objections that need no container come first.
         if objection := find_path_objection(
             files, candidate.language, self._tree.entries.keys(), candidate.gold_files
         ) or find_text_objection(files, candidate.language, self._sources):
@@ -150,6 +152,7 @@ class _WrittenTestsVerifier:
         """Store the test patch that adds some files."""
         with ScratchIndex(self._tree.repository, self.lineage.candidate.base_commit) as index:
             for file in files:
+                # Without the line end, the patch would contain the mark `\ No newline at end of file`.
                 content = file.content if file.content.endswith("\n") else file.content + "\n"
                 index.write_file(file.path, content.encode(errors="replace"))
             patch = index.diff()

@@ -185,9 +185,11 @@ def _find_calls(tokens: Sequence[AddedToken], start: int) -> Iterator[int]:
         elif token.text in "([{" and depth:
             depth -= 1
         elif token.text == "{" and not (at and tokens[at - 1].token.text in {"(", ",", ":", "{"}):
-            return  # the body of a function, not a table
+            # This brace opens the body of a function, not a table.
+            return
         elif token.text == "(":
-            name = at - 2 if at > 1 and tokens[at - 1].token.text == "!" else at - 1  # `panic!(` of Rust
+            # Rust's macros have a mark between name and parenthesis, as in `panic!(`.
+            name = at - 2 if at > 1 and tokens[at - 1].token.text == "!" else at - 1
             if name >= 0 and tokens[name].token.category == "name":
                 yield name
 
