@@ -90,7 +90,7 @@ def judge_by_model(
 
     Args:
         seed: seed to judge.
-        pack: its domain; the seed's own system text goes before the policy of the pack.
+        pack: domain of the seed; the seed's own system text goes before the policy of the pack.
         model: model that judges.
         meter: meter that counts usage.
         keys: keys of the answers that `model` returns, for the record.

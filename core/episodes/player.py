@@ -44,7 +44,7 @@ class EpisodePlayer(Protocol[EpisodeT, RequestT_contra, ActionT_contra, AnswerT_
 
         Args:
             request: request that begins the episode.
-            name: its `id`.
+            name: `id` of the episode.
         """
         ...
 

@@ -61,7 +61,7 @@ class EpisodeTable(Closable, Generic[EpisodeT, RequestT, ActionT, AnswerT, Score
     Args:
         player: player of the episodes.
         limits: limits of number, time and concurrency.
-        store: keeps them beyond the process; None for episodes that end with it.
+        store: store that keeps episodes beyond the process; None for episodes that end with it.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class EpisodeTable(Closable, Generic[EpisodeT, RequestT, ActionT, AnswerT, Score
 
         Args:
             request: request with which the player begins the episode.
-            name: its name, which another episode loses; None for a random one.
+            name: name of the episode, which another episode loses; None for a random one.
 
         Raises:
             RefusedRequestError: too many are open, or the player refuses the request.

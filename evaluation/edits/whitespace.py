@@ -39,9 +39,9 @@ def respace(path: str, source: bytes) -> bytes | None:
 
 
 def _can_separate(node: Node, two: Node, signs: frozenset[str]) -> bool:
-    beside = node.end_byte == two.start_byte and (node.type in signs or two.type in signs)
+    adjacent = node.end_byte == two.start_byte and (node.type in signs or two.type in signs)
     text = node.parent is not None and node.parent == two.parent and node.parent.type.startswith(_TEXTS)
-    return beside and not text
+    return adjacent and not text
 
 
 def _insert_blanks(source: bytes, places: Iterable[int]) -> bytes:

@@ -225,7 +225,7 @@ def list_unrelated_tools(
 
     Args:
         tree: the repository.
-        project: its packages.
+        project: packages of the project.
         tests: test files.
         programs: names of programs that run before the tests, which are never among the tools.
     """

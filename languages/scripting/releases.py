@@ -21,8 +21,8 @@ class DebianReleases:
         """Return a release.
 
         Args:
-            version: its number.
-            official: its official image.
+            version: number of the version.
+            official: official image of the version.
             released: its day.
             suite: the Debian release that has it; None if none has.
         """

@@ -36,7 +36,7 @@ def keep_missing_trees(store: Store, services: Services, sources: Collection[str
 
     Args:
         store: database of the tasks.
-        services: its clones are read.
+        services: services whose clones are read.
         sources: sources as the records spell them.
 
     Raises:

@@ -151,7 +151,7 @@ def serve_environment(
         settings: model and options.
         announce: function that receives lines for people, the last of which has the address.
         host: address to listen at.
-        port: its port, 0 for any free port.
+        port: port of the host, 0 for any free port.
         token: token that requests must carry; None where none is needed.
 
     Raises:

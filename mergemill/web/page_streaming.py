@@ -31,8 +31,8 @@ class EarlyStart:
     """Part that a page begins with.
 
     Attributes:
-        template: its template, whose title needs at most `q`.
-        active: its entry of the navigation.
+        template: template of the page, whose title needs at most `q`.
+        active: entry of the page in the navigation.
     """
 
     template: str

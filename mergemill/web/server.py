@@ -37,7 +37,7 @@ def serve(
     Args:
         settings: database and store; limits of gradings.
         host: address to listen at.
-        port: its port, 0 for any free port.
+        port: port of the host, 0 for any free port.
         token: token that permits grading; None permits reading alone.
         announce: function that receives a line for people, then the address.
         queue_limit: submissions that may wait to be graded.

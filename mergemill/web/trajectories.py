@@ -53,7 +53,7 @@ def load_conversation(folder: Path, rollout: str) -> RolloutConversation:
 
     Args:
         folder: folder of the rollouts.
-        rollout: its id, the name of its file without `.json`.
+        rollout: id of the rollout, the name of its file without `.json`.
 
     Raises:
         InputError: there is none, or its file is neither ATIF nor a list of messages.

@@ -166,7 +166,7 @@ def make_scenario_certificate(
     Args:
         scenario: the record.
         solved: the scenario with its solution.
-        world: its world.
+        world: world of the scenario.
         report: results of its gates.
         artifacts: artifacts where the solution goes.
         origin: whether the solution came with the scenario or from a rollout.

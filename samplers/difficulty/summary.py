@@ -18,7 +18,7 @@ def describe_rate(rate: TaskPassRate, solution: SolutionFacts | None = None) -> 
     """Return the row of a task or scenario.
 
     Args:
-        rate: its pass rate.
+        rate: pass rate.
         solution: solution of a certified scenario: its length, number of tools and share of queries are null for
             others.
     """

@@ -49,7 +49,7 @@ class RolloutState:
     Args:
         name: name of the rollout.
         access: access of its agent.
-        log: its log, which is closed with it.
+        log: log of the rollout, which is closed with it.
         on_full_disk: function that is called when a line of the log cannot be written.
     """
 

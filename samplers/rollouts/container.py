@@ -101,7 +101,7 @@ def open_rollout_container(
 
     Args:
         image: image of the task, or a small system for a task without an image.
-        instruction: its files are written first.
+        instruction: instruction whose files are written first.
         services: sandbox and limits.
         seconds: time of the agent.
         programs: volumes of the portable Python and of the scaffold's program.

@@ -6,7 +6,7 @@ tools before a tree without, then the tree with most requests. Of the other tree
 - a tree with the same system prompt and tools is main, too, if it starts with the statement or the same messages, or if
   the main conversation had ended before it: its history was edited or summarised;
 - any other tree with tools is a sub-agent;
-- a tree without tools, whose system prompt differs from the main tree's, is a call beside the work, such as for a
+- a tree without tools, whose system prompt differs from the main tree's, is a call outside of the work, such as for a
   title.
 """
 

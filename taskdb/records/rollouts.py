@@ -135,7 +135,7 @@ class TrajectoryRole(StrEnum):
     MAIN = "main"
     SUB_AGENT = "sub-agent"
     SIDE = "side"
-    """A call beside the work, such as a call for a title or a summary."""
+    """A call outside of the work, such as a call for a title or a summary."""
 
 
 class Trajectory(Record):

@@ -57,9 +57,9 @@ def test_paging_by_update_gives_every_pull_request_once_whatever_the_page_size(
         for size in (7, 100):
             seen, after, more = [], None, True
             while more:
-                told = run_query(client, hub, PAGE, after=after, size=size)
-                assert "errors" not in told
-                page = told["data"]["repository"]["pullRequests"]
+                response = run_query(client, hub, PAGE, after=after, size=size)
+                assert "errors" not in response
+                page = response["data"]["repository"]["pullRequests"]
                 seen += page["nodes"]
                 after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
             assert len(seen) == len({row["number"] for row in seen}) == len(repository.pulls)
@@ -130,9 +130,9 @@ def test_the_same_seed_gives_the_same_world_to_the_byte(tmp_path: Path) -> None:
 )
 def test_githubs_schema_rejects_unknown_fields(world: World, client: httpx.Client, query: str, said: str) -> None:
     with GitHub(world) as hub:
-        told = run_query(client, hub, query)
-    assert said in told["errors"][0]["message"]
-    assert "data" not in told
+        response = run_query(client, hub, query)
+    assert said in response["errors"][0]["message"]
+    assert "data" not in response
 
 
 @pytest.mark.parametrize(
@@ -146,9 +146,9 @@ def test_githubs_schema_rejects_unknown_fields(world: World, client: httpx.Clien
 )
 def test_a_rejected_field_has_githubs_error_type(world: World, client: httpx.Client, inner: str, kind: str) -> None:
     with GitHub(world) as hub:
-        told = run_query(client, hub, f'{{ repository(owner: "ada", name: "lib") {{ {inner} }} }}')
-    assert told["errors"][0]["type"] == kind
-    assert told["errors"][0]["path"][0] == "repository"
+        response = run_query(client, hub, f'{{ repository(owner: "ada", name: "lib") {{ {inner} }} }}')
+    assert response["errors"][0]["type"] == kind
+    assert response["errors"][0]["path"][0] == "repository"
 
 
 def test_an_unknown_and_a_private_repository_look_alike(tmp_path: Path, client: httpx.Client) -> None:
@@ -159,10 +159,10 @@ def test_an_unknown_and_a_private_repository_look_alike(tmp_path: Path, client: 
     query = 'query($n: String!) { repository(owner: "ada", name: $n) { id } }'
     with GitHub(world) as hub:
         for name in ("nothing", "greet"):
-            told = run_query(client, hub, query, n=name)
-            assert told["data"] == {"repository": None}
-            assert told["errors"][0]["type"] == "NOT_FOUND"
-            assert told["errors"][0]["message"] == f"Could not resolve to a Repository with the name 'ada/{name}'."
+            response = run_query(client, hub, query, n=name)
+            assert response["data"] == {"repository": None}
+            assert response["errors"][0]["type"] == "NOT_FOUND"
+            assert response["errors"][0]["message"] == f"Could not resolve to a Repository with the name 'ada/{name}'."
 
 
 def test_a_renamed_repository_is_found_by_its_old_name_unless_disabled(tmp_path: Path, client: httpx.Client) -> None:
@@ -180,13 +180,13 @@ def test_nodes_are_found_again_by_their_ids(world: World, client: httpx.Client) 
     with GitHub(world) as hub:
         repository = run_query(client, hub, query)["data"]["repository"]
         rows = repository["pullRequests"]["nodes"]
-        told = run_query(client, hub, again, ids=[rows[0]["id"], repository["id"], "PR_gone"])
-    assert told["data"]["nodes"] == [
+        response = run_query(client, hub, again, ids=[rows[0]["id"], repository["id"], "PR_gone"])
+    assert response["data"]["nodes"] == [
         {"__typename": "PullRequest", "number": rows[0]["number"]},
         {"__typename": "Repository"},
         None,
     ]
-    assert told["errors"][0]["type"] == "NOT_FOUND"
+    assert response["errors"][0]["type"] == "NOT_FOUND"
 
 
 def test_a_long_thread_is_read_on_from_its_id(tmp_path: Path, client: httpx.Client) -> None:
@@ -197,13 +197,12 @@ def test_a_long_thread_is_read_on_from_its_id(tmp_path: Path, client: httpx.Clie
       pullRequest { number } comments(first: 9, after: $after) { nodes { body replyTo { body } } } } } }"""
     with GitHub(world) as hub:
         thread = run_query(client, hub, first)["data"]["repository"]["pullRequest"]["reviewThreads"]["nodes"][0]
-        told = run_query(client, hub, more, id=thread["id"], after=thread["comments"]["pageInfo"]["endCursor"])["data"][
-            "node"
-        ]
+        end = thread["comments"]["pageInfo"]["endCursor"]
+        response = run_query(client, hub, more, id=thread["id"], after=end)["data"]["node"]
         assert hub.violations == []
     assert [c["body"] for c in thread["comments"]["nodes"]] == ["Why strip?"]
-    assert told["comments"]["nodes"] == [{"body": "Names come from forms.", "replyTo": {"body": "Why strip?"}}]
-    assert told["pullRequest"] == {"number": 2}
+    assert response["comments"]["nodes"] == [{"body": "Names come from forms.", "replyTo": {"body": "Why strip?"}}]
+    assert response["pullRequest"] == {"number": 2}
 
 
 def test_commits_files_and_branches_are_read_from_the_clone(tmp_path: Path, client: httpx.Client) -> None:
@@ -217,9 +216,9 @@ def test_commits_files_and_branches_are_read_from_the_clone(tmp_path: Path, clie
       pullRequest(number: 1) { isCrossRepository files(first: 10) { nodes { path additions deletions changeType } }
         commits(first: 10) { nodes { commit { oid messageHeadline statusCheckRollup { state } } } } } } }"""
     with GitHub(world) as hub:
-        told = run_query(client, hub, query)
+        response = run_query(client, hub, query)
         assert hub.violations == []
-    repository = told["data"]["repository"]
+    repository = response["data"]["repository"]
     assert repository["defaultBranchRef"]["name"] == "main"
     assert repository["defaultBranchRef"]["target"]["oid"] == pull.merge_commit
     assert repository["defaultBranchRef"]["target"]["message"] == "Two steps"
@@ -271,9 +270,9 @@ def test_too_many_nodes_are_rejected_before_anything_is_read(world: World, clien
     query = """{ repository(owner: "ada", name: "lib") { pullRequests(first: 100) { nodes { reviewThreads(first: 100) {
       nodes { comments(first: 100) { nodes { id } } } } } } } }"""
     with GitHub(world) as hub:
-        told = run_query(client, hub, query)
-    assert told["errors"][0]["type"] == "MAX_NODE_LIMIT_EXCEEDED"
-    assert "1,010,100" in told["errors"][0]["message"]
+        response = run_query(client, hub, query)
+    assert response["errors"][0]["type"] == "MAX_NODE_LIMIT_EXCEEDED"
+    assert "1,010,100" in response["errors"][0]["message"]
 
 
 def test_a_field_missing_in_the_emulator_is_an_error(world: World, client: httpx.Client) -> None:

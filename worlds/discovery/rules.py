@@ -52,7 +52,7 @@ RULES: Sequence[tuple[Reason, Rule]] = (
     (Reason.CURRENCY, find_currency),
     (Reason.ADDRESS, find_address),
 )
-"""Reason -> function that returns the reason that speaks against a text, empty where nothing does."""
+"""Reason -> function that returns the reason against a text, empty where nothing does."""
 
 
 def find_broken_rule(text: str) -> tuple[Reason, str] | None:

@@ -246,7 +246,7 @@ def assess_scenario(
 
     Args:
         scenario: the scenario.
-        world: its world, loaded.
+        world: world of the scenario, loaded.
         server: the server that runs the world.
         settings: settings of the gates.
 

@@ -146,7 +146,7 @@ class RunMetrics(ProgressObserver):
         shown: function that receives every call, too.
         command: the stage, or `run`.
         host: address to listen at.
-        port: its port, 0 for any free port; it is in a message where it is not the requested port.
+        port: port of the host, 0 for any free port; it is in a message where it is not the requested port.
         measure: measure as for `MachineGauges`.
     """
 

@@ -1,4 +1,4 @@
-"""HTTP application of a service of worlds, with MCP beside it."""
+"""HTTP application of a service of worlds, and of MCP."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def translate_request(body: Json, client: Dialect, upstream: Dialect) -> tuple[J
 
     Args:
         body: the request of the client; it is not changed.
-        client: its dialect.
+        client: dialect of the client.
         upstream: CHAT or MESSAGES.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Life of episodes in a table, whatever plays them: numbers, limits, expiry, requests beside each other, a store."""
+"""Life of episodes in a table, whatever plays them: numbers, limits, expiry, concurrent requests, a store."""
 
 from __future__ import annotations
 
