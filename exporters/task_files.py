@@ -22,6 +22,8 @@ CONTROLS_FILE = "controls.json"
 """Name of the file that holds a task's forms of sabotage."""
 GUEST_MODULES = (
     "guest/controls/blind.py",
+    "guest/controls/choices.py",
+    "guest/controls/texts.py",
     "guest/reports/canaries.py",
     "guest/reports/entries.py",
     "guest/reports/junit.py",

@@ -10,7 +10,7 @@ from importlib.resources import files
 _MAIN = b"import sys\n\nfrom guest.verifier.main import main\n\nsys.exit(main())\n"
 _MODULES = {
     "guest": ("reports", "scoring", "verifier"),
-    "guest.controls": ("blind.py",),
+    "guest.controls": ("blind.py", "choices.py", "texts.py"),
 }
 """Package -> its modules, and subpackages as a whole, that are packed; of its own `__init__.py` only the name."""
 

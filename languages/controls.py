@@ -113,8 +113,10 @@ class ControlSites:
     """Those of them whose first argument is the expected value where both could be."""
     value_matchers: frozenset[str] = frozenset({"toBe", "toEqual", "toStrictEqual", "eq", "eql"})
     """Calls whose only argument is the expected value."""
-    accepts_lists: bool = False
-    """Whether an expected value can be replaced by a list of it without an error of types."""
+    names_assertions: bool = False
+    """Whether a report shows that a test failed by an assertion (`guest.controls.blind.ASSERTIONS`)."""
+    compares_any_types: bool = False
+    """Whether an expected value can be replaced by one of another type without an error of types."""
 
     operators: Mapping[str, str] = field(default_factory=lambda: COMMON_OPERATORS)
     """Operator of a comparison -> its opposite."""

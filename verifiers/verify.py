@@ -221,6 +221,7 @@ class CandidateVerifier:
             others=lists.pass_to_pass,
             # The first run may have filled caches, and limits must hold for the slowest.
             seconds=max(run.record.seconds for run in self.gold_runs[1:] or self.gold_runs),
+            report=self.gold_runs[-1].report,
         )
         runs: list[TestRun] = [
             run.record for run in (*self.base_runs, *self.test_only_runs, *self.gold_runs, *controls.runs)

@@ -1,4 +1,4 @@
-"""Negative controls: tests with a changed expectation, which an honest solution must fail."""
+"""Negative controls: instances of tests with another expectation, which an honest solution must fail."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,7 @@ NO_CONTROLS: Mapping[str, Any] = {
     "control_patch": None,
     "blind_controls": None,
     "control_bound": None,
+    "worst_block_bound": None,
     "evaluations": 1,
     "controls": (),
 }

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from tree_sitter import Node
 
-from evaluation.controls.literals import FileStrings
+from evaluation.controls.alternatives import FileLiterals
 from languages.controls import ControlSites
 from languages.parsing import create_parser
 from languages.registry import syntaxes_by_suffix
@@ -63,9 +63,9 @@ class TestFile:
     root: Node
 
     @cached_property
-    def strings(self) -> FileStrings:
-        """The strings of the file."""
-        return FileStrings.read(self.root)
+    def literals(self) -> FileLiterals:
+        """The literals of the file."""
+        return FileLiterals.read(self.root)
 
     def read(self, node: Node) -> str:
         """Return the text of a node."""

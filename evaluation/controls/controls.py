@@ -1,18 +1,16 @@
-"""Making and confirming blind controls: runs with the gold patch show which tests each form of sabotage fails.
+"""Making and confirming controls: the gold patch must fail each other value of a test, and pass beside them.
 
-Several forms are confirmed in a single run. In each run some of the tests are sabotaged and the others real; a test is
-sabotaged in half of the runs of a round, each in another half, so that the runs in which a test failed show which form
-failed it, and that this form fails nothing else.
+A first run holds every other value of every test as an instance of the test, beside the true one. It shows which of
+them gold fails by an assertion. A second run is drawn as a grading is, and gold must pass it. Tests of which no
+instances can stand side by side are confirmed a form at a time (`evaluation.controls.single`).
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, count, islice
-from math import comb
 from random import Random
 from typing import Any
 
@@ -20,29 +18,36 @@ from backends.git import GitError, GitRepository, list_patch_paths
 from backends.index import ScratchIndex
 from evaluation.controls import NO_CONTROLS
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
-from evaluation.controls.forms import FormEdit, list_edits
-from evaluation.reports.outcomes import EvaluationReport
+from evaluation.controls.planning import (
+    GRADING_SECONDS,
+    MAX_EVALUATIONS,
+    MAX_INSTANCES,
+    OTHER_INSTANCES,
+    count_values,
+    make_menus,
+    plan_grading,
+)
+from evaluation.controls.single import SingleTest, confirm_single_tests
+from evaluation.controls.sites import Site, list_sites
+from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from guest.controls import blind
+from guest.controls.choices import Variant, name_instances
+from guest.controls.texts import apply_edits, rename_test, restore_test_id
 from languages.paths import is_protected
 from taskdb.artifacts import Artifacts
 from taskdb.records import RunVariant, TestId
 
-FORMS = 3
-"""Forms that are looked for in each test."""
-BOUND = 1 / 1000
-"""Wanted probability of passing for a submission that cannot distinguish real from sabotaged tests."""
-MAX_EVALUATIONS = 12
-GRADING_SECONDS = 1800.0
-"""Time that the evaluations of a grading may take; slower tests get fewer, and a higher bound."""
-MAX_COPIES = 6
 MAX_OTHER_BLOCKS = 8
-"""Tests outside of FAIL_TO_PASS that are sabotaged as well, a sample."""
-MAX_BLOCKS = 70
-MAX_SINGLE_RUNS = 8
-"""Runs of a form alone, where a run of several left no report."""
-CONFIRMATION_SECONDS = 300.0
-"""After this time no further round of forms is begun."""
+"""Tests outside of FAIL_TO_PASS that stand several times as well, a sample."""
+MAX_BLOCKS = 400
+MAX_FEW_BLOCKS = 70
+"""Tests that are tried where they stand once."""
+SPARE_SHARE = 1.3
+"""Values that are tried for each that is needed, as gold passes some or fails them otherwise."""
+SPARE_VALUES = 3
+TRIAL_SECONDS = 120.0
+"""Time that the instances of the first run may take, by the seconds of the tests."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +55,15 @@ class BlindControls:
     """Confirmed controls of a task; `document` is None where there are none (see `guest.controls.blind`)."""
 
     document: dict[str, Any] | None = None
-    confirmed: tuple[TestId, ...] = ()
-    """Listed tests, of those to control, that a form fails."""
+    required: frozenset[TestId] = frozenset()
+    """Tests to control."""
     runs: tuple[EvaluationRun, ...] = ()
+
+    @property
+    def confirmed(self) -> list[TestId]:
+        """Tests to control that are controlled, sorted."""
+        blocks = self.document["blocks"] if self.document else ()
+        return sorted(self.required & {test for block in blocks for test in blind.list_block_tests(block)})
 
     def make_fields(self, artifacts: Artifacts) -> dict[str, Any]:
         """Return the fields of a verification or task that describe its controls; the document is stored."""
@@ -63,19 +74,60 @@ class BlindControls:
             **NO_CONTROLS,
             "blind_controls": artifacts.put(content),
             "control_bound": blind.compute_bound(self.document),
+            "worst_block_bound": blind.compute_worst_bound(self.document, self.required),
             "evaluations": self.document["evaluations"],
-            "controls": self.confirmed,
+            "controls": tuple(self.confirmed),
         }
 
 
 @dataclass(kw_only=True)
 class _Candidate:
-    """A block with the edits that are still to be tried and the forms that were confirmed."""
+    """A block with its sites, and what the first run showed of it."""
 
     file: TestFile
     block: TestBlock
-    edits: list[FormEdit]
-    forms: list[tuple[FormEdit, dict[TestId, str]]] = field(default_factory=list)
+    sites: list[Site]
+    is_likely: bool
+    """Whether its name occurs in a test to control."""
+    seconds: float = 0.0
+    tests: tuple[TestId, ...] = ()
+    """Listed tests of the block; none before instances of it were seen to stand side by side."""
+    values: dict[Site, list[dict[str, Any]]] = field(default_factory=dict)
+    """Site -> values that gold fails, as a document has them."""
+    is_required: bool = False
+
+    @property
+    def can_repeat(self) -> bool:
+        """Whether instances of the block can be written: it has a name and begins a line."""
+        line = self.file.source.rfind(b"\n", 0, self.block.start) + 1
+        return bool(self.block.name_span) and not self.file.source[line : self.block.start].strip()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the block of a document, without menus."""
+        is_blind = any(not site.is_known for site in self.values)
+        sites = [site for site in self.values if site.is_known != is_blind]
+        # A value equal to everything passes an inverted assertion as an honest solution does.
+        if strict := [site for site in sites if not site.is_inverted]:
+            sites = strict
+        return {
+            **self._describe_place(),
+            "blind": is_blind,
+            "required": self.is_required,
+            "tests": list(self.tests),
+            "sites": [self._describe_site(site) for site in sites],
+        }
+
+    def _describe_place(self) -> dict[str, Any]:
+        name = list(self.block.name_span) if self.block.name_span else None
+        return {"file": self.file.path, "span": [self.block.start, self.block.end], "name": name}
+
+    def _describe_site(self, site: Site) -> dict[str, Any]:
+        return {
+            "spans": [list(span) for span in site.spans],
+            "lines": sorted({self.file.source.count(b"\n", 0, start) for start, _ in site.spans}),
+            "inverts": site.is_inverted,
+            "values": self.values[site],
+        }
 
 
 @dataclass(kw_only=True)
@@ -86,11 +138,12 @@ class ControlBuilder:
         evaluator: its image holds the tree of the base commit.
         gold_patch: the patch with which all listed tests pass.
         required: tests to control, FAIL_TO_PASS as a rule.
-        others: further listed tests, which a form may fail only along with a required test, or as part of the sample.
+        others: further listed tests, of which a sample is controlled as well.
         test_files: path -> content of the tests' files in every evaluation.
         old_files: path -> content of those that the agent's tree contains.
-        random: random that chooses among equally good forms.
+        random: random that chooses among equally good values.
         seconds: duration of a run of all tests.
+        report: report of a run with the gold patch, for the seconds of each test.
     """
 
     evaluator: Evaluator
@@ -101,18 +154,39 @@ class ControlBuilder:
     old_files: Mapping[str, bytes]
     random: Random
     seconds: float = 0.0
+    report: EvaluationReport | None = None
     runs: list[EvaluationRun] = field(default_factory=list)
 
     def build(self) -> BlindControls:
-        """Return the controls that the gold patch was seen to fail, and to pass when they are real."""
+        """Return controls whose other values the gold patch was seen to fail, and that it passes as a grading."""
         candidates = self._select_candidates()
-        self._confirm(candidates)
-        confirmed = [candidate for candidate in candidates if candidate.forms]
-        document = self._choose_document(confirmed)
-        if document is None:
-            return BlindControls(runs=tuple(self.runs))
-        failed = {test for block in document["blocks"] for form in block["forms"] for test in form["fails"]}
-        return BlindControls(document=document, confirmed=tuple(sorted(failed & self.required)), runs=tuple(self.runs))
+        self._confirm_values([candidate for candidate in candidates if candidate.can_repeat])
+        repeated = [candidate for candidate in candidates if candidate.values]
+        covered = {test for candidate in repeated for test in candidate.tests}
+        document: dict[str, Any] | None = None
+        broken: set[TestId] | None = set()
+        if any(candidate.is_required for candidate in repeated):
+            document, broken = self._try(repeated, self._confirm_single(candidates, covered))
+        if broken and repeated:
+            # Tests that compare their own file, or share a state, fail because of other instances.
+            repeated = [
+                c for c in repeated if c.is_required and not broken & set(c.tests) and not self._is_beside(c, broken)
+            ]
+            covered = {test for candidate in repeated for test in candidate.tests}
+            if any(candidate.is_required for candidate in repeated):
+                document, broken = self._try(repeated, self._confirm_single(candidates, covered))
+        if broken is not None:
+            singles = self._confirm_single(candidates, set())
+            document, broken = self._try((), singles)
+            if broken and document is not None:
+                document, broken = self._try((), [s for s in singles if not broken & blind.list_block_tests(s)])
+        return BlindControls(
+            document=document if broken is None else None, required=self.required, runs=tuple(self.runs)
+        )
+
+    def _is_beside(self, candidate: _Candidate, broken: set[TestId]) -> bool:
+        """Return whether a test that no block has failed in the candidate's file."""
+        return any(test.partition("::")[0] == candidate.file.path for test in broken)
 
     # ---------------------------------------------------------------------------------------------------- candidates
 
@@ -127,83 +201,149 @@ class ControlBuilder:
             old_lines = frozenset(line.strip() for line in self.old_files.get(path, b"").splitlines())
             ids = [test.partition("::")[2] for test in self.required if test.partition("::")[0] == path]
             for block in find_blocks(file):
-                edits = list_edits(file, block, old_lines, self.random)
-                if edits:
+                sites = list_sites(file, block, old_lines, self.random)
+                if sites:
                     name = content[slice(*block.name_span)].decode() if block.name_span else ""
-                    (likely if any(name in test for test in ids) else other).append(
-                        _Candidate(file=file, block=block, edits=edits)
-                    )
+                    is_likely = any(name in test for test in ids)
+                    candidate = _Candidate(file=file, block=block, sites=sites, is_likely=is_likely)
+                    candidate.seconds = self._sum_seconds(path, name)
+                    (likely if is_likely else other).append(candidate)
         # A sample of the others is controlled, too, so that a submission cannot rely on which tests are.
         self.random.shuffle(other)
         return [*likely[: MAX_BLOCKS - MAX_OTHER_BLOCKS], *other[:MAX_OTHER_BLOCKS]]
 
+    def _sum_seconds(self, path: str, name: str) -> float:
+        """Return the seconds of the tests in a file whose id has a name."""
+        outcomes = self.report.outcomes if self.report else {}
+        return sum(o.seconds for test, o in outcomes.items() if test.startswith(f"{path}::") and name in test)
+
     # ---------------------------------------------------------------------------------------------------- confirming
 
-    def _confirm(self, candidates: Sequence[_Candidate]) -> None:
-        """Confirm up to FORMS forms of each candidate, a form of each in a round."""
-        singles = 0
-        for number in count():
-            active = [candidate for candidate in candidates if candidate.edits and len(candidate.forms) < FORMS]
-            # Further rounds are only for tests without any form.
-            if number >= FORMS:
-                active = [candidate for candidate in active if not candidate.forms]
-            if not active or number >= 2 * FORMS or (number and self._spent > CONFIRMATION_SECONDS):
-                return
-            trials = [(candidate, candidate.edits.pop(0)) for candidate in active]
-            # Forms that hide each other are tried apart, a few at most: each costs a run of its own.
-            for trial in self._confirm_round(trials):
-                if singles < MAX_SINGLE_RUNS and len(trials) > 1:
-                    singles += 1
-                    self._confirm_round([trial])
+    def _confirm_values(self, candidates: Sequence[_Candidate]) -> None:
+        """Run the other values of all candidates as instances, and keep those that gold fails as it should.
+
+        Where the instances of a file left no result, such as after an error of types, values that stand in the file
+        are tried once more.
+        """
+        wanted = self._count_wanted(candidates)
+        trials = {id(c): _choose_values(c.sites, wanted if c.is_likely else OTHER_INSTANCES) for c in candidates}
+        self._run_trials(candidates, trials)
+        lost = [candidate for candidate in candidates if candidate.is_likely and not candidate.tests]
+        if lost and len(lost) == len([candidate for candidate in candidates if candidate.is_likely]):
+            trials = {id(c): [v for v in trials[id(c)] if _stands_in_file(c.file, v[1])][:MAX_INSTANCES] for c in lost}
+            tried = [candidate for candidate in lost if trials[id(candidate)]]
+            if tried:
+                self._run_trials(tried, trials)
+
+    def _count_wanted(self, candidates: Sequence[_Candidate]) -> int:
+        """Return how many values of each test are needed, the true one among them."""
+        likely = [candidate for candidate in candidates if candidate.is_likely]
+        most = [min(MAX_INSTANCES, 1 + sum(len(site.texts) for site in candidate.sites)) for candidate in likely]
+        plan = self._plan(most, [candidate.seconds for candidate in likely], singles=0)
+        total = sum(candidate.seconds for candidate in likely)
+        affordable = int(max(TRIAL_SECONDS, self.seconds) / total) if total else MAX_INSTANCES
+        return max(2, min(plan, affordable))
+
+    def _plan(self, most: Sequence[int], seconds: Sequence[float], *, singles: int) -> int:
+        plan = plan_grading(most, seconds, singles=singles, suite=self.seconds, max_evaluations=self._max_evaluations)
+        return plan.instances
 
     @property
-    def _spent(self) -> float:
-        return sum(run.record.seconds for run in self.runs)
+    def _max_evaluations(self) -> int:
+        return min(MAX_EVALUATIONS, int(GRADING_SECONDS / self.seconds) if self.seconds else MAX_EVALUATIONS)
 
-    def _confirm_round(self, trials: Sequence[tuple[_Candidate, FormEdit]]) -> list[tuple[_Candidate, FormEdit]]:
-        """Run a form of each candidate, and keep those that fail their own tests alone.
+    def _run_trials(self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[tuple[Site, str]]]) -> None:
+        edits: dict[str, list[Any]] = {path: [] for path in self.test_files}
+        names: dict[int, list[str]] = {}
+        for candidate in candidates:
+            variants = [Variant([], {})]
+            variants += [
+                Variant([[start, end, text] for start, end in site.spans], {}) for site, text in trials[id(candidate)]
+            ]
+            block = {
+                "span": [candidate.block.start, candidate.block.end],
+                "name": candidate.block.name_span,
+                "tests": (),
+            }
+            drawn: list[str] = []
+            instances = name_instances(candidate.file.source, block, variants, self.random, drawn)
+            edits[candidate.file.path].append(instances.edit)
+            names[id(candidate)] = drawn
+        files = {path: apply_edits(content, edits[path]) for path, content in self.test_files.items()}
+        report = self._run(files, sorted(files)).report
+        by_file: dict[str, list[TestId]] = {}
+        for test in report.outcomes:
+            by_file.setdefault(test.partition("::")[0], []).append(test)
+        for candidate in candidates:
+            tests = by_file.get(candidate.file.path, [])
+            self._read_trial(candidate, trials[id(candidate)], names[id(candidate)], report, tests)
 
-        Returns:
-            The forms about which nothing is known, as another form left no report of their tests.
-        """
-        length, words = assign_words(len(trials))
-        reports: list[EvaluationReport | None] = []
-        for number in range(length):
-            chosen = [trial for trial, word in zip(trials, words, strict=True) if number in word]
-            reports.append(self._run_forms([(candidate.file.path, edit) for candidate, edit in chosen]))
-        tests = [test for test in (*self.required, *self.others) if test.partition("::")[0] in self.test_files]
-        failed = {test: self._list_failures(test, reports) for test in tests}
-        unknown = []
-        for (candidate, edit), word in zip(trials, words, strict=True):
-            own = {test: kinds for test, kinds in failed.items() if kinds.keys() == word}
-            mixed = [test for test, kinds in failed.items() if word <= kinds.keys() and test not in own]
-            kinds_found = {test: set(kinds.values()) for test, kinds in own.items()}
-            # A test that fails in different ways could not be compared with its expected failure.
-            is_clear = all(len(kinds) == 1 and "missing" not in kinds for kinds in kinds_found.values())
-            if own and not mixed and is_clear:
-                fails = {test: kinds.pop() for test, kinds in sorted(kinds_found.items())}
-                # With another input the failure depends on the solution, so any failure is accepted.
-                candidate.forms.append((edit, dict.fromkeys(fails, blind.ANY_FAILURE) if edit.is_input else fails))
-            elif mixed and len(trials) > 1:
-                unknown.append((candidate, edit))
-        return unknown
+    def _read_trial(
+        self,
+        candidate: _Candidate,
+        trial: Sequence[tuple[Site, str]],
+        names: Sequence[str],
+        report: EvaluationReport,
+        tests: Sequence[TestId],
+    ) -> None:
+        """Keep the values that gold fails by an assertion, if the true instance passes beside the others."""
+        span = candidate.block.name_span
+        old = candidate.file.source[slice(*span)].decode() if span else ""
+        true_name, *other_names = names
+        own = []
+        for test in tests:
+            origin = restore_test_id(test, old, true_name)
+            if origin in self.required or origin in self.others:
+                if not report.has_passed(test) or rename_test(origin, old, true_name) != test:
+                    return
+                own.append(origin)
+        # Instances that leave no test of the list, as with runners that print other names, cannot be graded.
+        if not own:
+            return
+        candidate.tests = tuple(sorted(own))
+        candidate.is_required = not self.required.isdisjoint(own)
+        for (site, text), name in zip(trial, other_names, strict=True):
+            fails = self._list_failures(candidate, report, old, name, is_exception=site.is_exception)
+            if fails:
+                candidate.values.setdefault(site, []).append({"text": text, "fails": fails})
 
-    def _list_failures(self, test: TestId, reports: Sequence[EvaluationReport | None]) -> dict[int, str]:
-        """Return number of the run -> how the test failed there, `missing` where it left no result."""
-        failures = {}
-        for number, report in enumerate(reports):
-            outcome = report.outcomes.get(test) if report else None
-            if outcome is None:
-                failures[number] = "missing"
-            elif outcome.status != "passed":
-                failures[number] = blind.classify_failure(outcome.status.value, outcome.message)
-        return failures
+    def _list_failures(
+        self, candidate: _Candidate, report: EvaluationReport, old: str, name: str, *, is_exception: bool
+    ) -> dict[TestId, str]:
+        """Return test -> how it fails in an instance; none where the instance cannot be used."""
+        fails: dict[TestId, str] = {}
+        knows_assertions = candidate.file.sites.names_assertions
+        for test in candidate.tests:
+            outcome = report.outcomes.get(rename_test(test, old, name))
+            if outcome is None or outcome.status in (OutcomeStatus.SKIPPED, OutcomeStatus.XFAILED):
+                return {}
+            if outcome.status is OutcomeStatus.PASSED:
+                continue
+            kind = blind.classify_failure(outcome.status.value, outcome.message)
+            wanted = ("assertion", "failed") if is_exception or not knows_assertions else ("assertion",)
+            if kind not in wanted:
+                return {}
+            fails[test] = kind
+        needed = self.required if candidate.is_required else fails.keys()
+        return fails if not fails.keys().isdisjoint(needed) else {}
 
-    def _run_forms(self, edits: Sequence[tuple[str, FormEdit]]) -> EvaluationReport | None:
-        files = {
-            path: blind.apply_edits(content, [[e.start, e.end, e.text] for other, e in edits if other == path])
-            for path, content in self.test_files.items()
-        }
+    def _confirm_single(self, candidates: Sequence[_Candidate], covered: set[TestId]) -> list[dict[str, Any]]:
+        """Return blocks of tests that stand once, for the tests to control that no other block has."""
+        missing = self.required - covered
+        if not missing:
+            return []
+        rest = [
+            SingleTest(path=candidate.file.path, block=candidate.block, sites=candidate.sites)
+            for candidate in candidates
+            if candidate.is_likely and not (covered and set(candidate.tests) & covered)
+        ]
+        files = {test.partition("::")[0] for test in missing}
+        rest = [single for single in rest if single.path in files]
+        return confirm_single_tests(
+            rest[:MAX_FEW_BLOCKS], self._run_files, self.test_files, required=missing, others=self.others
+        )
+
+    def _run_files(self, files: Mapping[str, bytes]) -> EvaluationReport | None:
         return self._run(files, sorted(files)).result.report
 
     def _run(self, test_files: Mapping[str, bytes], files: Sequence[str] = ()) -> EvaluationRun:
@@ -213,93 +353,86 @@ class ControlBuilder:
 
     # ------------------------------------------------------------------------------------------------------ document
 
-    def _choose_document(self, candidates: Sequence[_Candidate]) -> dict[str, Any] | None:
-        """Return the document with the fewest evaluations that reaches the bound and that the gold patch passes."""
-        blocks = [self._describe_block(candidate) for candidate in candidates]
-        document, broken = self._try_plan(blocks, can_copy=True)
-        # Tests that compare their own file, or count tests, fail because of copies alone.
-        if document is not None and broken is not None and document["copies"]:
-            document, broken = self._try_plan(blocks, can_copy=False)
-        if document is not None and broken is not None:
-            unbroken = [block for block in blocks if not broken & _list_tests(block)]
-            document, broken = self._try_plan(unbroken, can_copy=False)
-        return document if broken is None else None
-
-    def _try_plan(
-        self, blocks: Sequence[dict[str, Any]], *, can_copy: bool
+    def _try(
+        self, repeated: Iterable[_Candidate], singles: Sequence[dict[str, Any]]
     ) -> tuple[dict[str, Any] | None, set[TestId] | None]:
-        """Return a document and the result that `_grade_gold` returns for it.
+        """Return a document, and the tests whose outcomes were not as expected of gold; None if there are none.
 
         No document where no required test is left.
         """
-        if not any(block["required"] for block in blocks):
+        blocks = [candidate.describe() for candidate in repeated]
+        seconds = [candidate.seconds for candidate in repeated]
+        if not any(block["required"] for block in (*blocks, *singles)):
             return None, None
-        document = plan_evaluations(self.test_files, blocks, can_copy=can_copy, seconds=self.seconds)
+        document = self._make_document(blocks, seconds, singles)
         return document, self._grade_gold(document)
 
-    def _describe_block(self, candidate: _Candidate) -> dict[str, Any]:
-        file, block = candidate.file, candidate.block
-        line = file.source.rfind(b"\n", 0, block.start) + 1
-        begins_line = not file.source[line : block.start].strip()
-        forms = candidate.forms
-        # A form whose text the agent's tree contains could be recognised by it.
-        if blind_forms := [form for form in forms if not form[0].is_known]:
-            forms = blind_forms
-        if strict_forms := [form for form in forms if not form[0].is_inverted]:
-            forms = strict_forms
+    def _make_document(
+        self, blocks: Sequence[dict[str, Any]], seconds: Sequence[float], singles: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Return the document of the cheapest plan that reaches the bound.
+
+        Only blind blocks count, where a required block is blind. Where none is, all count: a submission has to compare
+        texts to find the true ones.
+        """
+        has_blind = any(block["blind"] and block["required"] for block in (*blocks, *singles))
+        counted = [
+            (count_values(block["sites"]), time)
+            for block, time in zip(blocks, seconds, strict=True)
+            if block["required"] and (block["blind"] or not has_blind)
+        ]
+        plan = plan_grading(
+            [number for number, _ in counted],
+            [time for _, time in counted],
+            singles=sum(block["required"] and (block["blind"] or not has_blind) for block in singles),
+            suite=self.seconds,
+            max_evaluations=self._max_evaluations,
+        )
+        described = [
+            {
+                **{key: value for key, value in block.items() if key != "sites"},
+                "sites": [{key: site[key] for key in ("spans", "values")} for site in block["sites"]],
+                "menus": make_menus(block["sites"], plan.instances if block["required"] else OTHER_INSTANCES),
+            }
+            for block in blocks
+        ]
+        files = {block["file"] for block in (*blocks, *singles)}
         return {
-            "file": file.path,
-            "span": [block.start, block.end],
-            "name": list(block.name_span) if block.name_span and begins_line else None,
-            "blind": bool(blind_forms),
-            "required": any(not self.required.isdisjoint(fails) for _, fails in forms),
-            "forms": [{"edits": [[edit.start, edit.end, edit.text]], "fails": fails} for edit, fails in forms],
+            "files": {path: content.decode() for path, content in self.test_files.items() if path in files},
+            "blocks": [*described, *singles],
+            "evaluations": plan.evaluations,
+            "copies": 0,
+            "partial": True,
         }
 
     def _grade_gold(self, document: dict[str, Any]) -> set[TestId] | None:
         """Grade the gold patch; return the tests whose outcomes were not as expected, None if there are none."""
         judgement = blind.Judgement(self.required | self.others)
         # Drawn as in a real grading: a document that gold fails by chance would fail honest solutions, too.
-        for evaluation in blind.draw_evaluations(document, secrets.SystemRandom()):
-            judgement.add(evaluation, self._run(evaluation.files).report.list_results())
+        evaluations = blind.draw_evaluations(document, secrets.SystemRandom())
+        # A coin needs both sides to be seen, and every further draw of instances is like the first.
+        for evaluation in evaluations[: blind.FIRST_EVALUATIONS if not evaluations[0].is_decisive else 1]:
+            run = self._run(evaluation.files, evaluation.only or ())
+            judgement.add(evaluation, run.report.list_results())
         return None if judgement.is_right else set(judgement.wrong)
 
 
-def plan_evaluations(
-    test_files: Mapping[str, bytes], blocks: Sequence[dict[str, Any]], *, can_copy: bool, seconds: float
-) -> dict[str, Any]:
-    """Return the document with the smallest number of evaluations, then of copies, that reaches the bound.
-
-    Only blind blocks count and are copied, where a required block is blind. Where none is, all count: a submission
-    has to compare texts to find the sabotaged tests.
-
-    Args:
-        test_files: path -> content of the test files.
-        blocks: the blocks of the document.
-        can_copy: whether gold passes with copies of blocks.
-        seconds: duration of a run of all tests; a grading may take `GRADING_SECONDS`.
-    """
-    if any(block["blind"] and block["required"] for block in blocks):
-        blocks = [block if block["blind"] else {**block, "name": None} for block in blocks]
-        counted = blocks
-    else:
-        counted = [{**block, "blind": True} for block in blocks]
-    files = {block["file"] for block in blocks}
-    document: dict[str, Any] = {
-        "files": {path: content.decode() for path, content in test_files.items() if path in files},
-        "blocks": list(blocks),
-        "evaluations": blind.FIRST_EVALUATIONS,
-        "copies": 0,
-    }
-    can_copy = can_copy and any(block["name"] for block in counted if block["required"])
-    plans = [(blind.FIRST_EVALUATIONS, copies) for copies in range(MAX_COPIES + 1)] if can_copy else []
-    most = min(MAX_EVALUATIONS, int(GRADING_SECONDS / seconds) if seconds else MAX_EVALUATIONS)
-    plans += [(evaluations, 0) for evaluations in range(blind.FIRST_EVALUATIONS, max(most, 2) + 1)]
-    for evaluations, copies in plans:
-        document |= {"evaluations": evaluations, "copies": copies}
-        if blind.compute_bound({**document, "blocks": counted}) <= BOUND:
+def _choose_values(sites: Sequence[Site], wanted: int) -> list[tuple[Site, str]]:
+    """Return values to try, of the best sites, until there are enough of them for so many instances."""
+    needed = int((wanted - 1) * SPARE_SHARE) + SPARE_VALUES
+    chosen: list[tuple[Site, str]] = []
+    # Inverted assertions are used only where there is nothing else.
+    for site in sorted(sites, key=lambda site: (site.is_known, site.is_inverted, site.rank)):
+        if len(chosen) >= needed and (site.is_inverted or site.is_known):
             break
-    return document
+        if len(chosen) >= 2 * needed:
+            break
+        chosen += [(site, text) for text in site.texts[:needed]]
+    return chosen
+
+
+def _stands_in_file(file: TestFile, text: str) -> bool:
+    return text in file.literals.strings or text in file.literals.numbers or text in ("true", "false", "True", "False")
 
 
 def build_controls(
@@ -312,8 +445,9 @@ def build_controls(
     tests: Sequence[TestId],
     others: Sequence[TestId],
     seconds: float,
+    report: EvaluationReport | None = None,
 ) -> BlindControls:
-    """Make sabotaged forms of the tests, and run the gold patch to confirm which of them it fails.
+    """Make other instances of the tests, and run the gold patch to confirm which of them it fails.
 
     Args:
         evaluator: its image holds the tree of `base`, or a tree with the same test files.
@@ -324,6 +458,7 @@ def build_controls(
         tests: the tests to control, FAIL_TO_PASS as a rule.
         others: the other tests of the task.
         seconds: duration of a run of all tests.
+        report: report of a run with the gold patch, for the seconds of each test.
 
     Raises:
         Transient: the engine failed.
@@ -343,7 +478,8 @@ def build_controls(
         test_files=new,
         old_files=old,
         seconds=seconds,
-        random=Random(base),  # noqa: S311 - the choice of forms is no secret, which of them are used is
+        report=report,
+        random=Random(base),  # noqa: S311 - the values are no secret, which of them are drawn is
     )
     return builder.build()
 
@@ -365,17 +501,3 @@ def read_test_files(
 
 def _drop_absent(contents: Mapping[str, bytes | None]) -> dict[str, bytes]:
     return {path: content for path, content in contents.items() if content is not None}
-
-
-def _list_tests(block: Mapping[str, Any]) -> set[TestId]:
-    return {test for form in block["forms"] for test in form["fails"]}
-
-
-def assign_words(number: int) -> tuple[int, list[frozenset[int]]]:
-    """Return a number of runs, and for each form the runs that use it, so that no form's runs contain another's.
-
-    The words of half the length are the most that have this property (Sperner's theorem).
-    """
-    length = next(length for length in count(1) if comb(length, (length + 1) // 2) >= number)
-    words = combinations(range(length), (length + 1) // 2)
-    return length, [frozenset(word) for word in islice(words, number)]

@@ -1,89 +1,194 @@
-"""Blind controls: evaluations in which a secret coin decides which tests are real and which are sabotaged.
+"""Blind controls: evaluations in which nobody but the grader knows which tests are real.
 
 Both `mergemill grade` and the graders in bundles use this module: Python 3.6 or later, with the standard library only.
 
-The forms of a task are a document (see `evaluation.controls.controls`, which makes and confirms it):
+The controls of a task are a document (see `evaluation.controls.controls`, which makes and confirms it):
 
-    {"evaluations": 2, "copies": 0,
+    {"evaluations": 1, "copies": 0, "partial": true,
      "files": {path: text},                     # test files as the test patch leaves them
-     "blocks": [{"file": path, "span": [start, end], "name": [start, end] or null, "blind": true, "required": true,
+     "blocks": [{"file": path, "span": [start, end], "name": [start, end], "blind": true, "required": true,
+                 "tests": [test id], "menus": [[[number of a site, number of its values], ...], ...],
+                 "sites": [{"spans": [[start, end], ...],
+                            "values": [{"text": text, "fails": {test id: kind of failure}}, ...]}, ...]},
+                {"file": path, "span": [start, end], "name": null, "blind": true, "required": true,
                  "forms": [{"edits": [[start, end, new], ...], "fails": {test id: kind of failure}}]}]}
 
-Positions count the bytes of the file. A block is a test, as its file defines it; each of its forms is an edit with
-which the gold patch was seen to fail the tests in `fails`, and no other. It is `blind` unless the agent's tree has its
-text, and `required` if a form fails a FAIL_TO_PASS test.
+Positions count the bytes of the file. A block is a test, as its file defines it. A block with `menus` stands several
+times in its file, and exactly one instance is true (`guest.controls.choices`). Where instances cannot stand side by
+side, a block has `forms`: it stands once, and a coin decides in each evaluation whether it is real or has the edits of
+a form. Each other value of a site and each form is one with which the gold patch was seen to fail the tests in `fails`,
+and no other of the block. A block is `blind` unless the agent's tree has its text, and `required` if it has a
+FAIL_TO_PASS test.
+
+With `partial`, evaluations after the first run only the files of the document. Documents of earlier versions have
+forms alone, and `copies` of each block beside it; as the real copies are alike and the others are not, a submission
+that compares them can tell which are real (`rests_on_copies`).
 """
 
 from random import Random
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
-Edit = List[Any]
-"""First byte, end, and the text that replaces the bytes that are between them."""
+from guest.controls.choices import PASSES, count_instances, draw_instances
+from guest.controls.texts import Edit, apply_edits, copy_block, draw_name, join_instances, rename_test
+
 FIRST_EVALUATIONS = 2
-"""In the first two evaluations together, every block is real at least once, so that each test is seen to pass."""
+"""In the first two evaluations together, every block with forms is real at least once, so that each test is seen to
+pass."""
 ASSERTIONS = ("AssertionError", "assert ", "Failed: ", "[XPASS(strict)]", "unexpected success")
-WORD_LETTERS = "abcdefghijklmnopqrstuvwxyz"
-PASSES = "passes"
-"""Expected outcome of a real test. That of a sabotaged test is how it failed with the gold patch."""
 ANY_FAILURE = "any"
-"""Expected outcome of a test that is sabotaged by another input: solutions may refuse that in other ways than gold."""
+"""Expected outcome of a test of earlier versions that is sabotaged by another input: solutions may refuse that in other
+ways than gold."""
 
 
 class Evaluation:
     """A drawn evaluation.
 
-    `files` are the test files to evaluate with, `expected` maps test ids to outcomes, `origins` ids of copies to those
-    of the tests they were made of.
+    `files` are the test files to evaluate with, `expected` maps test ids to outcomes, `origins` ids in instances to
+    those of the tests they were made of. `only`: the files whose tests are run; None for all. `is_decisive`: whether
+    every test was real in this evaluation or one before, so that a failure decides the grading.
     """
 
     def __init__(
-        self, files: Dict[str, bytes], expected: Dict[str, str], origins: Optional[Mapping[str, str]] = None
+        self,
+        files: Dict[str, bytes],
+        expected: Dict[str, str],
+        origins: Optional[Mapping[str, str]] = None,
+        only: Optional[Collection[str]] = None,
+        is_decisive: bool = True,
     ) -> None:
         self.files = files
         self.expected = expected
         self.origins = dict(origins or {})
+        self.only = None if only is None else sorted(only)
+        self.is_decisive = is_decisive
+
+    def list_tests(self, listed: Iterable[str]) -> Set[str]:
+        """Return the ids that the report must have, `listed`: the tests of the task.
+
+        A test whose block stands several times has no id of its own.
+        """
+        renamed = set(self.origins.values()).difference(self.expected)
+        tests = {test for test in listed if self.only is None or test.partition("::")[0] in self.only}
+        return tests.difference(renamed).union(self.expected)
 
 
 def compute_bound(document: Mapping[str, Any]) -> float:
-    """Return the probability of passing for a submission that cannot distinguish real from sabotaged tests.
+    """Return the probability of passing for a submission that cannot distinguish real from other tests.
 
     Blocks that the agent's own tree contains unchanged are not counted, as their text can be compared with that.
     """
-    evaluations, bound = document["evaluations"], 1.0
+    bound = 1.0
     for block in document["blocks"]:
         if block["blind"] and block["required"]:
-            bound /= 3 * 2 ** (evaluations - FIRST_EVALUATIONS) * 2 ** (evaluations * _count_copies(document, block))
+            bound *= _compute_block_bound(document, block)
     return bound
+
+
+def compute_worst_bound(document: Mapping[str, Any], required: Iterable[str]) -> float:
+    """Return the probability of passing for a submission that solves all tests but those of the worst block.
+
+    1 if a test of `required` is in no block that counts.
+    """
+    bounds: Dict[str, float] = {}
+    for block in document["blocks"]:
+        if block["blind"] and block["required"]:
+            bound = _compute_block_bound(document, block)
+            for test in list_block_tests(block):
+                bounds[test] = min(bound, bounds.get(test, 1.0))
+    return max([bounds.get(test, 1.0) for test in required] or [1.0])
+
+
+def _compute_block_bound(document: Mapping[str, Any], block: Mapping[str, Any]) -> float:
+    evaluations: int = document["evaluations"]
+    if "menus" in block:
+        return float(count_instances(block)) ** -evaluations
+    tosses = evaluations - FIRST_EVALUATIONS + evaluations * _count_copies(int(document["copies"]), block)
+    return 2.0**-tosses / 3
+
+
+def list_block_tests(block: Mapping[str, Any]) -> Set[str]:
+    """Return the tests of a block."""
+    if "menus" in block:
+        return set(block["tests"])
+    return {test for form in block["forms"] for test in form["fails"]}
+
+
+def rests_on_copies(document: Mapping[str, Any]) -> bool:
+    """Return whether the bound of a document of an earlier version can be beaten by comparing copies."""
+    return bool(document["copies"])
 
 
 def draw_evaluations(document: Mapping[str, Any], random: Random) -> List[Evaluation]:
     """Draw the evaluations of a grading. `random`: a `random.SystemRandom`, whose draws nobody can predict."""
-    blocks = document["blocks"]
+    coins = {
+        position: _draw_originals(document["evaluations"], random)
+        for position, block in enumerate(document["blocks"])
+        if "forms" in block
+    }
     texts = {path: text.encode("utf-8") for path, text in document["files"].items()}
-    sabotaged = [_draw_originals(document["evaluations"], random) for _ in blocks]
     evaluations = []
     for number in range(document["evaluations"]):
-        edits: Dict[str, List[Edit]] = {path: [] for path in texts}
-        expected: Dict[str, str] = {}
-        origins: Dict[str, str] = {}
-        for position, block in enumerate(blocks):
-            text, vector = texts[block["file"]], sabotaged[position]
-            tests = {test for form in block["forms"] for test in form["fails"]}
-            form = random.choice(block["forms"]) if vector[number] else None
-            edits[block["file"]] += form["edits"] if form else []
-            _expect(expected, {test: test for test in tests}, form)
-            for _ in range(_count_copies(document, block)):
-                form = random.choice(block["forms"]) if random.random() < 0.5 else None
-                old = text[slice(*block["name"])].decode("utf-8")
-                new = _draw_name(old, random)
-                edits[block["file"]].append(_make_copy(text, block, form, new))
-                names = {test: rename_test(test, old, new) for test in tests}
-                _expect(expected, names, form)
-                origins.update({name: test for test, name in names.items()})
-        evaluations.append(
-            Evaluation({path: apply_edits(texts[path], edits[path]) for path in texts}, expected, origins)
-        )
+        drawing = _Drawing(texts, int(document["copies"]), random)
+        for position, block in enumerate(document["blocks"]):
+            if position in coins:
+                drawing.add_forms(block, coins[position][number])
+            else:
+                drawing.add_instances(block)
+        files = drawing.apply_edits()
+        only = files if document.get("partial") and number else None
+        is_decisive = not coins or number + 1 >= FIRST_EVALUATIONS
+        evaluations.append(Evaluation(files, drawing.expected, drawing.origins, only, is_decisive))
     return evaluations
+
+
+class _Drawing:
+    """The blocks of an evaluation that were drawn so far."""
+
+    def __init__(self, texts: Mapping[str, bytes], copies: int, random: Random) -> None:
+        self.texts = texts
+        self.copies = copies
+        self.random = random
+        self.edits: Dict[str, List[Edit]] = {path: [] for path in texts}
+        self.expected: Dict[str, str] = {}
+        self.origins: Dict[str, str] = {}
+
+    def apply_edits(self) -> Dict[str, bytes]:
+        """Return path -> content of the test files."""
+        return {path: apply_edits(text, self.edits[path]) for path, text in self.texts.items()}
+
+    def add_instances(self, block: Mapping[str, Any]) -> None:
+        """Add a block that stands several times."""
+        instances = draw_instances(self.texts[block["file"]], block, self.random)
+        self.edits[block["file"]].append(instances.edit)
+        self.expected.update(instances.expected)
+        self.origins.update(instances.origins)
+
+    def add_forms(self, block: Mapping[str, Any], is_sabotaged: bool) -> None:
+        """Add a block that stands once, and its copies in a document of an earlier version."""
+        text, tests, edits = self.texts[block["file"]], list_block_tests(block), self.edits[block["file"]]
+        form = self.random.choice(block["forms"]) if is_sabotaged else None
+        edits += form["edits"] if form else []
+        self._expect({test: test for test in tests}, form)
+        for _ in range(_count_copies(self.copies, block)):
+            form = self.random.choice(block["forms"]) if self.random.random() < 0.5 else None
+            old = text[slice(*block["name"])].decode("utf-8")
+            new = draw_name(old, self.random)
+            copied = copy_block(text, block["span"], block["name"], new, form["edits"] if form else ())
+            start, end = block["span"]
+            edits.append([end, end, join_instances(text, start, ("", copied))])
+            names = {test: rename_test(test, old, new) for test in tests}
+            self._expect(names, form)
+            self.origins.update({name: test for test, name in names.items()})
+
+    def _expect(self, names: Mapping[str, str], form: Optional[Mapping[str, Any]]) -> None:
+        """Add the expected outcomes of a block's tests, `names`: test -> its id in this evaluation.
+
+        A test of several blocks fails where any of them is sabotaged.
+        """
+        for test, name in names.items():
+            failure = form["fails"].get(test) if form else None
+            if failure or name not in self.expected:
+                self.expected[name] = failure or PASSES
 
 
 def _draw_originals(evaluations: int, random: Random) -> List[bool]:
@@ -94,48 +199,8 @@ def _draw_originals(evaluations: int, random: Random) -> List[bool]:
             return vector
 
 
-def _count_copies(document: Mapping[str, Any], block: Mapping[str, Any]) -> int:
-    return int(document["copies"]) if block["name"] and block["required"] else 0
-
-
-def _expect(expected: Dict[str, str], names: Mapping[str, str], form: Optional[Mapping[str, Any]]) -> None:
-    """Add the expected outcomes of a block's tests, `names`: test -> its id in this evaluation.
-
-    A test of several blocks fails where any of them is sabotaged.
-    """
-    for test, name in names.items():
-        failure = form["fails"].get(test) if form else None
-        if failure or name not in expected:
-            expected[name] = failure or PASSES
-
-
-def rename_test(test: str, old: str, new: str) -> str:
-    """Return the id of a copied test: the last occurrence of its name after the file is replaced."""
-    file, separator, rest = test.partition("::")
-    before, matched, after = rest.rpartition(old)
-    return file + separator + (before + new + after if matched else rest)
-
-
-def _draw_name(name: str, random: Random) -> str:
-    word = "".join(random.choice(WORD_LETTERS) for _ in range(6))
-    return name + (" " if " " in name else "_") + word
-
-
-def _make_copy(text: bytes, block: Mapping[str, Any], form: Optional[Mapping[str, Any]], name: str) -> Edit:
-    """Return the edit that inserts a copy of a block after it, under another name."""
-    start, end = block["span"]
-    inner = [[a - start, b - start, new] for a, b, new in (form["edits"] if form else [])]
-    inner.append([block["name"][0] - start, block["name"][1] - start, name])
-    line = text.rfind(b"\n", 0, start) + 1
-    copied = b"\n\n" + text[line:start] + apply_edits(text[start:end], inner)
-    return [end, end, copied.decode("utf-8")]
-
-
-def apply_edits(text: bytes, edits: Iterable[Edit]) -> bytes:
-    """Return the text with all edits made. They must not overlap; insertions at a single place come in any order."""
-    for start, end, new in sorted(edits, key=lambda edit: edit[:2], reverse=True):
-        text = text[:start] + new.encode("utf-8") + text[end:]
-    return text
+def _count_copies(copies: int, block: Mapping[str, Any]) -> int:
+    return copies if block["name"] and block["required"] else 0
 
 
 def classify_failure(status: str, message: str) -> str:
@@ -159,12 +224,12 @@ class Judgement:
         self._failed: Set[Tuple[str, bool]] = set()
         self._passed_sabotaged: List[Tuple[str, bool]] = []
         self.strange: List[Tuple[str, str]] = []
-        """Copies of listed tests whose outcome was not as expected, and why."""
+        """Copies beside listed tests whose outcome was not as expected, and why."""
         self.listed = set(listed)
 
     def add(self, evaluation: Evaluation, outcomes: Mapping[str, Tuple[str, str]]) -> None:
         """Compare an evaluation. `outcomes`: test id -> (status, message), without tests that left no result."""
-        for test in sorted(self.listed.union(evaluation.expected)):
+        for test in sorted(evaluation.list_tests(self.listed)):
             wanted = evaluation.expected.get(test, PASSES)
             origin = evaluation.origins.get(test, test)
             status, message = outcomes.get(test, ("missing", ""))
@@ -177,8 +242,8 @@ class Judgement:
             else:
                 is_expected = is_expected_failure(wanted, status, message)
                 reason = "" if is_expected else "it failed in another way than expected"
-            if reason and test in self.listed:
-                self.wrong.setdefault(test, reason)
+            if reason and (test in self.listed or origin not in evaluation.expected):
+                self.wrong.setdefault(origin, reason)
             elif reason:
                 self.strange.append((test, reason))
 

@@ -15,8 +15,9 @@ of root's, is an infrastructure failure. From then on the result is 0 unless it 
 ends this program, the submission is not left without a result.
 
 Output of the test process is ignored. Only a JUnit report counts, and every listed test must be in it. Two canaries of
-unpredictable names must have the required status. There are several evaluations, in each of which a coin decides which
-tests are real and which are sabotaged; the real tests must pass, and the others fail as they do with the gold patch.
+unpredictable names must have the required status. Controlled tests stand several times under drawn names; the true
+instance must pass, and the others fail as they do with the gold patch. Tests that cannot are real or not by a coin, in
+several evaluations (`guest.controls.blind`).
 """
 
 import argparse
@@ -389,7 +390,7 @@ def grade_submission(task: Mapping[str, Any], work: str) -> Tuple[Dict[str, bool
         if state is not None and number > 0:
             state.restore()
         report = os.path.join(work, f"run-{number}")
-        output = run_script(report, task["seconds"], test_files=evaluation.files)
+        output = run_script(report, task["seconds"], files=evaluation.only or (), test_files=evaluation.files)
         if number == 0:
             print(output.to_text() + output.tree_error)
             print_restored_files(report, os.path.join(work, PATCH_RECORD))
@@ -401,7 +402,7 @@ def grade_submission(task: Mapping[str, Any], work: str) -> Tuple[Dict[str, bool
         if has_forged_canary(report, {test: status for test, (status, _) in outcomes.items()}):
             return {test: test not in judgement.wrong for test in listed}, ["canaries"]
         # The value is decided; further evaluations would only show a forger more of the controls.
-        if not judgement.is_right and (number + 1 >= blind.FIRST_EVALUATIONS or not outcomes):
+        if not judgement.is_right and (evaluation.is_decisive or not outcomes):
             break
     passed = {test: test not in judgement.wrong for test in listed}
     if judgement.strange and all(passed.values()):

@@ -71,7 +71,7 @@ PHP = Language(
     test_command="vendor/bin/phpunit",
     syntaxes=(parsing.PHP,),
     controls=ControlSites(
-        accepts_lists=True,
+        compares_any_types=True,
         opposites={**COMMON_OPPOSITES, **OPPOSITES},
         exceptions=("InvalidArgumentException", "UnexpectedValueException", "DomainException", "LengthException"),
     ),

@@ -112,7 +112,8 @@ PYTHON = Language(
     test_command="python -m pytest -q",
     syntaxes=(parsing.PYTHON,),
     controls=ControlSites(
-        accepts_lists=True,
+        names_assertions=True,
+        compares_any_types=True,
         negation="not ",
         exceptions=("ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "NotImplementedError"),
     ),

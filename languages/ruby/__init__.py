@@ -111,7 +111,7 @@ RUBY = Language(
     test_command="bundle exec rspec",
     syntaxes=(parsing.RUBY,),
     controls=ControlSites(
-        accepts_lists=True,
+        compares_any_types=True,
         opposites={**COMMON_OPPOSITES, **pair_words((("assert", "refute"), ("to", "not_to")))},
         exceptions=("ArgumentError", "TypeError", "KeyError", "IndexError", "NameError"),
     ),

@@ -251,7 +251,7 @@ class Verification(Record):
     flaky: tuple[tuple[TestId, str], ...] = ()
     """Of earlier versions, where it was part of the identity; empty since. `list_flaky` reads both fields."""
     controls: tuple[TestId, ...]
-    """FAIL_TO_PASS tests of which the gold patch was seen to fail a sabotaged form."""
+    """FAIL_TO_PASS tests of which the gold patch was seen to fail other instances."""
     eval_files: tuple[str, ...]
     """Test files of the evaluation; empty for the whole suite."""
     eval_script: ArtifactHash
@@ -263,9 +263,11 @@ class Verification(Record):
     dropped_canaries: Annotated[bool, LATER] = False
     """Whether the script has no canaries because the first gold run did not report them as it should."""
     blind_controls: Annotated[ArtifactHash | None, LATER] = None
-    """Forms of sabotage (`guest.controls.blind`); null where no test could be sabotaged."""
+    """Other instances of the tests (`guest.controls.blind`); null where no test has any."""
     control_bound: Annotated[float | None, LATER] = None
-    """Probability of passing for a submission that cannot distinguish real from sabotaged tests."""
+    """Probability of passing for a submission that cannot distinguish true from other instances of tests."""
+    worst_block_bound: Annotated[float | None, LATER] = None
+    """Probability of passing for a submission that solves all tests but those of one block, for the worst block."""
     evaluations: Annotated[int, LATER] = 1
     """Runs of the tests that a grading takes."""
     flaky_tests: Annotated[tuple[FlakyTest, ...], MEASURED] = ()
@@ -371,6 +373,7 @@ class Score(Part):
     evaluations: int = 0
     """Evaluations that were made, each in a fresh container; 0 for kinds with another oracle."""
     control_bound: float | None = None
+    worst_block_bound: float | None = None
     """As in `Task`."""
     grader: str = ""
     """Version of the grading code; empty in scores of earlier versions."""
@@ -440,8 +443,9 @@ class Task(Record):
     """Definition that decides the reward, for kinds whose lists of tests are not sufficient."""
     environment: Literal["verified", "simulated", "none"] = "verified"
     blind_controls: Annotated[ArtifactHash | None, LATER] = None
-    """Forms of sabotage; this and the next two as in `Verification`."""
+    """Other instances of the tests; this and the next three as in `Verification`."""
     control_bound: Annotated[float | None, LATER] = None
+    worst_block_bound: Annotated[float | None, LATER] = None
     evaluations: Annotated[int, LATER] = 1
     variant_of: Annotated[str, LATER] = ""
     """Name of the task of which it is a variant: the same in everything but the statement."""

@@ -12,7 +12,7 @@ import pytest
 
 from evaluation.controls.blocks import find_blocks, parse_test_file
 from evaluation.controls.controls import BOUND, assign_words, plan_evaluations
-from evaluation.controls.forms import list_edits
+from evaluation.controls.sites import list_sites
 from guest.controls import blind
 
 TESTS = """\
@@ -352,7 +352,7 @@ def test_tests_and_what_they_compare_with_are_found(path: str) -> None:
     blocks = find_blocks(file)
     assert [source[slice(*block.name_span)] if block.name_span else None for block in blocks] == names
     for block, literal in zip(blocks, compared, strict=True):
-        best = list_edits(file, block, frozenset(), Random(1))[0]
+        best = list_sites(file, block, frozenset(), Random(1))[0]
         assert source[best.start : best.end] == literal
         assert best.text != literal
         assert type_of(best.text) == type_of(literal)
@@ -369,7 +369,7 @@ def test_a_line_that_the_tree_has_already_is_changed_last() -> None:
     assert file is not None
     (block,) = find_blocks(file)
     for old, literal in ((b"assert f() == 1", b"2"), (b"assert g() == 2", b"1")):
-        best = list_edits(file, block, frozenset([old]), Random(1))[0]
+        best = list_sites(file, block, frozenset([old]), Random(1))[0]
         assert source[best.start : best.end] == literal
 
 
@@ -391,7 +391,7 @@ def test_tests_without_literals_have_forms(body: str, changed: str | None) -> No
     (block,) = find_blocks(file)
     texts = [
         source[: edit.start] + edit.text + source[edit.end :]
-        for edit in list_edits(file, block, frozenset(), Random(1))
+        for edit in list_sites(file, block, frozenset(), Random(1))
     ]
     assert texts
     for text in texts:
@@ -417,7 +417,7 @@ def test_members_are_inverted_where_they_are_assertions(line: str, inverted: str
     file = parse_test_file("a_test.go", source.encode())
     assert file is not None
     (block,) = find_blocks(file)
-    edits = list_edits(file, block, frozenset(), Random(1))
+    edits = list_sites(file, block, frozenset(), Random(1))
     texts = [source[: edit.start] + edit.text + source[edit.end :] for edit in edits]
     assert texts == ([source.replace(line, inverted)] if inverted else [])
 
@@ -425,7 +425,7 @@ def test_members_are_inverted_where_they_are_assertions(line: str, inverted: str
 @pytest.mark.parametrize("content", [b"\xff\xfe", b""])
 def test_files_without_tests_have_no_forms(content: bytes) -> None:
     file = parse_test_file("test_a.py", content)
-    assert file is None or not list_edits(file, find_blocks(file)[0], frozenset(), Random(1))
+    assert file is None or not list_sites(file, find_blocks(file)[0], frozenset(), Random(1))
     assert parse_test_file("data.bin", b"x") is None
 
 

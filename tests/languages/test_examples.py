@@ -12,7 +12,7 @@ from backends.git import GitRepository
 from backends.services import Services
 from backends.tree import CommitTree
 from builders.build import build
-from evaluation.controls.controls import BOUND
+from evaluation.controls.planning import BOUND
 from languages.draft import PlanningContext
 from languages.paths import is_protected
 from languages.registry import LANGUAGES, get_language

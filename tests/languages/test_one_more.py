@@ -15,7 +15,7 @@ from backends.git import GitRepository
 from builders.build import build
 from derivers.review.locations import list_patched_sources
 from evaluation.controls.blocks import find_blocks, parse_test_file
-from evaluation.controls.forms import list_edits
+from evaluation.controls.sites import list_sites
 from languages import paths, registry
 from languages.registry import LANGUAGES
 from taskdb.records import Environment, Verification
@@ -76,7 +76,7 @@ def test_tests_of_a_new_language_are_sabotaged() -> None:
     file = parse_test_file("t/greet.t.sh", BEFORE["t/greet.t.sh"].encode())
     assert file is not None
     (block,) = find_blocks(file)
-    edits = list_edits(file, block, frozenset(), Random(1))
+    edits = list_sites(file, block, frozenset(), Random(1))
     changed = [(file.source[edit.start : edit.end].decode(), edit.text) for edit in edits]
     assert changed[0][0] == '"Hello Ada"'
     assert (" = ", " != ") in changed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.controls.controls import BOUND
+from evaluation.controls.planning import BOUND
 from mergemill.pipeline.kinds import derive
 from taskdb.records import FailureKind, PublishedLists, Rejection, RunVariant, Verification
 from tests.containers import make_lineage, make_services

@@ -1,21 +1,22 @@
-"""Forms of sabotage: edits of a test with which it should fail for every honest solution.
+"""Sites of a test: the places where another value should make it fail for every honest solution.
 
-`list_edits` returns candidates in the order of preference. The first candidates change the value that a result is
-compared with, so that a value equal to everything, or a value read from the test itself, still passes, which exposes
-it. Which of them fail with the gold patch, and whether they fail alone, only a run shows.
+`list_sites` returns them in the order of preference. The first hold the value that a result is compared with, so that
+the failure comes from the comparison, and a submission that switches comparisons off passes what must fail. Which
+values fail with the gold patch, and that they fail alone, only a run shows.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tree_sitter import Node
 
+from evaluation.controls.alternatives import draw_alternatives, draw_orders, is_container, is_literal
 from evaluation.controls.blocks import TestBlock, TestFile
-from evaluation.controls.literals import draw_other_texts, is_literal
 
 _ARGUMENTS = re.compile(r"arguments$|argument_list$|token_tree$|list_expression$")
 _COMPARISONS = frozenset(
@@ -27,59 +28,91 @@ _EXPECTED_NAMES = re.compile(r"(?i)want|expect|exp\b|result|output|\bout\b|answe
 _ASSERTING = re.compile(r"(?i)(assert\w*|require\w*|suite|^s|^is|^a|^r)(\(\w*\))?$")
 """Name that stands before such a member: `t.Error`, `err.Error` and `strings.Contains` are none."""
 _NAMES = frozenset({"identifier", "type_identifier", "constant", "name", "field_identifier", "property_identifier"})
-_MAX_CANDIDATES = 12
-_COMPARED, _NAMED, _MAYBE_MESSAGE, _NESTED, _WRAPPED, _INVERTED, _INPUT = range(7)
-"""Ranks of edits: a compared literal; one assigned to a name such as `expected`; the last argument of an assertion; an
-argument of a call within one; another operand or exception; an inverted assertion; any other literal of the test."""
-_KNOWN = 10
+_MAX_SITES = 12
+_COMPARED, _NAMED, _MAYBE_MESSAGE, _OPERAND, _INVERTED, _INPUT = range(6)
+"""Ranks of sites: a compared literal or its members; one assigned to a name such as `expected`; the last argument of an
+assertion; another operand or exception; an inverted assertion; any other literal of the test, an input."""
+_ECHOED = 10
+"""Added where the same value stands elsewhere in the test, which gives the true one away."""
+_KNOWN = 20
 """Added for lines that the agent's tree contains."""
 _UNDECIDED = -1
+_VARIABLES = frozenset({"identifier", "variable_name"})
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class FormEdit:
-    """Replacement of the bytes `start:end` of a file. `rank` orders the candidates of a test, the best first."""
+class Site:
+    """Bytes of a file that may have other texts. `rank` orders the sites of a test, the best first."""
 
     rank: int
-    start: int
-    end: int
-    text: str
-
-    @property
-    def is_input(self) -> bool:
-        """Whether it changes what the tested code is called with, and not what the result is compared with."""
-        return self.rank % _KNOWN in (_NESTED, _INPUT)
+    spans: tuple[tuple[int, int], ...]
+    """First byte and end of each place; several where a test compares with the same value again."""
+    texts: tuple[str, ...]
+    """The other texts, the most plausible first."""
+    is_exception: bool = False
+    """Whether it is the type of an expected exception, whose absence no assertion reports."""
 
     @property
     def is_known(self) -> bool:
-        """Whether the agent's tree has the line that it changes."""
+        """Whether the agent's tree has a line of it."""
         return self.rank >= _KNOWN
 
     @property
     def is_inverted(self) -> bool:
         """Whether it inverts an assertion, which a value equal to everything fails as an honest solution does."""
-        return self.rank % _KNOWN == _INVERTED
+        return self.rank % _ECHOED == _INVERTED
 
 
-def list_edits(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], random: Random) -> list[FormEdit]:
-    """Return candidates for the forms of a test, at most one at each place, the best first.
+def list_sites(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], random: Random) -> list[Site]:
+    """Return the sites of a test, at most one at each place, the best first.
 
     Args:
         file: its file.
         block: the test.
         old_lines: stripped lines that the file has in the agent's tree: literals there can be compared with it.
-        random: random that chooses among equally good candidates.
+        random: random that chooses among equally good sites and texts.
     """
-    edits: dict[tuple[int, int], FormEdit] = {}
-    for edit in _iterate_edits(file, block, random):
-        known = _read_line(file, edit.start) in old_lines
-        ranked = FormEdit(rank=edit.rank + _KNOWN * known, start=edit.start, end=edit.end, text=edit.text)
-        place = (edit.start, edit.end)
-        if place not in edits or ranked.rank < edits[place].rank:
-            edits[place] = ranked
-    form_edits = list(edits.values())
-    random.shuffle(form_edits)
-    return sorted(form_edits, key=lambda edit: edit.rank)[:_MAX_CANDIDATES]
+    sites: dict[tuple[tuple[int, int], ...], Site] = {}
+    for site in _link_equal_sites(file, block, list(_iterate_sites(file, block, random))):
+        is_known = any(_read_line(file, start) in old_lines for start, _ in site.spans)
+        ranked = replace(site, rank=site.rank + _KNOWN * is_known)
+        if site.spans not in sites or ranked.rank < sites[site.spans].rank:
+            sites[site.spans] = ranked
+    listed = list(sites.values())
+    random.shuffle(listed)
+    return sorted(listed, key=lambda site: site.rank)[:_MAX_SITES]
+
+
+def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> Iterator[Site]:
+    """Yield the sites, those of equal literals as a single one that changes all of them.
+
+    An instance with another value at one of two such places could be told from the true one by their difference.
+    """
+    places = Counter(_list_literals(file, block))
+    linked: dict[str, Site] = {}
+    for site in sites:
+        ((start, end),) = site.spans
+        text = file.source[start:end].decode(errors="replace")
+        if site.rank not in (_COMPARED, _NAMED) or text not in places:
+            yield site
+        elif text in linked:
+            first = linked[text]
+            linked[text] = replace(first, rank=min(first.rank, site.rank), spans=(*first.spans, *site.spans))
+        else:
+            linked[text] = site
+    for text, site in linked.items():
+        is_echoed = len(text) > 1 and places[text] > len(site.spans)
+        yield replace(site, rank=site.rank + _ECHOED * is_echoed, spans=tuple(sorted(site.spans)))
+
+
+def _list_literals(file: TestFile, block: TestBlock) -> Iterator[str]:
+    todo = [block.node]
+    while todo:
+        node = todo.pop()
+        if is_literal(node):
+            yield file.read(node)
+        else:
+            todo += node.named_children
 
 
 def _read_line(file: TestFile, position: int) -> bytes:
@@ -88,22 +121,32 @@ def _read_line(file: TestFile, position: int) -> bytes:
     return file.source[start : end if end >= 0 else len(file.source)].strip()
 
 
-def _iterate_edits(file: TestFile, block: TestBlock, random: Random) -> Iterator[FormEdit]:
+def _iterate_sites(file: TestFile, block: TestBlock, random: Random) -> Iterator[Site]:
     todo = [block.node]
     while todo:
         node = todo.pop()
         if is_literal(node):
-            # A sabotaged test has the same name as the test, so the literal that names it stays.
+            # Instances have names of their own, so the literal that names the test stays.
             if block.name_span and node.start_byte <= block.name_span[0] < node.end_byte:
                 continue
-            rank = _LiteralRanker(file, block, node).rank()
-            texts = draw_other_texts(node, file.strings, random) if rank is not None else []
-            if texts and rank is not None:
-                yield FormEdit(rank=rank, start=node.start_byte, end=node.end_byte, text=texts[0])
+            yield from _make_literal_site(file, block, node, random)
             continue
-        yield from _change_operand(file, node)
-        yield from _invert(file, node, random)
+        if is_container(node):
+            yield from _make_literal_site(file, block, node, random)
+        yield from _change_operand(file, block, node)
+        yield from _invert(file, node)
         todo += [child for child in node.named_children if not _is_head(child)]
+
+
+def _make_literal_site(file: TestFile, block: TestBlock, node: Node, random: Random) -> Iterator[Site]:
+    """Yield the site of a literal or of a container's order, unless it is an input of the tested code."""
+    rank = _LiteralRanker(file, block, node).rank()
+    if rank is None or rank == _INPUT:
+        return
+    is_order = is_container(node)
+    texts = draw_orders(node, file.source, random) if is_order else draw_alternatives(node, file.literals, random)
+    if texts:
+        yield Site(rank=rank, spans=((node.start_byte, node.end_byte),), texts=tuple(texts))
 
 
 def _is_head(child: Node) -> bool:
@@ -167,7 +210,7 @@ class _LiteralRanker:
 
     @property
     def _in_assertion(self) -> int:
-        return _NESTED if self.is_nested else _COMPARED
+        return _INPUT if self.is_nested else _COMPARED
 
 
 def _is_call(file: TestFile, node: Node) -> bool:
@@ -216,9 +259,9 @@ def _is_checked_condition(file: TestFile, comparison: Node) -> bool:
     return bool(re.search(file.sites.condition_reports, rest.decode(errors="replace")))
 
 
-def _change_operand(file: TestFile, node: Node) -> Iterator[FormEdit]:
-    """Yield an edit that compares with a list of the expected value, where that has no literal."""
-    if not file.sites.accepts_lists:
+def _change_operand(file: TestFile, block: TestBlock, node: Node) -> Iterator[Site]:
+    """Yield a site where a result is compared with a name of the test: its other names."""
+    if not file.sites.compares_any_types:
         return
     expected: Node | None = None
     if node.type == "assert_statement" and node.named_children[0].type == "comparison_operator":
@@ -227,10 +270,25 @@ def _change_operand(file: TestFile, node: Node) -> Iterator[FormEdit]:
             expected = sides[0] if "call" in sides[1].type and "call" not in sides[0].type else sides[1]
     elif _is_call(file, node):
         expected = _find_expected(file, node)
-    if expected is not None and not is_literal(expected):
-        text = file.read(expected)
-        if "\n" not in text and "=>" not in text:
-            yield FormEdit(rank=_WRAPPED, start=expected.start_byte, end=expected.end_byte, text=f"[{text}]")
+    if expected is not None and expected.type in _VARIABLES:
+        names = [name for name in _list_variables(file, block, expected) if name != file.read(expected)]
+        if names:
+            yield Site(rank=_OPERAND, spans=((expected.start_byte, expected.end_byte),), texts=tuple(names))
+
+
+def _list_variables(file: TestFile, block: TestBlock, before: Node) -> list[str]:
+    """Return the names that a test assigns or takes as parameters before a node, sorted."""
+    names, todo = set(), [block.node]
+    while todo:
+        node = todo.pop()
+        if node.start_byte >= before.start_byte:
+            continue
+        parent = node.parent.type if node.parent is not None else ""
+        is_target = parent in _ASSIGNMENTS and node.prev_named_sibling is None
+        if node.type == before.type and (is_target or "parameters" in parent) and file.read(node) != "self":
+            names.add(file.read(node))
+        todo += node.named_children
+    return sorted(names)
 
 
 def _find_expected(file: TestFile, call: Node) -> Node | None:
@@ -252,8 +310,8 @@ def _read_operator(file: TestFile, comparison: Node) -> str:
     return file.source[sides[0].end_byte : sides[1].start_byte].decode(errors="replace").strip()
 
 
-def _invert(file: TestFile, node: Node, random: Random) -> Iterator[FormEdit]:
-    """Yield edits that negate an assertion or expect another exception."""
+def _invert(file: TestFile, node: Node) -> Iterator[Site]:
+    """Yield sites that negate an assertion or expect another exception."""
     if node.type == "assert_statement":
         yield from _negate(file, node.named_children[0])
     elif node.type in _COMPARISONS and len(node.named_children) == 2 and _is_checked_condition(file, node):
@@ -262,33 +320,33 @@ def _invert(file: TestFile, node: Node, random: Random) -> Iterator[FormEdit]:
         tree = node.named_children[-1]
         inner = file.source[tree.start_byte + 1 : tree.end_byte - 1].decode(errors="replace")
         if "," not in inner:
-            yield FormEdit(rank=_INVERTED, start=tree.start_byte, end=tree.end_byte, text=f"(!({inner}))")
+            yield _make_inversion(tree.start_byte, tree.end_byte, f"(!({inner}))")
     elif node.type == "call" and _read_head(file, node) in file.sites.condition_calls:
         comparison = node.named_children[-1].named_children[0] if node.named_children[-1].named_children else node
         if comparison.type in _COMPARISONS:
             yield from _negate(file, comparison)
     for child in node.named_children if not node.type.startswith("assert") else []:
-        yield from _swap_word(file, node, child, random)
+        yield from _swap_word(file, node, child)
 
 
-def _negate(file: TestFile, condition: Node) -> Iterator[FormEdit]:
+def _negate(file: TestFile, condition: Node) -> Iterator[Site]:
     sides = condition.named_children
     if condition.type in _COMPARISONS and len(sides) == 2:
         between = file.source[sides[0].end_byte : sides[1].start_byte].decode(errors="replace")
         other = file.sites.operators.get(" ".join(between.split()))
         if other:
             text = between.replace(between.strip(), other)
-            yield FormEdit(rank=_INVERTED, start=sides[0].end_byte, end=sides[1].start_byte, text=text)
+            yield _make_inversion(sides[0].end_byte, sides[1].start_byte, text)
             return
     if negation := file.sites.negation:
         text = file.read(condition)
         other = text.removeprefix(negation) if text.startswith(negation) else negation + text
         if condition.type not in ("boolean_operator", "conditional_expression", "lambda") and "\n" not in text:
-            yield FormEdit(rank=_INVERTED, start=condition.start_byte, end=condition.end_byte, text=other)
+            yield _make_inversion(condition.start_byte, condition.end_byte, other)
 
 
-def _swap_word(file: TestFile, node: Node, child: Node, random: Random) -> Iterator[FormEdit]:
-    """Yield an edit that replaces the name of an assertion, or of an expected exception."""
+def _swap_word(file: TestFile, node: Node, child: Node) -> Iterator[Site]:
+    """Yield a site that replaces the name of an assertion, or of an expected exception."""
     if child.type not in _NAMES and child.type != "function":
         return
     name, sites = file.read(child), file.sites
@@ -297,12 +355,16 @@ def _swap_word(file: TestFile, node: Node, child: Node, random: Random) -> Itera
     if opposite is None and _is_member_of_assertions(file, node, child):
         opposite = sites.member_opposites.get(name)
     if opposite is not None and _is_callee(file, node, child):
-        yield FormEdit(rank=_INVERTED, start=child.start_byte, end=child.end_byte, text=opposite)
+        yield _make_inversion(child.start_byte, child.end_byte, opposite)
     elif sites.matchers and re.match(sites.matchers, name) and dotted:
-        yield FormEdit(rank=_INVERTED, start=child.start_byte, end=child.start_byte, text=sites.matcher_negation)
-    others = [other for other in sites.exceptions if other != name] if name in sites.exceptions else []
+        yield _make_inversion(child.start_byte, child.start_byte, sites.matcher_negation)
+    others = tuple(other for other in sites.exceptions if other != name) if name in sites.exceptions else ()
     if others and _is_in_assertion(file, child):
-        yield FormEdit(rank=_WRAPPED, start=child.start_byte, end=child.end_byte, text=random.choice(others))
+        yield Site(rank=_OPERAND, spans=((child.start_byte, child.end_byte),), texts=others, is_exception=True)
+
+
+def _make_inversion(start: int, end: int, text: str) -> Site:
+    return Site(rank=_INVERTED, spans=((start, end),), texts=(text,))
 
 
 def _is_member_of_assertions(file: TestFile, node: Node, member: Node) -> bool:

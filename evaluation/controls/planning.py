@@ -1,0 +1,123 @@
+"""How many evaluations a grading takes, and how many instances of each test: the least cost that reaches the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, log, prod
+from typing import Any
+
+from guest.controls.blind import FIRST_EVALUATIONS
+
+BOUND = 1 / 1000
+"""Wanted probability of passing for a submission that cannot distinguish real from other tests."""
+MAX_EVALUATIONS = 12
+GRADING_SECONDS = 1800.0
+"""Time that the evaluations of a grading may take; slower tests get fewer, and a higher bound."""
+MAX_INSTANCES = 32
+MIN_INSTANCES = 4
+"""Instances that a test has at least where it has as many values. A submission that solves all but one test is paid as
+often as it guesses that one."""
+OTHER_INSTANCES = 3
+"""Instances of a test outside of FAIL_TO_PASS."""
+MAX_MENUS = 4
+"""Combinations of sites of a test, one of which is drawn for each evaluation."""
+FIXED_SECONDS = 1.0
+"""Duration of an evaluation without its tests."""
+LEAST_SECONDS = 0.001
+"""Duration of a test that is too short to be measured."""
+SINGLE_DRAWS = 3
+"""Draws of a single test in the first two evaluations, of which it is real in at least one."""
+
+Menu = list[tuple[int, int]]
+"""(Number of a site, number of its values that are used); the instances are all combinations of the values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradingPlan:
+    """Evaluations of a grading, and the number of instances of each test that is to have at least that many values."""
+
+    evaluations: int
+    instances: int
+
+
+def plan_grading(
+    most: Sequence[int], seconds: Sequence[float], *, singles: int, suite: float, max_evaluations: int
+) -> GradingPlan:
+    """Return the cheapest plan that reaches the bound, or the one that comes nearest to it.
+
+    Args:
+        most: for each test that counts, the most instances it can have.
+        seconds: duration of each of them.
+        singles: number of tests that count and stand once.
+        suite: seconds of an evaluation of all tests.
+        max_evaluations: evaluations that there is time for.
+    """
+    plans: list[tuple[bool, float, float, GradingPlan]] = []
+    for evaluations in range(FIRST_EVALUATIONS if singles else 1, max(max_evaluations, 2) + 1):
+        for instances in range(MIN_INSTANCES, MAX_INSTANCES + 1):
+            numbers = [min(instances, number) for number in most]
+            bound = -evaluations * sum(log(number) for number in numbers)
+            bound -= singles * (log(SINGLE_DRAWS) + (evaluations - FIRST_EVALUATIONS) * log(2))
+            repeated = sum(n * max(s, LEAST_SECONDS) for n, s in zip(numbers, seconds, strict=True))
+            # Only the first evaluation runs all tests.
+            cost = suite + evaluations * repeated + (evaluations - 1) * FIXED_SECONDS
+            missing = max(0.0, bound - log(BOUND))
+            plan = GradingPlan(evaluations=evaluations, instances=instances)
+            plans.append((missing > 1e-9, missing, cost, plan))
+            if missing <= 1e-9:
+                break
+    return min(plans, key=lambda entry: entry[:3])[3]
+
+
+def make_menus(sites: Sequence[Mapping[str, Any]], instances: int) -> list[Menu]:
+    """Return combinations of sites that give a test that many instances, or as many as it can have.
+
+    A single site with enough values is preferred, as nothing then tells which values belong together. Otherwise the
+    instances are a grid: all combinations of the values of some sites.
+
+    Args:
+        sites: sites of a block, as a document has them.
+        instances: wanted number.
+    """
+    sizes = [len(site["values"]) + 1 for site in sites]
+    alone = [[(number, instances)] for number, size in enumerate(sizes) if size >= instances]
+    if alone:
+        return alone[:MAX_MENUS]
+    menus: list[Menu] = []
+    for first in sorted(range(len(sites)), key=lambda number: -sizes[number])[:MAX_MENUS]:
+        menu = _make_grid(sites, sizes, first, instances)
+        if menu not in menus:
+            menus.append(menu)
+    largest = max((prod(size for _, size in menu) for menu in menus), default=1)
+    return [menu for menu in menus if prod(size for _, size in menu) == largest]
+
+
+def _make_grid(sites: Sequence[Mapping[str, Any]], sizes: Sequence[int], first: int, instances: int) -> Menu:
+    """Return a grid of sites that do not disturb each other, beginning with a site."""
+    menu: Menu = []
+    missing = instances
+    for number in [first, *(other for other in range(len(sites)) if other != first)]:
+        if missing > 1 and all(_can_combine(sites[number], sites[other]) for other, _ in menu):
+            size = min(sizes[number], max(missing, 2))
+            menu.append((number, size))
+            missing = ceil(missing / size)
+    return sorted(menu)
+
+
+def _can_combine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Return whether two sites may be changed at once: on other lines, and every test fails with both in one way."""
+    if first["inverts"] != second["inverts"] or not set(first["lines"]).isdisjoint(second["lines"]):
+        return False
+    kinds: dict[str, set[str]] = {}
+    for site in (first, second):
+        for value in site["values"]:
+            for test, kind in value["fails"].items():
+                kinds.setdefault(test, set()).add(kind)
+    return all(len(test_kinds) == 1 for test_kinds in kinds.values())
+
+
+def count_values(sites: Sequence[Mapping[str, Any]]) -> int:
+    """Return the most instances that a test with these sites can have."""
+    menus = make_menus(sites, MAX_INSTANCES)
+    return max((prod(size for _, size in menu) for menu in menus), default=1)

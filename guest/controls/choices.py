@@ -1,0 +1,108 @@
+"""Multiple choice: a test stands several times in its file, and exactly one instance is true.
+
+Both `mergemill grade` and the graders in bundles use this module: Python 3.6 or later, with the standard library only.
+
+All instances have drawn names and stand in drawn order. They differ at one or more sites: literals, members or expected
+exceptions. At a site every value stands in equally many instances, so that no value is more frequent than another, and
+the instances are all combinations of the values of their sites, so that each differs from the others in as many ways
+as any other does.
+"""
+
+from itertools import product
+from random import Random
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional
+
+from guest.controls.texts import Edit, copy_block, draw_name, join_instances, rename_test
+
+PASSES = "passes"
+"""Expected outcome of a true instance. That of another is how it failed with the gold patch."""
+
+
+class Instances(NamedTuple):
+    """The drawn instances of a block."""
+
+    edit: Edit
+    """Puts them in the place of the block."""
+    expected: Dict[str, str]
+    """Test id -> expected outcome."""
+    origins: Dict[str, str]
+    """Id of a test in an instance -> id of the test in the block."""
+
+
+class Variant(NamedTuple):
+    """The text of an instance before it is named: its edits, and test -> how it fails. Empty for the true instance."""
+
+    edits: List[Edit]
+    fails: Dict[str, str]
+
+
+def draw_instances(text: bytes, block: Mapping[str, Any], random: Random) -> Instances:
+    """Draw the instances of a block that has `menus` (see `guest.controls.blind`).
+
+    Args:
+        text: the block's file.
+        block: a block of a document.
+        random: a `random.SystemRandom`, whose draws nobody can predict.
+    """
+    variants = list(draw_variants(block, random))
+    random.shuffle(variants)
+    return name_instances(text, block, variants, random)
+
+
+def draw_variants(block: Mapping[str, Any], random: Random) -> List[Variant]:
+    """Draw the texts of the instances, the true one first: the combinations of some values of some sites."""
+    options: List[List[Variant]] = []
+    for number, size in random.choice(block["menus"]):
+        site = block["sites"][number]
+        chosen = random.sample(site["values"], size - 1)
+        options.append([Variant([], {})] + [make_variant(site, value) for value in chosen])
+    return [_combine(values) for values in product(*options)]
+
+
+def make_variant(site: Mapping[str, Any], value: Mapping[str, Any]) -> Variant:
+    """Return the instance in which a site has one of its other values."""
+    return Variant([[start, end, value["text"]] for start, end in site["spans"]], dict(value["fails"]))
+
+
+def _combine(values: Iterable[Variant]) -> Variant:
+    edits: List[Edit] = []
+    fails: Dict[str, str] = {}
+    for value in values:
+        edits += value.edits
+        fails.update(value.fails)
+    return Variant(edits, fails)
+
+
+def name_instances(
+    text: bytes, block: Mapping[str, Any], variants: List[Variant], random: Random, names: Optional[List[str]] = None
+) -> Instances:
+    """Give instances their names, in the order of `variants`. `names`: a list to which the names are added."""
+    old = text[slice(*block["name"])].decode("utf-8")
+    expected: Dict[str, str] = {}
+    origins: Dict[str, str] = {}
+    texts: Dict[str, str] = {}
+    for variant in variants:
+        name = draw_name(old, random)
+        while name in texts:
+            name = draw_name(old, random)
+        texts[name] = copy_block(text, block["span"], block["name"], name, variant.edits)
+        for test in block["tests"]:
+            renamed = rename_test(test, old, name)
+            expected[renamed] = variant.fails.get(test, PASSES)
+            origins[renamed] = test
+    if names is not None:
+        names += texts
+    start, end = block["span"]
+    return Instances([start, end, join_instances(text, start, texts.values())], expected, origins)
+
+
+def count_instances(block: Mapping[str, Any]) -> int:
+    """Return the smallest number of instances that can be drawn of a block."""
+    return min(_multiply(size for _, size in menu) for menu in block["menus"])
+
+
+def _multiply(sizes: Iterable[int]) -> int:
+    number = 1
+    for size in sizes:
+        number *= size
+    return number
