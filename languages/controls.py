@@ -118,6 +118,14 @@ class ControlSites:
     compares_any_types: bool = False
     """Whether an expected value can be replaced by one of another type without an error of types."""
 
+    silent_keywords: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Node type of a statement that asserts -> its keyword, and text in its place with which nothing is asserted."""
+    silent_calls: tuple[tuple[str, str], ...] = ()
+    """Regex of the text before the arguments of a call that asserts, and text in its place that asserts nothing.
+
+    What the arguments compute is computed all the same. A language without these has no sites at inputs.
+    """
+
     operators: Mapping[str, str] = field(default_factory=lambda: COMMON_OPERATORS)
     """Operator of a comparison -> its opposite."""
     negation: str = ""

@@ -27,6 +27,10 @@ OPPOSITES = pair_words(
 DECODER = 'eval(Buffer.from("@@", "base64").toString());\n'
 """Evaluated inside a CommonJS module, with access to its names. ES modules have imports, which `eval` rejects."""
 
+SILENT_EXPECTATION = (
+    "(() => { const all = new Proxy(() => all, { get: (_, key) => (key === 'then' ? undefined : all) }); return all; })"
+)
+"""Stands for `expect`: every member and every call of its result is the result, which can be awaited."""
 JAVASCRIPT = Language(
     name="javascript",
     title="JavaScript",
@@ -65,6 +69,10 @@ JAVASCRIPT = Language(
     syntaxes=(parsing.JAVASCRIPT,),
     controls=ControlSites(
         compares_any_types=True,
+        silent_calls=(
+            (r"^expect$", SILENT_EXPECTATION),
+            (r"^assert(\.\w+)?$", "(() => true)"),
+        ),
         opposites={**COMMON_OPPOSITES, **OPPOSITES},
         matchers=r"to[A-Z]\w*$",
         exceptions=("TypeError", "RangeError", "SyntaxError", "ReferenceError"),

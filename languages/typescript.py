@@ -13,5 +13,5 @@ TYPESCRIPT = replace(
     title="TypeScript",
     suffixes=(".ts", ".tsx", ".mts", ".cts", ".vue", ".svelte"),
     syntaxes=(parsing.TYPESCRIPT, parsing.TSX),
-    controls=replace(JAVASCRIPT.controls, compares_any_types=False),
+    controls=replace(JAVASCRIPT.controls, compares_any_types=False, silent_calls=()),
 )

@@ -44,8 +44,11 @@ _OPENING = re.compile(r"(?:[A-Za-z]{0,2}#*|q[qw]?)(?P<quote>\"\"\"|'''|\"|'|`|[(
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _TOKEN = re.compile(r"[A-Za-z]+|\d+")
 _NUMBER_PARTS = re.compile(r"(?P<prefix>0[xXbBoO])?(?P<digits>[0-9a-fA-F_.]+?)(?P<suffix>[eE][+-]?\d+|[A-Za-z]\w*)?$")
-_ESCAPES = frozenset("\\%{$@")
-"""Characters before a token that is part of an escape, a format or a variable."""
+_FIXED = re.compile(
+    r"\\(?:[uU]\{[^}]*\}|[uU][0-9a-fA-F]+|x[0-9a-fA-F]+|N\{[^}]*\}|[0-7]{1,3}|.)|[%{$@][-+ #.\w]*|[#$%]\{[^}]*\}",
+    re.DOTALL,
+)
+"""Parts of a string that stay: escapes, formats and variables."""
 
 
 def is_string(node: Node) -> bool:
@@ -177,14 +180,14 @@ def _describe_number(text: str) -> tuple[object, ...]:
     parts = _NUMBER_PARTS.match(text)
     if parts is None:
         return (text,)
-    digits = parts["digits"]
-    shape = re.sub(r"[0-9a-fA-F]", "0", digits)
-    return parts["prefix"], shape, _count_final_zeros(digits), parts["suffix"]
+    body, zeros = _split_zeros(parts["digits"])
+    return parts["prefix"], re.sub(r"[0-9a-fA-F]", "0", body), zeros, parts["suffix"]
 
 
-def _count_final_zeros(digits: str) -> int:
-    """Return how many zeros an integer ends with; none for a single digit, of which any is as round."""
-    return len(digits) - len(digits.rstrip("0")) if digits.isdigit() and len(digits) > 1 else 0
+def _split_zeros(digits: str) -> tuple[str, str]:
+    """Return the digits without the zeros they end with, and these; a number of nothing but zeros ends with none."""
+    body = digits.rstrip("0_.")
+    return (body, digits[len(body) :]) if body else (digits, "")
 
 
 def _draw_number(text: str, random: Random) -> str:
@@ -195,17 +198,14 @@ def _draw_number(text: str, random: Random) -> str:
     alphabet = {"b": "01", "o": "01234567", "x": "0123456789abcdef"}.get(prefix[1:].lower(), "0123456789")
     if any(digit.isupper() for digit in digits):
         alphabet = alphabet.upper()
-    body, zeros = len(digits) - _count_final_zeros(digits), _count_final_zeros(digits)
-    drawn = [random.choice(alphabet) if digit.isalnum() else digit for digit in digits[:body]]
+    body, zeros = _split_zeros(digits)
+    drawn = [random.choice(alphabet) if digit.isalnum() else digit for digit in body]
     # A number begins with a zero only where it is a digit or a fraction; and a last zero would make it rounder.
-    whole = re.match(r"[0-9a-fA-F]+", digits)
-    if drawn[0] == "0" and not (whole and len(whole[0]) == 1) and digits[0] != "0":
-        drawn[0] = random.choice(alphabet[1:])
-    if zeros == 0 and drawn[-1] == "0" and len(digits) > 1 and digits[-1] != "0":
-        drawn[-1] = random.choice(alphabet[1:])
-    if digits[0] == "0" and len(digits) > 1:
-        drawn[0] = "0"
-    return prefix + "".join(drawn) + "0" * zeros + suffix
+    if len(digits) > 1:
+        drawn[0] = "0" if body[0] == "0" else random.choice(alphabet[1:])
+        if drawn[-1] == "0" and body[-1] != "0":
+            drawn[-1] = random.choice(alphabet[1:])
+    return prefix + "".join(drawn) + zeros + suffix
 
 
 # --------------------------------------------------------------------------------------------------------- strings
@@ -258,9 +258,9 @@ class _TextDrawer:
         self.inner = inner
         self.words = literals.words
         self.random = random
-        self.tokens = [
-            match for match in _TOKEN.finditer(inner) if inner[match.start() - 1 : match.start()] not in _ESCAPES
-        ]
+        fixed = {place for match in _FIXED.finditer(inner) for place in range(*match.span())}
+        self.places = [place for place, sign in enumerate(inner) if sign.isalnum() and place not in fixed]
+        self.tokens = [match for match in _TOKEN.finditer(inner) if fixed.isdisjoint(range(*match.span()))]
         pairs = combinations(self.tokens, 2)
         self.pairs = [
             (first, second)
@@ -315,11 +315,10 @@ class _TextDrawer:
     def _change_letter(self) -> str:
         """Return the text with one letter or digit changed, or two neighbours exchanged."""
         inner = self.inner
-        places = [at for at, sign in enumerate(inner) if sign.isalnum() and inner[at - 1 : at] not in _ESCAPES]
-        if not places:
+        if not self.places:
             return inner
-        place = self.random.choice(places)
-        if place + 1 in places and self.random.random() < 0.5:
+        place = self.random.choice(self.places)
+        if place + 1 in self.places and self.random.random() < 0.5:
             return inner[:place] + inner[place + 1] + inner[place] + inner[place + 2 :]
         letters = "0123456789" if inner[place].isdigit() else "aeinorstbcdglmpu"
         letter = self.random.choice(letters)

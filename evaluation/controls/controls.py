@@ -18,6 +18,7 @@ from backends.git import GitError, GitRepository, list_patch_paths
 from backends.index import ScratchIndex
 from evaluation.controls import NO_CONTROLS
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
+from evaluation.controls.calls import silence_assertions
 from evaluation.controls.planning import (
     GRADING_SECONDS,
     MAX_EVALUATIONS,
@@ -33,7 +34,7 @@ from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from guest.controls import blind
 from guest.controls.choices import Variant, name_instances
-from guest.controls.texts import apply_edits, rename_test, restore_test_id
+from guest.controls.texts import Edit, apply_edits, rename_test, restore_test_id
 from languages.paths import is_protected
 from taskdb.artifacts import Artifacts
 from taskdb.records import RunVariant, TestId
@@ -226,11 +227,16 @@ class ControlBuilder:
         are tried once more.
         """
         wanted = self._count_wanted(candidates)
-        trials = {id(c): _choose_values(c.sites, wanted if c.is_likely else OTHER_INSTANCES) for c in candidates}
+        trials = {
+            id(c): _choose_values(c.file, c.sites, wanted if c.is_likely else OTHER_INSTANCES) for c in candidates
+        }
         self._run_trials(candidates, trials)
         lost = [candidate for candidate in candidates if candidate.is_likely and not candidate.tests]
         if lost and len(lost) == len([candidate for candidate in candidates if candidate.is_likely]):
-            trials = {id(c): [v for v in trials[id(c)] if _stands_in_file(c.file, v[1])][:MAX_INSTANCES] for c in lost}
+            trials = {
+                id(c): [trial for trial in trials[id(c)] if _stands_in_file(c.file, trial.text)][:MAX_INSTANCES]
+                for c in lost
+            }
             tried = [candidate for candidate in lost if trials[id(candidate)]]
             if tried:
                 self._run_trials(tried, trials)
@@ -252,14 +258,13 @@ class ControlBuilder:
     def _max_evaluations(self) -> int:
         return min(MAX_EVALUATIONS, int(GRADING_SECONDS / self.seconds) if self.seconds else MAX_EVALUATIONS)
 
-    def _run_trials(self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[tuple[Site, str]]]) -> None:
+    def _run_trials(self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[_Trial]]) -> None:
         edits: dict[str, list[Any]] = {path: [] for path in self.test_files}
         names: dict[int, list[str]] = {}
         for candidate in candidates:
             variants = [Variant([], {})]
-            variants += [
-                Variant([[start, end, text] for start, end in site.spans], {}) for site, text in trials[id(candidate)]
-            ]
+            silent = silence_assertions(candidate.file, candidate.block)
+            variants += [trial.make_variant(silent) for trial in trials[id(candidate)]]
             block = {
                 "span": [candidate.block.start, candidate.block.end],
                 "name": candidate.block.name_span,
@@ -281,7 +286,7 @@ class ControlBuilder:
     def _read_trial(
         self,
         candidate: _Candidate,
-        trial: Sequence[tuple[Site, str]],
+        trials: Sequence[_Trial],
         names: Sequence[str],
         report: EvaluationReport,
         tests: Sequence[TestId],
@@ -302,10 +307,16 @@ class ControlBuilder:
             return
         candidate.tests = tuple(sorted(own))
         candidate.is_required = not self.required.isdisjoint(own)
-        for (site, text), name in zip(trial, other_names, strict=True):
-            fails = self._list_failures(candidate, report, old, name, is_exception=site.is_exception)
+        unseen = set()
+        for trial, name in zip(trials, other_names, strict=True):
+            if trial.is_silent and not all(report.has_passed(rename_test(test, old, name)) for test in candidate.tests):
+                unseen.add((trial.site, trial.text))
+        for trial, name in zip(trials, other_names, strict=True):
+            if trial.is_silent or (trial.site, trial.text) in unseen:
+                continue
+            fails = self._list_failures(candidate, report, old, name, is_exception=trial.site.is_exception)
             if fails:
-                candidate.values.setdefault(site, []).append({"text": text, "fails": fails})
+                candidate.values.setdefault(trial.site, []).append({"text": trial.text, "fails": fails})
 
     def _list_failures(
         self, candidate: _Candidate, report: EvaluationReport, old: str, name: str, *, is_exception: bool
@@ -417,17 +428,38 @@ class ControlBuilder:
         return None if judgement.is_right else set(judgement.wrong)
 
 
-def _choose_values(sites: Sequence[Site], wanted: int) -> list[tuple[Site, str]]:
-    """Return values to try, of the best sites, until there are enough of them for so many instances."""
+@dataclass(frozen=True, kw_only=True)
+class _Trial:
+    """An instance of the first run: a site with another text, and whether the test asserts nothing."""
+
+    site: Site
+    text: str
+    is_silent: bool = False
+
+    def make_variant(self, silent: Sequence[Edit]) -> Variant:
+        """Return the instance. `silent`: the edits that switch the assertions off."""
+        edits: list[Edit] = [[start, end, self.text] for start, end in self.site.spans]
+        return Variant([*edits, *silent] if self.is_silent else edits, {})
+
+
+def _choose_values(file: TestFile, sites: Sequence[Site], wanted: int) -> list[_Trial]:
+    """Return values to try, of the best sites, until there are enough of them for so many instances.
+
+    A value that may have other effects than a failed assertion is tried with the assertions switched off as well.
+    """
     needed = int((wanted - 1) * SPARE_SHARE) + SPARE_VALUES
-    chosen: list[tuple[Site, str]] = []
-    # Inverted assertions are used only where there is nothing else.
-    for site in sorted(sites, key=lambda site: (site.is_known, site.is_inverted, site.rank)):
-        if len(chosen) >= needed and (site.is_inverted or site.is_known):
+    chosen: list[_Trial] = []
+    can_be_silent = bool(file.sites.silent_calls)
+    # Inputs and inverted assertions are used only where there is nothing else.
+    for site in sorted(sites, key=lambda site: (site.is_known, site.is_inverted, site.is_input, site.rank)):
+        if len(chosen) >= needed and (site.is_inverted or site.is_known or site.is_input):
             break
         if len(chosen) >= 2 * needed:
             break
-        chosen += [(site, text) for text in site.texts[:needed]]
+        for text in site.texts[:needed]:
+            chosen.append(_Trial(site=site, text=text))
+            if site.needs_silence and can_be_silent:
+                chosen.append(_Trial(site=site, text=text, is_silent=True))
     return chosen
 
 

@@ -17,8 +17,8 @@ from tree_sitter import Node
 
 from evaluation.controls.alternatives import draw_alternatives, draw_orders, is_container, is_literal
 from evaluation.controls.blocks import TestBlock, TestFile
+from evaluation.controls.calls import ARGUMENTS, is_call, read_head
 
-_ARGUMENTS = re.compile(r"arguments$|argument_list$|token_tree$|list_expression$")
 _COMPARISONS = frozenset(
     {"comparison_operator", "binary_expression", "binary", "binary_operator", "equality_expression"}
 )
@@ -28,7 +28,7 @@ _EXPECTED_NAMES = re.compile(r"(?i)want|expect|exp\b|result|output|\bout\b|answe
 _ASSERTING = re.compile(r"(?i)(assert\w*|require\w*|suite|^s|^is|^a|^r)(\(\w*\))?$")
 """Name that stands before such a member: `t.Error`, `err.Error` and `strings.Contains` are none."""
 _NAMES = frozenset({"identifier", "type_identifier", "constant", "name", "field_identifier", "property_identifier"})
-_MAX_SITES = 12
+_MAX_SITES = 16
 _COMPARED, _NAMED, _MAYBE_MESSAGE, _OPERAND, _INVERTED, _INPUT = range(6)
 """Ranks of sites: a compared literal or its members; one assigned to a name such as `expected`; the last argument of an
 assertion; another operand or exception; an inverted assertion; any other literal of the test, an input."""
@@ -56,6 +56,16 @@ class Site:
     def is_known(self) -> bool:
         """Whether the agent's tree has a line of it."""
         return self.rank >= _KNOWN
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it changes what the tested code is called with, and not what the result is compared with."""
+        return self.rank % _ECHOED == _INPUT
+
+    @property
+    def needs_silence(self) -> bool:
+        """Whether its value may have other effects than a comparison."""
+        return self.rank % _ECHOED in (_NAMED, _INPUT)
 
     @property
     def is_inverted(self) -> bool:
@@ -139,9 +149,12 @@ def _iterate_sites(file: TestFile, block: TestBlock, random: Random) -> Iterator
 
 
 def _make_literal_site(file: TestFile, block: TestBlock, node: Node, random: Random) -> Iterator[Site]:
-    """Yield the site of a literal or of a container's order, unless it is an input of the tested code."""
+    """Yield the site of a literal or of a container's order.
+
+    Inputs of the tested code are sites only where a test can be run with its assertions switched off.
+    """
     rank = _LiteralRanker(file, block, node).rank()
-    if rank is None or rank == _INPUT:
+    if rank is None or (rank == _INPUT and not file.sites.silent_calls):
         return
     is_order = is_container(node)
     texts = draw_orders(node, file.source, random) if is_order else draw_alternatives(node, file.literals, random)
@@ -186,7 +199,7 @@ class _LiteralRanker:
             return _NAMED if _EXPECTED_NAMES.search(file.read(parent.named_children[0])) else _UNDECIDED
         if kind == "token_tree":
             self.is_nested = self.is_nested or _is_nested_call(parent)
-        elif _is_call(file, parent):
+        elif is_call(file, parent):
             return self._rank_in_call(parent, child)
         return _UNDECIDED
 
@@ -196,7 +209,7 @@ class _LiteralRanker:
         return parent.type in _COMPARISONS and _is_checked_condition(self.file, parent)
 
     def _rank_in_call(self, call: Node, child: Node) -> int | None:
-        head, sites = _read_head(self.file, call), self.file.sites
+        head, sites = read_head(self.file, call), self.file.sites
         if re.search(sites.reports, head):
             return None if child != self.block.node and not _is_function(child) else _INPUT
         if any(re.search(sites.assertions, name) for name in (head.rpartition(".")[2], head)):
@@ -213,19 +226,8 @@ class _LiteralRanker:
         return _INPUT if self.is_nested else _COMPARED
 
 
-def _is_call(file: TestFile, node: Node) -> bool:
-    return bool(re.search(file.sites.call_nodes, node.type)) and not _ARGUMENTS.search(node.type)
-
-
 def _is_function(node: Node) -> bool:
     return any("function" in part.type or "block" in part.type or "lambda" in part.type for part in node.named_children)
-
-
-def _read_head(file: TestFile, call: Node) -> str:
-    """Return the text of a call before its arguments."""
-    arguments = next((child for child in call.named_children if _ARGUMENTS.search(child.type)), None)
-    end = arguments.start_byte if arguments is not None else call.end_byte
-    return file.source[call.start_byte : end].decode(errors="replace").strip().rstrip("(!").strip()[-200:]
 
 
 def _is_nested_call(tree: Node) -> bool:
@@ -268,7 +270,7 @@ def _change_operand(file: TestFile, block: TestBlock, node: Node) -> Iterator[Si
         sides = node.named_children[0].named_children
         if len(sides) == 2 and _read_operator(file, node.named_children[0]) in ("==", "is"):
             expected = sides[0] if "call" in sides[1].type and "call" not in sides[0].type else sides[1]
-    elif _is_call(file, node):
+    elif is_call(file, node):
         expected = _find_expected(file, node)
     if expected is not None and expected.type in _VARIABLES:
         names = [name for name in _list_variables(file, block, expected) if name != file.read(expected)]
@@ -293,8 +295,8 @@ def _list_variables(file: TestFile, block: TestBlock, before: Node) -> list[str]
 
 def _find_expected(file: TestFile, call: Node) -> Node | None:
     """Return the argument of an assertion that holds the expected value."""
-    name = re.split(r"[.>\s]", _read_head(file, call))[-1]
-    values = next((child.named_children for child in call.named_children if _ARGUMENTS.search(child.type)), [])
+    name = re.split(r"[.>\s]", read_head(file, call))[-1]
+    values = next((child.named_children for child in call.named_children if ARGUMENTS.search(child.type)), [])
     if name in file.sites.value_matchers:
         return values[0] if len(values) == 1 else None
     if name not in file.sites.equalities or len(values) < 2:
@@ -321,7 +323,7 @@ def _invert(file: TestFile, node: Node) -> Iterator[Site]:
         inner = file.source[tree.start_byte + 1 : tree.end_byte - 1].decode(errors="replace")
         if "," not in inner:
             yield _make_inversion(tree.start_byte, tree.end_byte, f"(!({inner}))")
-    elif node.type == "call" and _read_head(file, node) in file.sites.condition_calls:
+    elif node.type == "call" and read_head(file, node) in file.sites.condition_calls:
         comparison = node.named_children[-1].named_children[0] if node.named_children[-1].named_children else node
         if comparison.type in _COMPARISONS:
             yield from _negate(file, comparison)
@@ -384,7 +386,7 @@ def _is_callee(file: TestFile, node: Node, child: Node) -> bool:
 def _is_in_assertion(file: TestFile, node: Node) -> bool:
     parent = node.parent
     while parent is not None:
-        if _is_call(file, parent):
-            return bool(re.search(r"(?i)raise|throw|exception", _read_head(file, parent)))
+        if is_call(file, parent):
+            return bool(re.search(r"(?i)raise|throw|exception", read_head(file, parent)))
         parent = parent.parent
     return False

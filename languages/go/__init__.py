@@ -65,6 +65,15 @@ GO = Language(
     syntaxes=(parsing.GO,),
     controls=ControlSites(
         reports=rf"{COMMON_REPORTS}|^(t|b|tb)\.(Error|Fatal|Log|Skip|Run)|^fmt\.",
+        silent_calls=(
+            (r"^(t|b|tb|c)\.(Error|Fatal)$", r"\1.Log"),
+            (r"^(t|b|tb|c)\.(Error|Fatal)f$", r"\1.Logf"),
+            (r"^(t|b|tb|c)\.(Fail|FailNow)$", r"\1.Helper"),
+            (
+                r"^(assert|require|is|r|a|s|suite|s\.Require\(\))\.[A-Z]\w*$",
+                "func(...interface{}) bool { return true }",
+            ),
+        ),
         condition_reports=rf"{COMMON_CONDITION_REPORTS}|\b(t|b|tb|c)\.(Error|Fatal|Fail)",
     ),
     messages=MessageChecks(

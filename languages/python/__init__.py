@@ -49,6 +49,8 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
     return discovered or test_files
 
 
+SILENT_CONTEXT = "(lambda *_, **__: __import__('contextlib').suppress(Exception))"
+"""Stands for a context manager that requires an exception: any exception passes, and none as well."""
 PYTHON = Language(
     name="python",
     title="Python",
@@ -113,6 +115,14 @@ PYTHON = Language(
     syntaxes=(parsing.PYTHON,),
     controls=ControlSites(
         names_assertions=True,
+        silent_keywords={"assert_statement": ("assert", "_ =")},
+        silent_calls=(
+            (r"^(self|cls)\.(assertRaises|assertRaisesRegex|assertWarns|assertWarnsRegex)$", SILENT_CONTEXT),
+            (r"^(pytest\.)?(raises|warns|deprecated_call)$", SILENT_CONTEXT),
+            (r"^(self|cls)\.(assert\w+|fail\w*)$", "(lambda *_, **__: None)"),
+            (r"^((np|numpy)\.testing\.)?assert_\w+$", "(lambda *_, **__: None)"),
+            (r"^pytest\.fail$", "(lambda *_, **__: None)"),
+        ),
         compares_any_types=True,
         negation="not ",
         exceptions=("ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "NotImplementedError"),
