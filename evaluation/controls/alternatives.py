@@ -8,6 +8,7 @@ with as many digits, as round, of words of the file, of the same members in anot
 from __future__ import annotations
 
 import re
+import string
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from random import Random
 
 from tree_sitter import Node
 
+_FREQUENT_LETTERS = "aeinorstbcdglmpu"
+_SCRIPT_LENGTH = 128
+"""Code points of a block of Unicode, as most scripts have them."""
 MAX_ALTERNATIVES = 40
 """Other values of a site: enough for the most instances that a test ever has."""
 _ATTEMPTS = 6
@@ -41,8 +45,8 @@ _CONTENTS = frozenset(
     }
 )
 _OPENING = re.compile(r"(?:[A-Za-z]{0,2}#*|q[qw]?)(?P<quote>\"\"\"|'''|\"|'|`|[({\[|/!])")
-_WORD = re.compile(r"[A-Za-z]{2,}")
-_TOKEN = re.compile(r"[A-Za-z]+|\d+")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_TOKEN = re.compile(r"[^\W\d_]+|\d+")
 _NUMBER_PARTS = re.compile(r"(?P<prefix>0[xXbBoO])?(?P<digits>[0-9a-fA-F_.]+?)(?P<suffix>[eE][+-]?\d+|[A-Za-z]\w*)?$")
 _FIXED = re.compile(
     r"\\(?:[uU]\{[^}]*\}|[uU][0-9a-fA-F]+|x[0-9a-fA-F]+|N\{[^}]*\}|[0-7]{1,3}|.)|[%{$@][-+ #.\w]*|[#$%]\{[^}]*\}",
@@ -108,6 +112,11 @@ class FileLiterals:
     def words(self) -> Sequence[str]:
         """Words in strings, sorted."""
         return sorted({word for text in self.strings if "\\" not in text for word in _WORD.findall(text)})
+
+    @cached_property
+    def letters(self) -> Sequence[str]:
+        """Letters in strings that are not ASCII, sorted."""
+        return sorted({letter for text in self.strings for letter in text if letter.isalpha() and not letter.isascii()})
 
 
 def draw_alternatives(node: Node, literals: FileLiterals, random: Random) -> list[str]:
@@ -257,6 +266,7 @@ class _TextDrawer:
     def __init__(self, inner: str, literals: FileLiterals, random: Random) -> None:
         self.inner = inner
         self.words = literals.words
+        self.letters = literals.letters
         self.random = random
         fixed = {place for match in _FIXED.finditer(inner) for place in range(*match.span())}
         self.places = [place for place, sign in enumerate(inner) if sign.isalnum() and place not in fixed]
@@ -320,6 +330,16 @@ class _TextDrawer:
         place = self.random.choice(self.places)
         if place + 1 in self.places and self.random.random() < 0.5:
             return inner[:place] + inner[place + 1] + inner[place] + inner[place + 2 :]
-        letters = "0123456789" if inner[place].isdigit() else "aeinorstbcdglmpu"
-        letter = self.random.choice(letters)
-        return inner[:place] + (letter.upper() if inner[place].isupper() else letter) + inner[place + 1 :]
+        return inner[:place] + self._draw_letter(inner[place]) + inner[place + 1 :]
+
+    def _draw_letter(self, letter: str) -> str:
+        """Return a letter of the same script and case that the file has; any digit for a digit."""
+        if letter.isascii():
+            drawn = self.random.choice(string.digits if letter.isdigit() else _FREQUENT_LETTERS)
+            return drawn.upper() if letter.isupper() else drawn
+        same = [
+            other
+            for other in self.letters
+            if ord(other) // _SCRIPT_LENGTH == ord(letter) // _SCRIPT_LENGTH and other.isupper() == letter.isupper()
+        ]
+        return self.random.choice(same or [letter])

@@ -8,9 +8,11 @@ instances can stand side by side are confirmed a form at a time (`evaluation.con
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from random import Random
 from typing import Any
 
@@ -34,10 +36,12 @@ from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from guest.controls import blind
 from guest.controls.choices import Variant, name_instances
-from guest.controls.texts import Edit, apply_edits, rename_test, restore_test_id
+from guest.controls.texts import DRAWN_WORD, WORD_LENGTH, Edit, apply_edits, rename_test, restore_test_id
 from languages.paths import is_protected
 from taskdb.artifacts import Artifacts
 from taskdb.records import RunVariant, TestId
+
+log = logging.getLogger(__name__)
 
 MAX_OTHER_BLOCKS = 8
 """Tests outside of FAIL_TO_PASS that stand several times as well, a sample."""
@@ -200,23 +204,31 @@ class ControlBuilder:
             if file is None:
                 continue
             old_lines = frozenset(line.strip() for line in self.old_files.get(path, b"").splitlines())
-            ids = [test.partition("::")[2] for test in self.required if test.partition("::")[0] == path]
+            is_own = path in self._required_files
+            # A file without tests of its own may define tests that classes in other files inherit.
+            ids = [test.partition("::") for test in self.required]
+            names = [name for file_path, _, name in ids if not is_own or file_path == path]
             for block in find_blocks(file):
-                sites = list_sites(file, block, old_lines, self.random)
+                name = content[slice(*block.name_span)].decode() if block.name_span else ""
+                is_likely = any(name in test for test in names) and (is_own or bool(name))
+                sites = list_sites(file, block, old_lines, self.random) if is_own or is_likely else []
                 if sites:
-                    name = content[slice(*block.name_span)].decode() if block.name_span else ""
-                    is_likely = any(name in test for test in ids)
                     candidate = _Candidate(file=file, block=block, sites=sites, is_likely=is_likely)
-                    candidate.seconds = self._sum_seconds(path, name)
+                    candidate.seconds = self._sum_seconds(path if is_own else "", name)
                     (likely if is_likely else other).append(candidate)
         # A sample of the others is controlled, too, so that a submission cannot rely on which tests are.
         self.random.shuffle(other)
         return [*likely[: MAX_BLOCKS - MAX_OTHER_BLOCKS], *other[:MAX_OTHER_BLOCKS]]
 
+    @cached_property
+    def _required_files(self) -> frozenset[str]:
+        """The files of the tests to control."""
+        return frozenset(test.partition("::")[0] for test in self.required)
+
     def _sum_seconds(self, path: str, name: str) -> float:
-        """Return the seconds of the tests in a file whose id has a name."""
+        """Return the seconds of the tests whose id has a name, of a file or of all."""
         outcomes = self.report.outcomes if self.report else {}
-        return sum(o.seconds for test, o in outcomes.items() if test.startswith(f"{path}::") and name in test)
+        return sum(o.seconds for test, o in outcomes.items() if test.startswith(path) and name in test)
 
     # ---------------------------------------------------------------------------------------------------- confirming
 
@@ -274,14 +286,16 @@ class ControlBuilder:
             instances = name_instances(candidate.file.source, block, variants, self.random, drawn)
             edits[candidate.file.path].append(instances.edit)
             names[id(candidate)] = drawn
-        files = {path: apply_edits(content, edits[path]) for path, content in self.test_files.items()}
-        report = self._run(files, sorted(files)).report
-        by_file: dict[str, list[TestId]] = {}
+        files = {path: apply_edits(self.test_files[path], edits[path]) for path in edits if edits[path]}
+        report = self._run(files, sorted(self._required_files)).report
+        by_word: dict[str, list[TestId]] = {}
         for test in report.outcomes:
-            by_file.setdefault(test.partition("::")[0], []).append(test)
+            for word in set(DRAWN_WORD.findall(test)):
+                by_word.setdefault(word, []).append(test)
         for candidate in candidates:
-            tests = by_file.get(candidate.file.path, [])
-            self._read_trial(candidate, trials[id(candidate)], names[id(candidate)], report, tests)
+            drawn = names[id(candidate)]
+            tests = by_word.get(drawn[0][-WORD_LENGTH:], [])
+            self._read_trial(candidate, trials[id(candidate)], drawn, report, tests)
 
     def _read_trial(
         self,
@@ -350,12 +364,13 @@ class ControlBuilder:
         ]
         files = {test.partition("::")[0] for test in missing}
         rest = [single for single in rest if single.path in files]
-        return confirm_single_tests(
+        blocks = confirm_single_tests(
             rest[:MAX_FEW_BLOCKS], self._run_files, self.test_files, required=missing, others=self.others
         )
+        return [block for block in blocks if block["required"]]
 
     def _run_files(self, files: Mapping[str, bytes]) -> EvaluationReport | None:
-        return self._run(files, sorted(files)).result.report
+        return self._run(files, sorted(self._required_files)).result.report
 
     def _run(self, test_files: Mapping[str, bytes], files: Sequence[str] = ()) -> EvaluationRun:
         run = self.evaluator.run(RunVariant.CONTROL, patch=self.gold_patch, test_files=test_files, files=files)
@@ -425,6 +440,8 @@ class ControlBuilder:
         for evaluation in evaluations[: blind.FIRST_EVALUATIONS if not evaluations[0].is_decisive else 1]:
             run = self._run(evaluation.files, evaluation.only or ())
             judgement.add(evaluation, run.report.list_results())
+        for test, reason in judgement.wrong.items():
+            log.debug("with controls, gold fails %s: %s", test, reason)
         return None if judgement.is_right else set(judgement.wrong)
 
 
@@ -495,9 +512,9 @@ def build_controls(
     Raises:
         Transient: the engine failed.
     """
-    wanted = sorted({test.partition("::")[0] for test in tests})
     try:
         added, changed = list_patch_paths(test_patch), list_patch_paths(gold_patch)
+        wanted = sorted({*(test.partition("::")[0] for test in tests), *(path for path in added if is_protected(path))})
         files = [path for path in wanted if (path in added or is_protected(path)) and path not in changed]
         old, new = read_test_files(repository, base, test_patch, files)
     except GitError:

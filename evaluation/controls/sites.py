@@ -286,7 +286,7 @@ def _list_variables(file: TestFile, block: TestBlock, before: Node) -> list[str]
         if node.start_byte >= before.start_byte:
             continue
         parent = node.parent.type if node.parent is not None else ""
-        is_target = parent in _ASSIGNMENTS and node.prev_named_sibling is None
+        is_target = "pattern" in parent or (parent in _ASSIGNMENTS and node.prev_named_sibling is None)
         if node.type == before.type and (is_target or "parameters" in parent) and file.read(node) != "self":
             names.add(file.read(node))
         todo += node.named_children

@@ -20,9 +20,9 @@ a form. Each other value of a site and each form is one with which the gold patc
 and no other of the block. A block is `blind` unless the agent's tree has its text, and `required` if it has a
 FAIL_TO_PASS test.
 
-With `partial`, evaluations after the first run only the files of the document. Documents of earlier versions have
-forms alone, and `copies` of each block beside it; as the real copies are alike and the others are not, a submission
-that compares them can tell which are real (`rests_on_copies`).
+With `partial`, evaluations after the first run only the files of the tests in blocks. Documents of earlier versions
+have forms alone, and `copies` of each block beside it; as the real copies are alike and the others are not, a
+submission that compares them can tell which are real (`rests_on_copies`).
 """
 
 from random import Random
@@ -135,10 +135,15 @@ def draw_evaluations(document: Mapping[str, Any], random: Random) -> List[Evalua
             else:
                 drawing.add_instances(block)
         files = drawing.apply_edits()
-        only = files if document.get("partial") and number else None
+        only = _list_test_files(document) if document.get("partial") and number else None
         is_decisive = not coins or number + 1 >= FIRST_EVALUATIONS
         evaluations.append(Evaluation(files, drawing.expected, drawing.origins, only, is_decisive))
     return evaluations
+
+
+def _list_test_files(document: Mapping[str, Any]) -> Set[str]:
+    """Return the files of the tests in blocks, which may be defined in other files."""
+    return {test.partition("::")[0] for block in document["blocks"] for test in list_block_tests(block)}
 
 
 class _Drawing:

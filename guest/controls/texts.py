@@ -3,6 +3,7 @@
 Both `mergemill grade` and the graders in bundles use this module: Python 3.6 or later, with the standard library only.
 """
 
+import re
 from random import Random
 from typing import Any, Iterable, List, Optional
 
@@ -10,6 +11,8 @@ Edit = List[Any]
 """First byte, end, and the text that replaces the bytes that are between them."""
 WORD_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORD_LENGTH = 6
+DRAWN_WORD = re.compile("(?<=[_ ])[a-z]{6}(?![A-Za-z])")
+"""The word at the end of a drawn name, in the id of a test."""
 
 
 def apply_edits(text: bytes, edits: Iterable[Edit]) -> bytes:

@@ -1,4 +1,4 @@
-"""Blind controls: what is drawn, what is expected of it, and what a submission that cannot solve the task earns."""
+"""Controls of earlier versions, which rest on coins and copies; and the sites of tests that controls are made of."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from evaluation.controls.blocks import find_blocks, parse_test_file
-from evaluation.controls.controls import BOUND, assign_words, plan_evaluations
-from evaluation.controls.sites import list_sites
+from evaluation.controls.planning import BOUND
+from evaluation.controls.single import assign_words
+from evaluation.controls.sites import Site, list_sites
 from guest.controls import blind
 
 TESTS = """\
@@ -212,20 +213,6 @@ def test_the_bound_follows_from_what_can_be_drawn(evaluations: int, copies: int,
     assert blind.compute_bound(make_document(evaluations, copies)) == pytest.approx(bound)
 
 
-def test_evaluations_are_planned_for_the_tests_whose_text_nobody_knows() -> None:
-    document = make_document()
-    files = {path: text.encode() for path, text in document["files"].items()}
-    document["blocks"][1]["blind"] = False
-    for can_copy, seconds, planned in ((True, 1.0, (2, 5)), (False, 1.0, (11, 0)), (False, 600.0, (3, 0))):
-        evaluations = plan_evaluations(files, document["blocks"], can_copy=can_copy, seconds=seconds)
-        assert (evaluations["evaluations"], evaluations["copies"]) == planned
-        assert (blind.compute_bound(evaluations) <= BOUND) == (seconds == 1.0)
-    assert [block["name"] is None for block in evaluations["blocks"]] == [False, True]
-    document["blocks"][0]["blind"] = False
-    known = plan_evaluations(files, document["blocks"], can_copy=True, seconds=1.0)
-    assert (known["evaluations"], known["copies"], blind.compute_bound(known)) == (2, 2, 1)
-
-
 @pytest.mark.parametrize("field", ["blind", "required"])
 def test_tests_whose_text_can_be_compared_or_that_are_not_required_do_not_count(field: str) -> None:
     document = make_document(3)
@@ -353,9 +340,11 @@ def test_tests_and_what_they_compare_with_are_found(path: str) -> None:
     assert [source[slice(*block.name_span)] if block.name_span else None for block in blocks] == names
     for block, literal in zip(blocks, compared, strict=True):
         best = list_sites(file, block, frozenset(), Random(1))[0]
-        assert source[best.start : best.end] == literal
-        assert best.text != literal
-        assert type_of(best.text) == type_of(literal)
+        assert [source[start:end] for start, end in best.spans] == [literal]
+        assert len(set(best.texts)) == len(best.texts)
+        for text in best.texts:
+            assert text != literal
+            assert type_of(text) == type_of(literal)
 
 
 def type_of(literal: str) -> str:
@@ -370,29 +359,34 @@ def test_a_line_that_the_tree_has_already_is_changed_last() -> None:
     (block,) = find_blocks(file)
     for old, literal in ((b"assert f() == 1", b"2"), (b"assert g() == 2", b"1")):
         best = list_sites(file, block, frozenset([old]), Random(1))[0]
-        assert source[best.start : best.end] == literal
+        assert [source[start:end] for start, end in best.spans] == [literal]
+
+
+def write_texts(source: str, site: Site) -> list[str]:
+    """Return the source with each other text of a site."""
+    return [
+        blind.apply_edits(source.encode(), [[start, end, text] for start, end in site.spans]).decode()
+        for text in site.texts
+    ]
 
 
 @pytest.mark.parametrize(
     ("body", "changed"),
     [
-        ("assert f(x) == expected", "assert f(x) == [expected]"),
+        ("expected, other = g()\n    assert f(x) == expected", "assert f(x) == other"),
         ("assert not f(x)", "assert f(x)"),
         ("with pytest.raises(ValueError): f(x)", None),
         ("self.assertTrue(f(x))", "self.assertFalse(f(x))"),
-        ("self.assertEqual(f(x), y)", "self.assertEqual(f(x), [y])"),
+        ("self.assertEqual(f(x), y)", "self.assertNotEqual(f(x), y)"),
         ("assert x in y", "assert x not in y"),
     ],
 )
-def test_tests_without_literals_have_forms(body: str, changed: str | None) -> None:
+def test_tests_without_literals_have_sites(body: str, changed: str | None) -> None:
     source = f"def test_a(self):\n    {body}\n"
     file = parse_test_file("test_a.py", source.encode())
     assert file is not None
     (block,) = find_blocks(file)
-    texts = [
-        source[: edit.start] + edit.text + source[edit.end :]
-        for edit in list_sites(file, block, frozenset(), Random(1))
-    ]
+    texts = [text for site in list_sites(file, block, frozenset(), Random(1)) for text in write_texts(source, site)]
     assert texts
     for text in texts:
         compile(text, "t.py", "exec")
@@ -417,13 +411,13 @@ def test_members_are_inverted_where_they_are_assertions(line: str, inverted: str
     file = parse_test_file("a_test.go", source.encode())
     assert file is not None
     (block,) = find_blocks(file)
-    edits = list_sites(file, block, frozenset(), Random(1))
-    texts = [source[: edit.start] + edit.text + source[edit.end :] for edit in edits]
+    sites = list_sites(file, block, frozenset(), Random(1))
+    texts = [text for site in sites for text in write_texts(source, site)]
     assert texts == ([source.replace(line, inverted)] if inverted else [])
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b""])
-def test_files_without_tests_have_no_forms(content: bytes) -> None:
+def test_files_without_tests_have_no_sites(content: bytes) -> None:
     file = parse_test_file("test_a.py", content)
     assert file is None or not list_sites(file, find_blocks(file)[0], frozenset(), Random(1))
     assert parse_test_file("data.bin", b"x") is None

@@ -1,0 +1,305 @@
+"""Multiple choice: what is drawn, that nothing in it points at the true instance, and what forgers earn who read it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import combinations
+from random import Random
+from typing import Any
+
+import pytest
+
+from evaluation.controls.planning import (
+    BOUND,
+    MAX_EVALUATIONS,
+    MIN_INSTANCES,
+    GradingPlan,
+    count_values,
+    make_menus,
+    plan_grading,
+)
+from guest.controls import blind
+from guest.controls.choices import count_instances, draw_instances, draw_variants
+from tests.evaluation.test_controls import HONEST, ONE, TESTS, TWO, run_tests
+
+FILE = "tests/test_add.py"
+VALUES = {ONE: ("2", ["3", "5", "7", "8", "9"]), TWO: ("4", ["1", "3", "5", "6", "8"])}
+
+
+def make_site(old: str, texts: list[str], test: str, *, line: int = 0, kind: str = "assertion") -> dict[str, Any]:
+    start = TESTS.index(f"== {old}") + len("== ")
+    values = [{"text": text, "fails": {test: kind}} for text in texts]
+    return {"spans": [[start, start + len(old)]], "lines": [line], "inverts": False, "values": values}
+
+
+def make_document(instances: int = 4, evaluations: int = 1) -> dict[str, Any]:
+    """Return the document of two tests with a site each."""
+    blocks = []
+    for test, (old, texts) in VALUES.items():
+        name = test.rpartition("::")[2]
+        named = TESTS.index(name)
+        site = make_site(old, texts, test)
+        blocks.append(
+            {
+                "file": FILE,
+                "span": [TESTS.rindex("def", 0, named), site["spans"][0][1]],
+                "name": [named, named + len(name)],
+                "blind": True,
+                "required": True,
+                "tests": [test],
+                "sites": [site],
+                "menus": [[[0, instances]]],
+            }
+        )
+    return {
+        "evaluations": evaluations,
+        "copies": 0,
+        "partial": True,
+        "files": {FILE: TESTS},
+        "blocks": blocks,
+    }
+
+
+def grade(document: dict[str, Any], functions: dict[str, Any], random: Random) -> blind.Judgement:
+    judgement = blind.Judgement([ONE, TWO])
+    for evaluation in blind.draw_evaluations(document, random):
+        judgement.add(evaluation, run_tests(evaluation.files[FILE], functions))
+    return judgement
+
+
+# --------------------------------------------------------------------------------------------------------- drawing
+
+
+def test_every_test_stands_several_times_under_drawn_names_and_once_with_its_own_text() -> None:
+    for seed in range(20):
+        (evaluation,) = blind.draw_evaluations(make_document(), Random(seed))
+        text = evaluation.files[FILE].decode()
+        compile(text, "t.py", "exec")
+        assert Counter(evaluation.origins.values()) == {ONE: 4, TWO: 4}
+        assert list(evaluation.expected.values()).count(blind.PASSES) == 2
+        assert not {ONE, TWO} & evaluation.expected.keys(), "the names of the tests are drawn, too"
+        assert evaluation.list_tests([ONE, TWO, "tests/test_b.py::test_c"]) == {
+            *evaluation.expected,
+            "tests/test_b.py::test_c",
+        }
+        for call in ("add(1, 1)", "add(2, 2)"):
+            values = re.findall(rf"{re.escape(call)} == (\d)", text)
+            assert len(set(values)) == len(values) == 4, "no text is more frequent than another"
+
+
+def test_nothing_but_the_value_tells_the_true_instance() -> None:
+    """Place and name of the true instance are as those of any other; its value is in every draw, each other in some."""
+    places: Counter[int] = Counter()
+    letters: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    block, draws = make_document()["blocks"][0], 4000
+    for seed in range(draws):
+        instances = draw_instances(TESTS.encode(), block, Random(seed))
+        names = [test.rpartition("_")[2] for test in instances.expected]
+        is_true = [outcome == blind.PASSES for outcome in instances.expected.values()]
+        places[is_true.index(True)] += 1
+        letters["first" if names[is_true.index(True)] == min(names) else "later"] += 1
+        others.update(re.findall(r"== (\d)", instances.edit[2]))
+    assert others.pop("2") == draws
+    for counts, share in ((places.values(), 1 / 4), ([letters["first"]], 1 / 4), (others.values(), 3 / 5)):
+        deviation = (draws * share * (1 - share)) ** 0.5
+        assert all(abs(count - draws * share) < 4 * deviation for count in counts), counts
+
+
+def make_grid() -> dict[str, Any]:
+    """Return a block of which two sites with few values are combined."""
+    block = make_document()["blocks"][0]
+    first = make_site("2", ["3", "5"], ONE)
+    second = {**make_site("2", ["a"], ONE), "spans": [[4, 8]]}
+    return {**block, "sites": [first, second], "menus": [[[0, 3], [1, 2]]]}
+
+
+def test_in_a_grid_every_value_is_as_frequent_as_another_and_every_instance_as_far_from_the_rest() -> None:
+    variants = draw_variants(make_grid(), Random(1))
+    assert [bool(variant.fails) for variant in variants] == [False] + [True] * 5
+    texts = [{(start, end): text for start, end, text in variant.edits} for variant in variants]
+    for site, counts in (((4, 8), {None: 3, "a": 3}), (tuple(make_grid()["sites"][0]["spans"][0]), None)):
+        column = Counter(text.get(site) for text in texts)
+        assert len(set(column.values())) == 1
+        assert counts is None or dict(column) == counts
+    distances = [sorted(len(a.items() ^ b.items()) for b in texts if b is not a) for a in texts]
+    changed = [sorted(sum(a.get(k) != b.get(k) for k in {*a, *b}) for b in texts if b is not a) for a in texts]
+    assert all(other == changed[0] for other in changed), distances
+
+
+@pytest.mark.parametrize("evaluations", [1, 2])
+def test_an_honest_solution_is_right_and_a_wrong_one_wrong_whatever_is_drawn(evaluations: int) -> None:
+    for seed in range(50):
+        document = make_document(evaluations=evaluations)
+        judgement = grade(document, HONEST, Random(seed))
+        assert judgement.is_right, (seed, judgement.wrong)
+        for add in (lambda a, b: a, lambda a, b: a + b if a == 1 else 0, lambda a, b: a * 3):
+            judgement = grade(document, {"add": add}, Random(seed))
+            assert TWO in judgement.wrong
+            assert not judgement.forged, "a wrong solution is no forgery"
+
+
+def test_a_value_equal_to_everything_is_a_forgery() -> None:
+    class Anything:
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = object.__hash__
+
+    judgement = grade(make_document(), {"add": lambda a, b: Anything()}, Random(1))
+    assert sorted(judgement.wrong) == sorted(judgement.forged) == sorted([ONE, TWO])
+
+
+def test_an_instance_without_a_result_and_another_failure_are_wrong() -> None:
+    (evaluation,) = blind.draw_evaluations(make_document(), Random(1))
+    results = run_tests(evaluation.files[FILE], HONEST)
+    other = next(test for test, outcome in evaluation.expected.items() if outcome != blind.PASSES)
+    for change in ({}, {other: ("skipped", "")}, {other: ("failed", "ValueError: x")}, {other: ("error", "x")}):
+        judgement = blind.Judgement([ONE, TWO])
+        judgement.add(evaluation, {**{test: r for test, r in results.items() if test != other or change}, **change})
+        assert list(judgement.wrong) == [evaluation.origins[other]]
+
+
+def test_further_evaluations_run_the_files_of_controlled_tests_alone() -> None:
+    first, second = blind.draw_evaluations(make_document(evaluations=2), Random(1))
+    assert first.only is None
+    assert second.only == [FILE]
+    assert first.is_decisive
+    assert "tests/test_b.py::test_c" not in second.list_tests([ONE, TWO, "tests/test_b.py::test_c"])
+    assert first.expected.keys().isdisjoint(second.expected)
+
+
+def test_a_test_that_stands_once_is_decided_by_both_of_the_first_evaluations() -> None:
+    document = make_document(evaluations=2)
+    block = {**document["blocks"][1], "name": None, "forms": [{"edits": [], "fails": {TWO: "assertion"}}]}
+    document["blocks"][1] = {key: block[key] for key in ("file", "span", "name", "blind", "required", "forms")}
+    evaluations = blind.draw_evaluations(document, Random(1))
+    assert [evaluation.is_decisive for evaluation in evaluations] == [False, True]
+    assert all(TWO in evaluation.expected and ONE not in evaluation.expected for evaluation in evaluations)
+
+
+# ------------------------------------------------------------------------------------------------------------ bound
+
+
+@pytest.mark.parametrize(("instances", "evaluations", "bound"), [(4, 1, 1 / 16), (2, 3, 1 / 64), (6, 2, 1 / 1296)])
+def test_the_bound_is_the_product_over_blocks_and_evaluations(instances: int, evaluations: int, bound: float) -> None:
+    document = make_document(instances, evaluations)
+    assert blind.compute_bound(document) == pytest.approx(bound)
+    assert blind.compute_worst_bound(document, [ONE, TWO]) == pytest.approx(bound**0.5)
+    assert not blind.rests_on_copies(document)
+    document["blocks"][0]["menus"].append([[0, 2]])
+    assert blind.compute_worst_bound(document, [ONE, TWO]) == pytest.approx(2.0**-evaluations)
+
+
+@pytest.mark.parametrize("field", ["blind", "required"])
+def test_blocks_that_can_be_looked_up_or_are_not_required_do_not_count(field: str) -> None:
+    document = make_document()
+    document["blocks"][0][field] = False
+    assert blind.compute_bound(document) == pytest.approx(1 / 4)
+    assert blind.compute_worst_bound(document, [ONE, TWO]) == 1
+    assert blind.compute_worst_bound(document, [TWO]) == pytest.approx(1 / 4)
+
+
+def test_a_required_test_without_controls_is_the_worst() -> None:
+    assert blind.compute_worst_bound(make_document(), [ONE, TWO, "tests/test_b.py::test_c"]) == 1
+
+
+def guess(evaluation: blind.Evaluation, random: Random) -> dict[str, tuple[str, str]]:
+    """Return the results of a forger who takes one instance of each test for the true one, by chance."""
+    results = dict.fromkeys(evaluation.expected, ("failed", "AssertionError"))
+    for origin in set(evaluation.origins.values()):
+        instances = [test for test, own in evaluation.origins.items() if own == origin]
+        results[random.choice(instances)] = ("passed", "")
+    return results
+
+
+def compare_texts(evaluation: blind.Evaluation, random: Random) -> dict[str, tuple[str, str]]:
+    """Return the results of a forger who takes the instances whose text is most frequent for the true ones."""
+    text = evaluation.files[FILE].decode()
+    results = dict.fromkeys(evaluation.expected, ("failed", "AssertionError"))
+    for origin in set(evaluation.origins.values()):
+        texts: dict[str, list[str]] = {}
+        for test in (test for test, own in evaluation.origins.items() if own == origin):
+            name = test.rpartition("::")[2]
+            body = text[text.index(name) + len(name) :].split("\n\n")[0]
+            texts.setdefault(body, []).append(test)
+        most = max(len(tests) for tests in texts.values())
+        frequent = random.choice([tests for tests in texts.values() if len(tests) == most])
+        results.update(dict.fromkeys(frequent, ("passed", "")))
+    return results
+
+
+@pytest.mark.parametrize("forge", [guess, compare_texts])
+@pytest.mark.parametrize(("instances", "evaluations"), [(2, 1), (3, 1), (2, 2)])
+def test_forgers_are_paid_as_often_as_the_bound_allows(forge: Any, instances: int, evaluations: int) -> None:
+    document, paid, gradings = make_document(instances, evaluations), 0, 4000
+    for seed in range(gradings):
+        judgement = blind.Judgement([ONE, TWO])
+        for evaluation in blind.draw_evaluations(document, Random(-seed - 1)):
+            judgement.add(evaluation, forge(evaluation, Random(seed + 1)))
+        paid += judgement.is_right
+    bound = blind.compute_bound(document)
+    deviation = (bound * (1 - bound) / gradings) ** 0.5
+    assert paid / gradings <= bound + 4 * deviation
+    assert paid, "a forger that is never paid tests nothing here"
+
+
+# --------------------------------------------------------------------------------------------------------- planning
+
+
+@pytest.mark.parametrize(
+    ("tests", "planned"),
+    [(1, (2, 32)), (2, (1, 32)), (3, (1, 10)), (4, (1, 6)), (5, (1, 4)), (7, (1, 4)), (40, (1, 4))],
+)
+def test_the_cheapest_plan_reaches_the_bound_in_one_evaluation_where_the_tests_allow(
+    tests: int, planned: tuple[int, int]
+) -> None:
+    plan = plan_grading([40] * tests, [0.01] * tests, singles=0, suite=3.0, max_evaluations=MAX_EVALUATIONS)
+    assert (plan.evaluations, plan.instances) == planned
+    assert plan.instances ** -(tests * plan.evaluations) <= BOUND
+    assert plan.instances >= MIN_INSTANCES
+
+
+def test_a_plan_takes_more_evaluations_where_tests_have_few_values_or_stand_once() -> None:
+    for most, singles, evaluations in (([2], 0, 10), ([2, 2], 0, 5), ([], 1, 11), ([32], 1, 2), ([], 7, 2)):
+        plan = plan_grading(most, [0.01] * len(most), singles=singles, suite=3.0, max_evaluations=MAX_EVALUATIONS)
+        assert plan.evaluations == evaluations
+    slow = plan_grading([2], [0.01], singles=0, suite=600.0, max_evaluations=3)
+    assert slow == GradingPlan(evaluations=3, instances=MIN_INSTANCES), (
+        "the nearest to the bound that there is time for"
+    )
+
+
+def test_slow_tests_are_repeated_less_at_the_price_of_an_evaluation() -> None:
+    quick = plan_grading([40] * 2, [0.01] * 2, singles=0, suite=3.0, max_evaluations=MAX_EVALUATIONS)
+    slow = plan_grading([40] * 2, [5.0] * 2, singles=0, suite=11.0, max_evaluations=MAX_EVALUATIONS)
+    assert (quick.evaluations, quick.instances) == (1, 32)
+    assert slow.evaluations > 1
+    assert slow.evaluations * slow.instances < 32
+
+
+def test_menus_take_one_site_where_it_has_enough_values_and_a_grid_otherwise() -> None:
+    rich, poor = make_site("2", ["3", "5", "7"], ONE), make_site("2", ["9"], ONE, line=1)
+    assert make_menus([poor, rich], 4) == [[(1, 4)]]
+    assert make_menus([rich, rich], 3) == [[(0, 3)], [(1, 3)]]
+    assert make_menus([poor, rich], 8) == [[(0, 2), (1, 4)]]
+    assert make_menus([poor], 8) == [[(0, 2)]]
+    assert count_values([poor, rich]) == 8
+    block = {"menus": make_menus([poor, rich], 8)}
+    assert count_instances(block) == 8
+
+
+def test_sites_are_not_combined_that_may_cancel_each_other_or_fail_in_two_ways() -> None:
+    first = make_site("2", ["3"], ONE)
+    for second in (
+        make_site("2", ["9"], ONE),  # on the same line
+        {**make_site("2", ["9"], ONE, line=1), "inverts": True},
+        make_site("2", ["9"], ONE, line=1, kind="failed"),
+    ):
+        assert count_values([first, second]) == 2
+    assert count_values([first, make_site("2", ["9"], ONE, line=1)]) == 4
+    pairs = [make_site("2", ["9"], ONE, line=line) for line in range(5)]
+    assert count_values(pairs) == 32
+    assert all(len(menu) == 5 for menu in make_menus(pairs, 32))
+    assert len(list(combinations(pairs, 2))) == 10
