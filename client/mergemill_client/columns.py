@@ -42,6 +42,7 @@ TASK_COLUMNS: dict[str, type] = {
     "image_digest": str,
     "added_at": str,
     "tests": str,
+    "worst_block_bound": float,
 }
 """Column of the view `tasks` -> type of its value, which may also be None.
 
@@ -72,6 +73,7 @@ RANGE_FILTERS = (
     "underspecified",
     "unfair_tests",
     "control_bound",
+    "worst_block_bound",
     "flaky_bound",
 )
 MIXED_CASE = (

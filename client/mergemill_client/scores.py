@@ -31,6 +31,7 @@ class Score:
     """Components of the value by name, for kinds whose value is not 0 or 1."""
     evaluations: int = 0
     control_bound: float | None = None
+    worst_block_bound: float | None = None
     grader: str = ""
     """Version of the code that graded."""
     cached: bool = False

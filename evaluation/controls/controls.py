@@ -131,6 +131,7 @@ class _Candidate:
             "spans": [list(span) for span in site.spans],
             "lines": sorted({self.file.source.count(b"\n", 0, start) for start, _ in site.spans}),
             "inverts": site.is_inverted,
+            "is_input": site.is_input,
             "values": self.values[site],
         }
 
@@ -417,7 +418,7 @@ class ControlBuilder:
         described = [
             {
                 **{key: value for key, value in block.items() if key != "sites"},
-                "sites": [{key: site[key] for key in ("spans", "values")} for site in block["sites"]],
+                "sites": [{key: site[key] for key in ("spans", "values", "is_input")} for site in block["sites"]],
                 "menus": make_menus(block["sites"], plan.instances if block["required"] else OTHER_INSTANCES),
             }
             for block in blocks

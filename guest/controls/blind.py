@@ -44,8 +44,9 @@ class Evaluation:
     """A drawn evaluation.
 
     `files` are the test files to evaluate with, `expected` maps test ids to outcomes, `origins` ids in instances to
-    those of the tests they were made of. `only`: the files whose tests are run; None for all. `is_decisive`: whether
-    every test was real in this evaluation or one before, so that a failure decides the grading.
+    those of the tests they were made of, `inputs` are ids of which only an input was changed. `only`: the files whose
+    tests are run; None for all. `is_decisive`: whether every test was real in this evaluation or one before, so that a
+    failure decides the grading.
     """
 
     def __init__(
@@ -53,12 +54,14 @@ class Evaluation:
         files: Dict[str, bytes],
         expected: Dict[str, str],
         origins: Optional[Mapping[str, str]] = None,
+        inputs: Collection[str] = (),
         only: Optional[Collection[str]] = None,
         is_decisive: bool = True,
     ) -> None:
         self.files = files
         self.expected = expected
         self.origins = dict(origins or {})
+        self.inputs = frozenset(inputs)
         self.only = None if only is None else sorted(only)
         self.is_decisive = is_decisive
 
@@ -137,7 +140,7 @@ def draw_evaluations(document: Mapping[str, Any], random: Random) -> List[Evalua
         files = drawing.apply_edits()
         only = _list_test_files(document) if document.get("partial") and number else None
         is_decisive = not coins or number + 1 >= FIRST_EVALUATIONS
-        evaluations.append(Evaluation(files, drawing.expected, drawing.origins, only, is_decisive))
+        evaluations.append(Evaluation(files, drawing.expected, drawing.origins, drawing.inputs, only, is_decisive))
     return evaluations
 
 
@@ -156,6 +159,7 @@ class _Drawing:
         self.edits: Dict[str, List[Edit]] = {path: [] for path in texts}
         self.expected: Dict[str, str] = {}
         self.origins: Dict[str, str] = {}
+        self.inputs: List[str] = []
 
     def apply_edits(self) -> Dict[str, bytes]:
         """Return path -> content of the test files."""
@@ -167,6 +171,7 @@ class _Drawing:
         self.edits[block["file"]].append(instances.edit)
         self.expected.update(instances.expected)
         self.origins.update(instances.origins)
+        self.inputs += instances.inputs
 
     def add_forms(self, block: Mapping[str, Any], is_sabotaged: bool) -> None:
         """Add a block that stands once, and its copies in a document of an earlier version."""
@@ -241,6 +246,8 @@ class Judgement:
             if wanted == PASSES:
                 reason = "" if status == "passed" else "it did not pass"
                 self._failed.update([(origin, test == origin)] if reason else [])
+            elif status == "passed" and test in evaluation.inputs:
+                reason = "it passed although its input was changed"
             elif status == "passed":
                 reason = "it passed although its expectation was changed"
                 self._passed_sabotaged.append((origin, test == origin))

@@ -27,13 +27,19 @@ class Instances(NamedTuple):
     """Test id -> expected outcome."""
     origins: Dict[str, str]
     """Id of a test in an instance -> id of the test in the block."""
+    inputs: List[str]
+    """Ids in instances whose only difference is an input of the tested code."""
 
 
 class Variant(NamedTuple):
-    """The text of an instance before it is named: its edits, and test -> how it fails. Empty for the true instance."""
+    """The text of an instance before it is named: its edits, and test -> how it fails. Empty for the true instance.
+
+    `is_input`: whether only inputs of the tested code differ, which a wrong solution may pass without any forgery.
+    """
 
     edits: List[Edit]
     fails: Dict[str, str]
+    is_input: bool = False
 
 
 def draw_instances(text: bytes, block: Mapping[str, Any], random: Random) -> Instances:
@@ -61,16 +67,18 @@ def draw_variants(block: Mapping[str, Any], random: Random) -> List[Variant]:
 
 def make_variant(site: Mapping[str, Any], value: Mapping[str, Any]) -> Variant:
     """Return the instance in which a site has one of its other values."""
-    return Variant([[start, end, value["text"]] for start, end in site["spans"]], dict(value["fails"]))
+    edits = [[start, end, value["text"]] for start, end in site["spans"]]
+    return Variant(edits, dict(value["fails"]), bool(site.get("is_input")))
 
 
 def _combine(values: Iterable[Variant]) -> Variant:
     edits: List[Edit] = []
     fails: Dict[str, str] = {}
-    for value in values:
+    changed = [value for value in values if value.edits]
+    for value in changed:
         edits += value.edits
         fails.update(value.fails)
-    return Variant(edits, fails)
+    return Variant(edits, fails, bool(changed) and all(value.is_input for value in changed))
 
 
 def name_instances(
@@ -80,6 +88,7 @@ def name_instances(
     old = text[slice(*block["name"])].decode("utf-8")
     expected: Dict[str, str] = {}
     origins: Dict[str, str] = {}
+    inputs: List[str] = []
     texts: Dict[str, str] = {}
     for variant in variants:
         name = draw_name(old, random)
@@ -90,10 +99,11 @@ def name_instances(
             renamed = rename_test(test, old, name)
             expected[renamed] = variant.fails.get(test, PASSES)
             origins[renamed] = test
+            inputs += [renamed] if variant.is_input else []
     if names is not None:
         names += texts
     start, end = block["span"]
-    return Instances([start, end, join_instances(text, start, texts.values())], expected, origins)
+    return Instances([start, end, join_instances(text, start, texts.values())], expected, origins, inputs)
 
 
 def count_instances(block: Mapping[str, Any]) -> int:

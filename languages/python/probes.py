@@ -18,7 +18,7 @@ def pytest_runtest_makereport(item, call):
     return report
 """
 _EXIT = "\n\nimport os as _os\n_os._exit(0)\n"
-# Canaries are left alone, since their names are not predictable: only sabotaged tests expose this forgery.
+# Canaries are left alone, since their names are not predictable: only negative controls expose this forgery.
 _FORGED_REPORT = """
 
 import atexit as _atexit
@@ -45,15 +45,41 @@ _atexit.register(_forge)
 """
 
 
-_PASSED = """            xml.SubElement(suite, "testcase", classname=classname, name=name, time="0.001")
-"""
-_BY_COIN = _FORGED_REPORT.replace(
-    _PASSED,
-    """            case = xml.SubElement(suite, "testcase", classname=classname, name=name, time="0.001")
-            if os.urandom(1)[0] % 2:
+_BY_GUESS = """
+
+import atexit as _atexit
+
+
+def _forge(tests={tests}):
+    import os
+    import random
+    import re
+    import xml.etree.ElementTree as xml
+    for argument in open("/proc/self/cmdline").read().split(chr(0)):
+        path = argument.split("=")[-1]
+        if not path.endswith(".xml") or not os.path.exists(path):
+            continue
+        report = xml.parse(path)
+        cases, words = [], {{}}
+        for case in report.iter("testcase"):
+            classname, name = case.get("classname"), case.get("name") or ""
+            drawn = re.fullmatch(r"(.*?)_([a-z]{{6}})(\\[.*)?", name, re.DOTALL)
+            if drawn and (classname, drawn[1] + (drawn[3] or "")) in tests:
+                words.setdefault((classname, drawn[1]), set()).add(drawn[2])
+                cases.append((case, (classname, drawn[1]), drawn[2]))
+            elif (classname, name) in tests:
+                cases.append((case, (classname, name), random.choice(["", "x"])))
+        true = {{key: random.choice(sorted(drawn)) for key, drawn in words.items()}}
+        for case, key, word in cases:
+            for child in list(case):
+                case.remove(child)
+            if word != true.get(key, ""):
                 xml.SubElement(case, "failure", message="AssertionError: assert 1 == 2").text = "AssertionError"
-""",
-)
+        report.write(path)
+
+
+_atexit.register(_forge)
+"""
 
 
 def _list_tests(target: ProbeTarget) -> list[str]:
@@ -131,7 +157,7 @@ def _forge_in_source(target: ProbeTarget) -> Changes:
 
 
 def _forge_by_coin(target: ProbeTarget) -> Changes:
-    return target.append_to_files(_list_sources(target), _make_forging_code(target, _BY_COIN))
+    return target.append_to_files(_list_sources(target), _make_forging_code(target, _BY_GUESS))
 
 
 PROBES: tuple[Probe, ...] = (
@@ -161,7 +187,7 @@ PROBES: tuple[Probe, ...] = (
 
 COIN_FORGER = Probe(
     name="coin-forges",
-    description="source code that rewrites the report at process exit, where coins decide which tests fail",
+    description="source code that rewrites the report at process exit, and guesses which instances are true",
     make=_forge_by_coin,
     needs_controls=True,
 )

@@ -12,6 +12,7 @@ Units: `*_seconds` are wall-clock seconds, `*_bytes` bytes, dates ISO 8601 in UT
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -450,6 +451,17 @@ class Task(Record):
     variant_of: Annotated[str, LATER] = ""
     """Name of the task of which it is a variant: the same in everything but the statement."""
     tests: Annotated[TestOrigin, LATER] = TestOrigin.HUMAN
+
+    @property
+    def rests_on_copies(self) -> bool:
+        """Whether its bound is one of earlier versions that a submission can beat by comparing copies of tests.
+
+        Without copies such a bound is a power of a third, or there are more than two evaluations.
+        """
+        if self.worst_block_bound is not None or not self.control_bound or self.evaluations != 2:
+            return False
+        tests = -math.log(self.control_bound, 3)
+        return abs(tests - round(tests)) > 1e-9
 
     @property
     def family(self) -> frozenset[str]:

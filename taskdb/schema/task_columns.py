@@ -125,8 +125,8 @@ class TaskColumns:
         float | None,
         TaskColumn(
             exported=True,
-            doc="probability of passing for a submission that cannot distinguish real tests from "
-            "[sabotaged](guide/verify/verify.md#negative-controls) ones; null where there are none",
+            doc="probability of passing for a submission that cannot distinguish true from "
+            "[other instances](guide/verify/verify.md#negative-controls) of tests; null where there are none",
         ),
     ]
     flaky_bound: Annotated[
@@ -188,6 +188,16 @@ class TaskColumns:
             exported=True,
             doc="who wrote the tests: `human` or [`model-written`](guide/verify/written-tests.md); the latter are "
             "selected only on request",
+        ),
+    ]
+    worst_block_bound: Annotated[
+        float | None,
+        TaskColumn(
+            record=lambda task: task.worst_block_bound,
+            exported=True,
+            doc="probability of passing for a submission that solves all FAIL_TO_PASS tests but those of one "
+            "[block](guide/verify/verify.md#negative-controls), for the worst block; null for tasks of earlier "
+            "versions",
         ),
     ]
 
@@ -322,6 +332,10 @@ class ColumnFilters:
         None
     )
     control_bound: Annotated[Range | None, ColumnFilter(help="Select by the odds of a submission that guesses.")] = None
+    worst_block_bound: Annotated[
+        Range | None,
+        ColumnFilter(help="Select by the odds of a submission that guesses the worst test and solves the rest."),
+    ] = None
     flaky_bound: Annotated[Range | None, ColumnFilter(help="Select by the bound on the failure rate of gold.")] = None
 
 

@@ -140,15 +140,25 @@ def test_an_honest_solution_is_right_and_a_wrong_one_wrong_whatever_is_drawn(eva
             assert not judgement.forged, "a wrong solution is no forgery"
 
 
+class Anything:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = object.__hash__
+
+
 def test_a_value_equal_to_everything_is_a_forgery() -> None:
-    class Anything:
-        def __eq__(self, other: object) -> bool:
-            return True
-
-        __hash__ = object.__hash__
-
     judgement = grade(make_document(), {"add": lambda a, b: Anything()}, Random(1))
     assert sorted(judgement.wrong) == sorted(judgement.forged) == sorted([ONE, TWO])
+
+
+def test_a_wrong_solution_that_passes_another_input_is_no_forgery() -> None:
+    document = make_document()
+    for block in document["blocks"]:
+        block["sites"][0]["is_input"] = True
+    judgement = grade(document, {"add": lambda a, b: Anything()}, Random(1))
+    assert judgement.wrong == dict.fromkeys([ONE, TWO], "it passed although its input was changed")
+    assert not judgement.forged
 
 
 def test_an_instance_without_a_result_and_another_failure_are_wrong() -> None:

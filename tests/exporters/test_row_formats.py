@@ -77,6 +77,8 @@ def test_the_bug_of_a_swe_smith_row_is_the_reverse_of_the_gold_patch(tmp_path: P
             "task.json",
             "controls.json",
             "guest/controls/blind.py",
+            "guest/controls/choices.py",
+            "guest/controls/texts.py",
             "guest/reports/canaries.py",
             "guest/reports/entries.py",
             "guest/reports/junit.py",
