@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from backends.sandbox.execution import ExecResult, ResourceLimits
 
 
+BASE_IMAGE_LABEL = "mergemill.base-image"
+"""Label of an environment's image: name of the base image that it was built on."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ImageInfo:
     """Image in the store. `digest` is its id (`sha256:...`), `layer_bytes` the size of its last layer."""

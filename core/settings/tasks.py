@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from core.settings.group import SettingsGroup
 
@@ -39,6 +40,16 @@ class VerifySettings(SettingsGroup):
     """Reject written tests that detect a smaller share of the faults in the gold patch, 0..1; one must be detected."""
 
 
+_SAMPLE = re.compile(r"sample:(0(?:\.\d+)?|1(?:\.0+)?)")
+"""Share of tasks, 0..1, that are drawn for exploits."""
+
+
+def _check_exploits(value: str) -> str:
+    if value not in ("quick", "all", "off") and not _SAMPLE.fullmatch(value):
+        raise ValueError("it is sample:SHARE with a share between 0 and 1, quick, all or off")
+    return value
+
+
 class CertifySettings(SettingsGroup):
     """Gradings that a certificate takes."""
 
@@ -46,8 +57,18 @@ class CertifySettings(SettingsGroup):
 
     runs: int = Field(default=3, ge=3, le=100)
     """Gradings of the gold submission that a certificate takes, under varied conditions."""
-    exploits: Literal["quick", "all", "off"] = "quick"
-    """Submissions that must earn 0 and are graded for a certificate: the audit's quick ones, all, or none."""
+    exploits: Annotated[str, AfterValidator(_check_exploits)] = "sample:0.05"
+    """Submissions that must earn 0 and are graded for a certificate: the audit's quick ones for the first task of each
+    environment family and a drawn share of the others (sample:SHARE), the quick ones for every task, all, or none."""
+
+    @property
+    def exploit_share(self) -> float | None:
+        """Share of the tasks of an environment family that get exploits beside its first; None where it is no choice.
+
+        0..1, from `sample:SHARE`.
+        """
+        sample = _SAMPLE.fullmatch(self.exploits)
+        return float(sample[1]) if sample else None
 
 
 class DeriveSettings(SettingsGroup):

@@ -217,6 +217,7 @@ SETTING_METAVARS = {
     "kubernetes_runtime_class": "NAME",
     "node_registry": "HOST/PREFIX",
     "clones": "DIR",
+    "certify_exploits": "sample:SHARE|quick|all|off",
     "skills": "DIR",
     "llm": "URL",
     "model": "NAME",

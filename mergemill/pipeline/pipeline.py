@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +25,8 @@ from core.errors import CancelledRunError, InputError, MachineError, MergemillEr
 from core.log_fields import log_fields
 from mergemill.execution.progress import Progress, WorkState
 from mergemill.execution.quotas import RepositoryQuotas
-from taskdb.records import Candidate, Certificate, Kind, PullRequest, Record, Rejection, Stage, Task
+from taskdb.queries.exploits import ExploitedFamilies
+from taskdb.records import Candidate, Certificate, ExploitReference, Kind, PullRequest, Record, Rejection, Stage, Task
 from taskdb.records.images import ImageCopy
 from taskdb.records.lineage import Lineage
 from taskdb.records.tags import Tags
@@ -156,6 +157,8 @@ class ChangeDrained:
     """Id of the candidate."""
 
 
+FindExploited = Callable[[str], Mapping[str, ExploitReference]]
+"""Function of a repository that returns key of an environment family -> task whose exploits were graded."""
 ChangeEvent = StepStarted | StageOutcome | ImagePushed | ChangeDrained
 
 
@@ -169,6 +172,10 @@ class ChangeProcessor:
     lineage: Lineage
     is_draining: Callable[[], bool] = lambda: False
     """Returns whether the change is to end after the step that runs."""
+    find_exploited: FindExploited = lambda _: {}
+    """Returns the environment families of a repository whose exploits were graded, by the stored certificates."""
+    exploited: dict[str, ExploitReference] = field(default_factory=dict)
+    """Families whose exploits were graded for this change; the driver may not have stored their certificates yet."""
 
     def process(self) -> Iterator[ChangeEvent]:
         """Yield each beginning of a step and each outcome as it comes.
@@ -236,7 +243,16 @@ class ChangeProcessor:
 
     def _certify_tasks(self, step: PipelineStep) -> Iterator[ChangeEvent]:
         for task in self.lineage.tasks:
-            yield from self._run_step(step, replace(self.lineage, task=task), task.kind)
+            for event in self._run_step(step, replace(self.lineage, task=task), task.kind):
+                yield event
+                if isinstance(event, StageOutcome) and isinstance(event.result, Certificate) and event.result.exploits:
+                    reference = ExploitReference(task=task.id, name=task.name)
+                    self.exploited.setdefault(event.result.environment_family, reference)
+
+    def _add_exploited_families(self, lineage: Lineage) -> Lineage:
+        """Return the lineage of a task that is certified now, with the families that are known at this moment."""
+        stored = self.find_exploited(lineage.candidate.repo)
+        return replace(lineage, exploited_families={**self.exploited, **stored})
 
     def _run_step(self, step: PipelineStep, lineage: Lineage, kind: Kind | None = None) -> Iterator[ChangeEvent]:
         """Yield the beginning of a step and its outcomes; several records share its time evenly."""
@@ -247,6 +263,8 @@ class ChangeProcessor:
         try:
             # The policy holds the state of its attempts, and several threads share this object.
             with log_fields(change=lineage.candidate.name, stage=step.stage.value):
+                if lineage.task is not None:
+                    lineage = self._add_exploited_families(lineage)
                 output = self.retry_policy.copy()(step.function, lineage, self.services)
             results = [output] if isinstance(output, Record) else list(output)
         except Exception as error:  # noqa: BLE001
@@ -275,9 +293,10 @@ def process_change(
     retry_policy: Retrying,
     is_draining: Callable[[], bool],
     lineage: Lineage,
+    find_exploited: FindExploited = lambda _: {},
 ) -> Iterator[ChangeEvent]:
     """Take a change through the steps that are pending for it."""
-    return ChangeProcessor(steps, services, retry_policy, lineage, is_draining).process()
+    return ChangeProcessor(steps, services, retry_policy, lineage, is_draining, find_exploited).process()
 
 
 def make_failure(lineage: Lineage, error: Exception) -> StageOutcome:
@@ -404,7 +423,14 @@ class PipelineRun:
 
     def _make_shared_function(self, steps: Sequence[PipelineStep]) -> ProcessChange:
         work = self.progress.work
-        return partial(process_change, steps, self.services, self.retry_policy, lambda: work.is_draining)
+        return partial(
+            process_change,
+            steps,
+            self.services,
+            self.retry_policy,
+            lambda: work.is_draining,
+            find_exploited=ExploitedFamilies(self.store).find,
+        )
 
     def _count_lineages(self, lineages: Iterable[Lineage]) -> Iterator[Lineage]:
         """Yield the changes until there are tasks enough."""

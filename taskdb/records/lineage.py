@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
-from taskdb.records import Candidate, Certificate, Environment, Kind, Record, Stage, Task, Verification
+from taskdb.records import Candidate, Certificate, Environment, ExploitReference, Kind, Record, Stage, Task, Verification
 from taskdb.records.verdicts import Verdict
 
 R = TypeVar("R", bound=Record)
@@ -39,6 +40,9 @@ class Lineage:
     """Tasks without a certificate."""
     neighbours: tuple[Lineage, ...] = ()
     """Lineages of neighbouring changes, for tasks of several changes."""
+    exploited_families: Mapping[str, ExploitReference] = field(default_factory=dict)
+    """Key of an environment family of the repository -> its first certified task whose exploits earned what they must,
+    as it was known when the task's certification began."""
 
     @property
     def tests(self) -> ChangeTests:
