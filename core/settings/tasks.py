@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from core.settings.group import SettingsGroup
 
@@ -20,11 +20,23 @@ class BuildSettings(SettingsGroup):
     """Folder of your own skills; they replace built-in skills of the same name."""
 
 
+ADAPTIVE: Literal["adaptive"] = "adaptive"
+FULL_REPEATS = 3
+"""Adaptive repetitions of each run where tests are, or may be, flaky."""
+
+
+def _parse_repeats(value: object) -> object:
+    if value != ADAPTIVE and not (str(value).isdecimal() and int(str(value)) >= 1):
+        raise ValueError("it is adaptive, or a number from 1")
+    return value if value == ADAPTIVE else int(str(value))
+
+
 class VerifySettings(SettingsGroup):
     """Runs of the tests of a change, and tests that a model writes."""
 
-    repeats: int = Field(default=3, ge=1)
-    """Repetitions of the test-only and the gold run."""
+    repeats: Annotated[int | Literal["adaptive"], BeforeValidator(_parse_repeats)] = ADAPTIVE
+    """Repetitions of the test-only and the gold run; adaptive: 2 where they agree and no test of the repository was
+    ever seen to be flaky, otherwise 3."""
     test_timeout: float = Field(default=600, gt=0)
     """Time limit of one test run, in seconds."""
     whole_suite_seconds: float = Field(default=30, gt=0)
@@ -38,6 +50,11 @@ class VerifySettings(SettingsGroup):
     """Answers of the model for the tests of one change."""
     write_min_detected: float = Field(default=0.5, ge=0, le=1)
     """Reject written tests that detect a smaller share of the faults in the gold patch, 0..1; one must be detected."""
+
+    @property
+    def max_repeats(self) -> int:
+        """Greatest number of repetitions of each run."""
+        return FULL_REPEATS if self.repeats == ADAPTIVE else self.repeats
 
 
 _SAMPLE = re.compile(r"sample:(0(?:\.\d+)?|1(?:\.0+)?)")

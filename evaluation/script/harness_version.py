@@ -15,13 +15,13 @@ _TASK_PARTS = re.compile(
     """,
     re.MULTILINE | re.VERBOSE,
 )
-"""Parts of `evaluate.sh.j2` that are filled from a task and not from its plan. Each is data, whatever bundle it is from."""
+"""Parts of `evaluate.sh.j2` that are filled from a task and not from its plan. Only data is taken for a part."""
 
 
 def compute_harness_version(script: str) -> str:
     """Return the version of the harness in a script of `evaluation.script.render`.
 
-    Scripts of two tasks have the same version where harness, runner, canaries and fixed settings are the same. A part of a
-    task that is not recognised gives the task a version of its own.
+    Scripts of two tasks have the same version where harness, runner, canaries and fixed settings are the same. A part
+    of a task that is not recognised gives the task a version of its own.
     """
     return hashlib.sha256(_TASK_PARTS.sub("", script).encode()).hexdigest()

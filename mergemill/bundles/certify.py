@@ -75,8 +75,8 @@ def _certify_task(
 ) -> BundleCertificate:
     """Grade a task afresh.
 
-    `exploited`: environment family -> task of the bundle whose exploits earned what they must just now; the certificates
-    in the bundle are what is to be checked, and count for nothing.
+    `exploited`: environment family -> task of the bundle whose exploits earned what they must just now; the
+    certificates in the bundle are what is to be checked, and count for nothing.
     """
     task = bundled.task
     if not fetch_image(bundled, folder, services):

@@ -219,6 +219,7 @@ SETTING_METAVARS = {
     "clones": "DIR",
     "certify_exploits": "sample:SHARE|quick|all|off",
     "skills": "DIR",
+    "repeats": "adaptive|N",
     "llm": "URL",
     "model": "NAME",
     "judge_models": "NAME[,NAME]",

@@ -79,7 +79,9 @@ def test_tasks_with_other_tests_statements_and_commits_are_of_one_family(case: C
 def test_scripts_of_each_framework_differ_in_what_is_left_out_alone(framework: str) -> None:
     command = TestCommand(framework=framework, argv=("run",))
     scripts = [
-        render_script(command, workdir="/testbed", test_patch=patch, config_patch=patch, files=files, canaries_beside=near)
+        render_script(
+            command, workdir="/testbed", test_patch=patch, config_patch=patch, files=files, canaries_beside=near
+        )
         for patch, files, near in ((b"", (), ["tests/test_a.py"]), (PATCH, ["b c.py", "d.py"], ["x y/test_b.py"]))
     ]
     assert len({compute_harness_version(script) for script in scripts}) == 1

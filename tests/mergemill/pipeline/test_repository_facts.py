@@ -1,4 +1,4 @@
-"""Which tasks of an environment family get exploits, whatever workers, interruptions and machines there are."""
+"""What a stage knows of the repository, whatever workers, interruptions and machines there are: exploits, flaky tests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RelyingStages(FakeStages):
         made = super().certify(it, services)
         if isinstance(made, Rejection):
             return made
-        reference = select_reference(it.require_task(), self.family, it.exploited_families, 0.0)
+        reference = select_reference(it.require_task(), self.family, it.facts.exploited_families, 0.0)
         if self.barrier:
             self.barrier.wait(10)
         changes: dict[str, Any] = {"environment_family": self.family, "exploits_of": reference}
@@ -106,6 +106,23 @@ def test_no_task_relies_on_one_that_was_rejected_or_failed(tmp_path: Path) -> No
 def test_tasks_that_are_certified_at_the_same_moment_all_get_exploits(tmp_path: Path) -> None:
     run(tmp_path, RelyingStages(barrier=threading.Barrier(3)), workers=3)
     assert load_references(tmp_path) == {make_name(number): None for number in (1, 2, 4)}
+
+
+@dataclass
+class ObservingStages(FakeStages):
+    """Stages that note for each change whether its repository was steady when its verification began."""
+
+    steady: dict[str, bool] = field(default_factory=dict)
+
+    def verify(self, it: Any, services: Any) -> Any:
+        self.steady[it.candidate.name] = it.facts.is_steady
+        return super().verify(it, services)
+
+
+def test_a_flaky_test_of_the_repository_is_known_to_later_verifications(tmp_path: Path) -> None:
+    stages = ObservingStages({(Stage.VERIFY, "ada__greet-1"): "flaky"})
+    run_changes(tmp_path, stages, "ada__greet-2", "ada__greet-1", "ada__greet-4")
+    assert stages.steady == {"ada__greet-2": True, "ada__greet-1": True, "ada__greet-4": False}
 
 
 def make_task_lineage(number: int) -> Lineage:
