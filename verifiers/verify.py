@@ -84,7 +84,7 @@ def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
             services=services,
             pool=pool,
             started=started,
-            is_steady=lineage.facts.is_steady,
+            is_steady=lineage.history.is_steady,
         )
         result = verifier.verify()
     seconds = time.perf_counter() - started

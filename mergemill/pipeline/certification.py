@@ -20,7 +20,7 @@ def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
     """Certify a task from a written bundle, which has its record, patches, script, controls and base tree.
 
     A task without an image is graded by its own oracle as it is. Where the settings draw the tasks that get exploits,
-    the certificate relies on those of a task of the same environment family (`lineage.facts`).
+    the certificate relies on those of a task of the same environment family (`lineage.history`).
 
     Args:
         lineage: the task.
@@ -35,7 +35,7 @@ def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
         return verifiers.certify(lineage, services)
     family = compute_family(task, services)
     share = services.settings.certify.exploit_share
-    exploits_of = select_reference(task, family, lineage.facts.exploited_families, share)
+    exploits_of = select_reference(task, family, lineage.history.exploited_families, share)
     with tempfile.TemporaryDirectory(prefix=make_folder_prefix("certify"), ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary) / "bundle"
         write_records_bundle(task, folder, services)

@@ -29,7 +29,7 @@ from mergemill.pipeline.pipeline import (
     make_failure,
     process_change,
 )
-from taskdb.queries.repository_facts import FactReader
+from taskdb.queries.repository_history import HistoryReader
 from taskdb.records import Environment, Record, Stage, Task, Verification
 from taskdb.records.images import ImageCopy
 from taskdb.store import Store
@@ -70,10 +70,10 @@ class NodeWorker:
     services: Services
     store: Store
     budget: ImageBudget | None = field(init=False, default=None)
-    facts: FactReader = field(init=False)
+    history: HistoryReader = field(init=False)
 
     def __post_init__(self) -> None:
-        self.facts = FactReader(self.store)
+        self.history = HistoryReader(self.store)
         if self.services.settings.operation.image_budget is not None:
             self.budget = ImageBudget(self.services, self.store, lambda _: None)
 
@@ -84,8 +84,8 @@ class NodeWorker:
         services = enable_fetching(self.services, self.store, images)
         self._restore_environment(lineage, services)
         steps = tuple(step for step in list_steps() if step.stage in stages)
-        find_facts = self.facts.find
-        for event in process_change(steps, services, RETRY_POLICY, is_draining, lineage, find_facts=find_facts):
+        find_history = self.history.find
+        for event in process_change(steps, services, RETRY_POLICY, is_draining, lineage, find_history=find_history):
             yield event
             if isinstance(event, StageOutcome):
                 if event.stage is Stage.BUILD and self.budget:

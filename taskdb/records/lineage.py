@@ -30,7 +30,7 @@ class ChangeTests(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RepositoryFacts:
+class RepositoryHistory:
     """Facts about a repository from all records of the database, which decide how many runs a stage makes."""
 
     exploited_families: Mapping[str, ExploitReference] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Lineage:
     """Tasks without a certificate."""
     neighbours: tuple[Lineage, ...] = ()
     """Lineages of neighbouring changes, for tasks of several changes."""
-    facts: RepositoryFacts = RepositoryFacts()
+    history: RepositoryHistory = RepositoryHistory()
     """Facts about the repository that the database had when the stage began."""
 
     @property

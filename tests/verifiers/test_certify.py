@@ -13,7 +13,7 @@ from exporters.records_bundle import write_records_bundle
 from mergemill.execution.environment_families import compute_family
 from mergemill.pipeline import certification
 from taskdb.records import Certificate, ExploitReference, Rejection, Task
-from taskdb.records.lineage import Lineage, RepositoryFacts
+from taskdb.records.lineage import Lineage, RepositoryHistory
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, open_shop_task
 from verifiers.certify import Reason, certify
 from verifiers.probes import make_patch
@@ -149,7 +149,9 @@ def test_a_certificate_relies_on_the_exploits_of_its_family(certified_task: Cert
     task = certified_task.make_task(certified_task.put_gold(SHOP_RIGHT))
     family = compute_family(task, certified_task.services)
     reference = ExploitReference(task="0" * 64, name="ada__shop-1.bugfix")
-    lineage = replace(certified_task.lineage, task=task, facts=RepositoryFacts(exploited_families={family: reference}))
+    lineage = replace(
+        certified_task.lineage, task=task, history=RepositoryHistory(exploited_families={family: reference})
+    )
     outcome = certification.certify(lineage, certified_task.services)
     assert isinstance(outcome, Certificate), outcome
     assert (outcome.gold, outcome.noop, outcome.exploits) == ((1.0, 1.0, 1.0), 0.0, {})
@@ -161,8 +163,8 @@ def test_a_certificate_relies_on_the_exploits_of_its_family(certified_task: Cert
 def test_the_settings_decide_on_exploits_of_its_own(exploits: str, number: int, certified_task: CertifiedTask) -> None:
     task = certified_task.make_task(certified_task.put_gold(SHOP_RIGHT))
     family = compute_family(task, certified_task.services)
-    facts = RepositoryFacts(exploited_families={family: ExploitReference(task="0" * 64, name="ada__shop-1.bugfix")})
-    lineage = replace(certified_task.lineage, task=task, facts=facts)
+    history = RepositoryHistory(exploited_families={family: ExploitReference(task="0" * 64, name="ada__shop-1.bugfix")})
+    lineage = replace(certified_task.lineage, task=task, history=history)
     settings = replace_values(certified_task.services.settings, {"certify_exploits": exploits})
     outcome = certification.certify(lineage, replace(certified_task.services, settings=settings))
     assert isinstance(outcome, Certificate), outcome

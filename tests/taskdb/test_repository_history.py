@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taskdb.queries.repository_facts import FactReader
+from taskdb.queries.repository_history import HistoryReader
 from taskdb.records import (
     Certificate,
     Environment,
@@ -15,7 +15,7 @@ from taskdb.records import (
     Task,
     Verification,
 )
-from taskdb.records.lineage import RepositoryFacts
+from taskdb.records.lineage import RepositoryHistory
 from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
@@ -51,7 +51,7 @@ def make_reference(task: Task) -> ExploitReference:
 def test_the_first_certificate_of_a_family_is_relied_on(db: str) -> None:
     with Store.open(db) as store:
         first, second, third = (add_task(store, number) for number in (1, 2, 4))
-        reader = FactReader(store)
+        reader = HistoryReader(store)
         assert reader.find(first.repo).exploited_families == {}
         store_result(store, make_certificate(first))
         assert reader.find(first.repo).exploited_families == {"a": make_reference(first)}
@@ -60,7 +60,7 @@ def test_the_first_certificate_of_a_family_is_relied_on(db: str) -> None:
         expected = {"a": make_reference(first), "b": make_reference(third)}
         assert reader.find(first.repo).exploited_families == expected
         # A run that is resumed, and the worker of another node, begin with what is stored.
-        assert FactReader(store).find(first.repo).exploited_families == expected
+        assert HistoryReader(store).find(first.repo).exploited_families == expected
         assert reader.find("ada/other").exploited_families == {}
 
 
@@ -71,7 +71,7 @@ def test_nothing_relies_on_a_certificate_without_exploits_or_on_one_of_a_bundle(
         store_result(store, make_certificate(relying, exploits={}, exploits_of=absent))
         store_result(store, make_certificate(old, ""))
         store.add(make_certificate(bundled))
-        assert FactReader(store).find(relying.repo).exploited_families == {}
+        assert HistoryReader(store).find(relying.repo).exploited_families == {}
         (stored,) = store.get_many(
             Certificate, [make_certificate(relying, exploits={}, exploits_of=absent).id]
         ).values()
@@ -86,9 +86,9 @@ def test_a_certificate_of_an_earlier_version_keeps_its_id() -> None:
 def test_a_repository_is_steady_until_a_test_of_it_was_flaky(db: str) -> None:
     with Store.open(db) as store:
         tasks = [add_task(store, number) for number in (1, 2)]
-        assert FactReader(store).find(tasks[0].repo).is_steady
-        assert not RepositoryFacts().is_steady
-        reader = FactReader(store)
+        assert HistoryReader(store).find(tasks[0].repo).is_steady
+        assert not RepositoryHistory().is_steady
+        reader = HistoryReader(store)
         assert reader.find(tasks[0].repo).is_steady
         other = records.make_rejection(tasks[0], Stage.CERTIFY, "noop-passes")
         store.add(other)
@@ -104,9 +104,9 @@ def test_an_excluded_test_and_a_rejection_are_seen(db: str) -> None:
         verification = store.get(Verification, task.parent)
         environment = store.get(Environment, verification.parent)
         flaky = FlakyTest(test="a", counts={RunVariant.GOLD: {"passed": 2, "failed": 1}})
-        assert FactReader(store).find(task.repo).is_steady
+        assert HistoryReader(store).find(task.repo).is_steady
         store.add(records.make_verification(environment, PASS_TO_PASS=(), flaky_tests=(flaky,)))
-        assert not FactReader(store).find(task.repo).is_steady
+        assert not HistoryReader(store).find(task.repo).is_steady
 
 
 def test_a_change_that_was_rejected_as_flaky_is_seen(db: str) -> None:
@@ -115,6 +115,6 @@ def test_a_change_that_was_rejected_as_flaky_is_seen(db: str) -> None:
         verification = store.get(Verification, task.parent)
         environment = store.get(Environment, verification.parent)
         store.add(records.make_rejection(environment, Stage.VERIFY, "no-report"))
-        assert FactReader(store).find(task.repo).is_steady
+        assert HistoryReader(store).find(task.repo).is_steady
         store.add(records.make_rejection(environment, Stage.VERIFY, "flaky"))
-        assert not FactReader(store).find(task.repo).is_steady
+        assert not HistoryReader(store).find(task.repo).is_steady

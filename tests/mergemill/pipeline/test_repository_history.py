@@ -1,4 +1,4 @@
-"""What a stage knows of the repository, whatever workers, interruptions and machines there are: exploits, flaky tests."""
+"""Facts about the repository that stages get, whatever workers and interruptions there are: exploits, flaky tests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RelyingStages(FakeStages):
         made = super().certify(it, services)
         if isinstance(made, Rejection):
             return made
-        reference = select_reference(it.require_task(), self.family, it.facts.exploited_families, 0.0)
+        reference = select_reference(it.require_task(), self.family, it.history.exploited_families, 0.0)
         if self.barrier:
             self.barrier.wait(10)
         changes: dict[str, Any] = {"environment_family": self.family, "exploits_of": reference}
@@ -115,7 +115,7 @@ class ObservingStages(FakeStages):
     steady: dict[str, bool] = field(default_factory=dict)
 
     def verify(self, it: Any, services: Any) -> Any:
-        self.steady[it.candidate.name] = it.facts.is_steady
+        self.steady[it.candidate.name] = it.history.is_steady
         return super().verify(it, services)
 
 

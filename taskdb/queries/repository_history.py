@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, text
 
 from taskdb.records import Certificate, ExploitReference
-from taskdb.records.lineage import RepositoryFacts
+from taskdb.records.lineage import RepositoryHistory
 from taskdb.store import Store, read_record
 
 
 @dataclass(frozen=True)
-class FactReader:
+class HistoryReader:
     """Reader of facts about repositories, which keeps what cannot change: records are only added.
 
     Several threads may use it. A record that another process stores meanwhile is seen by the next call.
@@ -25,13 +25,13 @@ class FactReader:
     flaky: set[str] = field(default_factory=set)
     """Repositories with flaky tests."""
 
-    def find(self, repo: str) -> RepositoryFacts:
+    def find(self, repo: str) -> RepositoryHistory:
         """Return the facts about a repository."""
         with self.store.read_transaction() as connection:
             if repo not in self.flaky and connection.execute(_FLAKY, {"repo": repo}).first():
                 self.flaky.add(repo)
             families = self._read_families(connection, repo)
-        return RepositoryFacts(exploited_families=families, is_steady=repo not in self.flaky)
+        return RepositoryHistory(exploited_families=families, is_steady=repo not in self.flaky)
 
     def _read_families(self, connection: Connection, repo: str) -> Mapping[str, ExploitReference]:
         """Return the key of each family -> its first certified task with exploits of its own.
