@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from backends.sandbox.images import BASE_IMAGE_LABEL
+from builders.layers import LAYER_LABEL
 from evaluation.script.harness_version import compute_harness_version
 from mergemill.execution.grader_version import compute_grader_version
 from verifiers.certify import has_strong_controls
@@ -19,6 +20,7 @@ from verifiers.probes import PROBES
 from verifiers.rewards import REWARDS, TESTS, select_reward
 
 if TYPE_CHECKING:
+    from backends.sandbox.images import ImageInfo
     from backends.services import Services
     from taskdb.records import ExploitReference, Task
 
@@ -39,19 +41,27 @@ def compute_family(task: Task, services: Services) -> str:
     if not task.image or select_reward(task) is not REWARDS[TESTS]:
         return ""
     image = services.images.inspect(task.image)
-    # Images that were built before the label existed share a family with nothing but the image itself.
-    base = image.labels.get(BASE_IMAGE_LABEL, image.digest) if image else task.image_digest
     contents = {
         "repo": task.repo,
         # Evidence names the lines of manifests from which a plan was made, and builds nothing.
         "plan": task.require_plan().model_dump(mode="json", exclude={"evidence"}),
-        "base": base,
+        "base": _identify_base(image) if image else task.image_digest,
         "harness": compute_harness_version(services.artifacts.get_text(task.require_script())),
         "grader": compute_grader_version(),
         "exploits": [probe.name for probe in PROBES],
         "strong_controls": has_strong_controls(task),
     }
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
+
+
+def _identify_base(image: ImageInfo) -> str:
+    """Return what identifies the base of an image: its name or, for images built before the label, its layers."""
+    if BASE_IMAGE_LABEL in image.labels:
+        return image.labels[BASE_IMAGE_LABEL]
+    # A source layer lies on a dependency layer, and this on the base.
+    base_layers = image.layers[:-2] if image.labels.get(LAYER_LABEL) == "source" else ()
+    # Other images share a family with nothing but the image itself.
+    return " ".join(base_layers) or image.digest
 
 
 def is_drawn(task: Task, share: float) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from backends.sandbox.images import BASE_IMAGE_LABEL, ImageInfo
 from backends.services import Services
+from builders.layers import LAYER_LABEL
 from evaluation.script.harness_version import compute_harness_version
 from evaluation.script.render import render_script
 from languages.registry import frameworks_by_name
@@ -39,9 +40,10 @@ class LabelledImages:
 
     labels: Mapping[str, str] = field(default_factory=lambda: {BASE_IMAGE_LABEL: BASE})
     digest: str = "sha256:1"
+    layers: tuple[str, ...] = ()
 
     def inspect(self, name: str) -> ImageInfo:
-        return ImageInfo(name=name, digest=self.digest, layer_bytes=1, labels=self.labels)
+        return ImageInfo(name=name, digest=self.digest, layer_bytes=1, labels=self.labels, layers=self.layers)
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,18 @@ def test_an_image_without_the_label_shares_a_family_with_itself_alone(case: Case
     unlabelled = [case.compute(LabelledImages({}, digest)) for digest in ("sha256:1", "sha256:1", "sha256:2")]
     assert unlabelled[0] == unlabelled[1] != unlabelled[2]
     assert case.compute() not in unlabelled
+
+
+def test_the_base_of_an_image_without_the_label_is_known_by_its_layers(case: Case) -> None:
+    def compute(digest: str, *layers: str, layer: str = "source") -> str:
+        return case.compute(LabelledImages({LAYER_LABEL: layer}, digest, layers))
+
+    first = compute("sha256:1", "debian", "python", "packages", "tree")
+    assert first == compute("sha256:2", "debian", "python", "other packages", "other tree")
+    assert first != compute("sha256:2", "debian", "other python", "packages", "tree")
+    # The number of layers above the base is known of images of source trees alone, and none may be left.
+    assert first != compute("sha256:1", "debian", "python", "packages", "tree", layer="other")
+    assert compute("sha256:1", "packages", "tree") != compute("sha256:2", "packages", "tree")
 
 
 def test_tasks_without_exploits_have_no_family(case: Case) -> None:
