@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from backends.git import GitRepository
 from backends.sandbox.execution import ExecResult
-from backends.sandbox.images import ImageInfo
+from backends.sandbox.images import BASE_IMAGE_LABEL, ImageInfo
 from backends.services import Services
 from builders import bases, layer_failures, source_tree
 from builders.host_settings import collect_host_settings, merge_env
@@ -88,7 +88,11 @@ def _run_dependency_build(
             tree=tree,
             env=merge_env(env, dict(plan.env) if plan.manifests else {}),
             keep_env={"PATH": bases.build_base_env(plan.language)["PATH"]},
-            labels={LAYER_LABEL: "dependencies", bases.BASE_LABEL: base.labels.get(bases.BASE_LABEL, "")},
+            labels={
+                LAYER_LABEL: "dependencies",
+                bases.BASE_LABEL: base.labels.get(bases.BASE_LABEL, ""),
+                BASE_IMAGE_LABEL: base.name,
+            },
         )
 
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from backends.services import Services
-from taskdb.records import Certificate, Rejection, Score, Stage, Task
+from taskdb.records import Certificate, ExploitReference, Rejection, Score, Stage, Task
 from taskdb.records.lineage import Lineage
 from verifiers import grade as tests
 from verifiers.base_tree import TreeFiles
@@ -99,13 +99,22 @@ class CertificationGradings:
             self.problems.append(CertificationProblem(reason=Reason.NOT_SCORED, detail=detail))
 
 
-def certify(lineage: Lineage, services: Services, files: TreeFiles | None = None) -> Certificate | Rejection:
+def certify(
+    lineage: Lineage,
+    services: Services,
+    files: TreeFiles | None = None,
+    *,
+    family: str = "",
+    exploits_of: ExploitReference | None = None,
+) -> Certificate | Rejection:
     """Certify a task.
 
     Args:
         lineage: the task.
         services: sandbox, artifacts and settings; clones if `files` is not given.
         files: the base tree, from which exploits are made; read from the clone of the task's source by default.
+        family: key of its environment family; empty if unknown.
+        exploits_of: certified task of the same family on whose exploits the certificate relies; None to grade them.
 
     Raises:
         Transient: the engine failed.
@@ -119,7 +128,7 @@ def certify(lineage: Lineage, services: Services, files: TreeFiles | None = None
         if image is None:
             return _reject(task, Reason.NO_IMAGE, f"image {task.image} does not exist", started)
         digest = image.digest
-    for gradings in iterate_gradings(task, services, files):
+    for gradings in iterate_gradings(task, services, files, with_exploits=exploits_of is None):
         if gradings.problems:
             problem = gradings.problems[0]
             return _reject(task, problem.reason, problem.detail, started)
@@ -131,16 +140,20 @@ def certify(lineage: Lineage, services: Services, files: TreeFiles | None = None
         image_digest=digest,
         conditions=tuple(gradings.conditions),
         exploits=gradings.exploits,
+        environment_family=family if gradings.exploits or exploits_of else "",
+        exploits_of=exploits_of,
         machine=describe_machine(services) if task.image else {},
         evaluations=gradings.evaluations,
         seconds=time.perf_counter() - started,
     )
 
 
-def iterate_gradings(task: Task, services: Services, files: TreeFiles | None = None) -> Iterator[CertificationGradings]:
+def iterate_gradings(
+    task: Task, services: Services, files: TreeFiles | None = None, *, with_exploits: bool = True
+) -> Iterator[CertificationGradings]:
     """Make the gradings of a certificate; yield all so far, the same object, after each.
 
-    Args and errors as in `certify`.
+    Args and errors as in `certify`; `with_exploits`: whether exploits are graded where the settings have them.
     """
     gradings = CertificationGradings()
     reward, settings = select_reward(task), services.settings
@@ -154,13 +167,17 @@ def iterate_gradings(task: Task, services: Services, files: TreeFiles | None = N
         yield gradings
     gradings.add_noop(tests.grade(task, services, b"", need_rates=False) if is_by_lists else grade(task, services, b""))
     yield gradings
-    if is_by_lists and settings.certify.exploits != "off":
-        is_bound = task.control_bound is not None and task.control_bound <= MAX_BOUND
+    if is_by_lists and with_exploits and settings.certify.exploits != "off":
         listed = EXPLOITS if settings.certify.exploits == "all" else PROBES
         exploits = [probe for probe in listed if probe is not NO_OP]
         for probe, score in grade_probes(task, services, files, exploits):
-            gradings.add_exploit(probe.name, score, may_pass=probe.needs_controls and not is_bound)
+            gradings.add_exploit(probe.name, score, may_pass=probe.needs_controls and not has_strong_controls(task))
             yield gradings
+
+
+def has_strong_controls(task: Task) -> bool:
+    """Return whether the controls of a task expose forged results, so that no exploit may earn anything."""
+    return task.control_bound is not None and task.control_bound <= MAX_BOUND
 
 
 def describe_machine(services: Services) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def select_eval_files(
 
 def is_long(environment: Environment, verify: VerifySettings, budget: BudgetSettings) -> bool:
     """Return whether the whole suite takes too long to run each time."""
-    runs = 2 * verify.repeats + 4  # test-only and gold runs, and the gold patch's gradings with controls
+    runs = 2 * verify.max_repeats + 4  # test-only and gold runs, and the gold patch's gradings with controls
     return environment.test_seconds > min(verify.whole_suite_seconds, budget.seconds / runs)
 
 

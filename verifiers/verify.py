@@ -14,6 +14,7 @@ from functools import cached_property
 from backends.git import GitRepository
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
+from core.settings.tasks import ADAPTIVE
 from evaluation.controls.controls import build_controls
 from evaluation.differences import compare_with_runs
 from evaluation.lists import OutcomeLists, make_lists
@@ -28,6 +29,10 @@ from verifiers.evaluated_files import is_long, select_eval_files, select_files_t
 
 BEHAVIOUR_KEEPING_KINDS = (ChangeKind.PERFORMANCE, ChangeKind.REFACTOR, ChangeKind.DEPENDENCY)
 """Kinds of change that are verified by their PASS_TO_PASS tests alone, where no test fails before them."""
+
+
+AGREEING_PAIRS = 2
+"""Pairs of runs after which adaptive repeats may end."""
 
 
 class Reason(StrEnum):
@@ -79,6 +84,7 @@ def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
             services=services,
             pool=pool,
             started=started,
+            is_steady=lineage.history.is_steady,
         )
         result = verifier.verify()
     seconds = time.perf_counter() - started
@@ -132,6 +138,8 @@ class CandidateVerifier:
     services: Services
     pool: ContainerPool
     started: float
+    is_steady: bool = False
+    """Whether no test of the repository was ever seen to be flaky."""
     evaluator: Evaluator = field(init=False)
     """Evaluator with the final image and script, set by the first run."""
     eval_files: tuple[str, ...] = field(init=False)
@@ -237,7 +245,7 @@ class CandidateVerifier:
             eval_script=self.services.artifacts.put_text(self.evaluator.script),
             **controls.make_fields(self.services.artifacts),
             dropped_canaries="write_canary" not in self.evaluator.script,
-            repeats=self.services.settings.verify.repeats,
+            repeats=len(self.gold_runs),
             runs=tuple(runs),
             seconds=0.0,
         )
@@ -273,11 +281,21 @@ class CandidateVerifier:
             runs[:] = [run.with_report(run.report.keep_files(self.eval_files)) for run in runs]
 
     def _run_repeats(self) -> VerificationFailure | None:
-        for seed in range(1, self.services.settings.verify.repeats):
+        for seed in range(1, self.services.settings.verify.max_repeats):
+            if seed == AGREEING_PAIRS and self._can_stop_repeating():
+                return None
             for variant in (RunVariant.TEST_ONLY, RunVariant.GOLD):
                 if failure := self._add_run(variant, seed):
                     return failure
         return None
+
+    def _can_stop_repeating(self) -> bool:
+        """Return whether adaptive repeats end here: nothing about the change or its repository was ever flaky."""
+        if self.services.settings.verify.repeats != ADAPTIVE or not self.is_steady:
+            return False
+        lists = self.compute_lists()
+        # A runner that died may have died by chance.
+        return lists is not None and not lists.flaky and not self.base_runs
 
     def _add_run(self, variant: RunVariant, seed: int) -> VerificationFailure | None:
         """Make one more test-only or gold run; return the reason to stop, if any."""

@@ -91,6 +91,7 @@ class DockerImageStore:
             digest=image["Id"],
             layer_bytes=next((size for size in sizes if size), 0),
             labels=image["Config"].get("Labels") or {},
+            layers=tuple(image["RootFS"].get("Layers") or ()),
         )
 
     def find_by_label(self, label: str) -> list[ImageInfo]:

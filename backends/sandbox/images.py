@@ -11,14 +11,22 @@ if TYPE_CHECKING:
     from backends.sandbox.execution import ExecResult, ResourceLimits
 
 
+BASE_IMAGE_LABEL = "mergemill.base-image"
+"""Label of an environment's image: name of the base image that it was built on."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ImageInfo:
-    """Image in the store. `digest` is its id (`sha256:...`), `layer_bytes` the size of its last layer."""
+    """Image in the store. `digest` is its id (`sha256:...`), `layer_bytes` the size of its last layer.
+
+    `layers` are the digests of its uncompressed layers, the lowest first; empty where they are not known.
+    """
 
     name: str
     digest: str
     layer_bytes: int
     labels: Mapping[str, str] = field(default_factory=dict)
+    layers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

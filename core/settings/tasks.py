@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from core.settings.group import SettingsGroup
 
@@ -19,11 +20,23 @@ class BuildSettings(SettingsGroup):
     """Folder of your own skills; they replace built-in skills of the same name."""
 
 
+ADAPTIVE: Literal["adaptive"] = "adaptive"
+FULL_REPEATS = 3
+"""Adaptive repetitions of each run where tests are, or may be, flaky."""
+
+
+def _parse_repeats(value: object) -> object:
+    if value != ADAPTIVE and not (str(value).isdecimal() and int(str(value)) >= 1):
+        raise ValueError("it is adaptive, or a number from 1")
+    return value if value == ADAPTIVE else int(str(value))
+
+
 class VerifySettings(SettingsGroup):
     """Runs of the tests of a change, and tests that a model writes."""
 
-    repeats: int = Field(default=3, ge=1)
-    """Repetitions of the test-only and the gold run."""
+    repeats: Annotated[int | Literal["adaptive"], BeforeValidator(_parse_repeats)] = ADAPTIVE
+    """Repetitions of the test-only and the gold run; adaptive: 2 where they agree and no test of the repository was
+    ever seen to be flaky, otherwise 3."""
     test_timeout: float = Field(default=600, gt=0)
     """Time limit of one test run, in seconds."""
     whole_suite_seconds: float = Field(default=30, gt=0)
@@ -38,6 +51,21 @@ class VerifySettings(SettingsGroup):
     write_min_detected: float = Field(default=0.5, ge=0, le=1)
     """Reject written tests that detect a smaller share of the faults in the gold patch, 0..1; one must be detected."""
 
+    @property
+    def max_repeats(self) -> int:
+        """Greatest number of repetitions of each run."""
+        return FULL_REPEATS if self.repeats == ADAPTIVE else self.repeats
+
+
+_SAMPLE = re.compile(r"sample:(0(?:\.\d+)?|1(?:\.0+)?)")
+"""Share of tasks, 0..1, that are drawn for exploits."""
+
+
+def _check_exploits(value: str) -> str:
+    if value not in ("quick", "all", "off") and not _SAMPLE.fullmatch(value):
+        raise ValueError("it is sample:SHARE with a share between 0 and 1, quick, all or off")
+    return value
+
 
 class CertifySettings(SettingsGroup):
     """Gradings that a certificate takes."""
@@ -46,8 +74,18 @@ class CertifySettings(SettingsGroup):
 
     runs: int = Field(default=3, ge=3, le=100)
     """Gradings of the gold submission that a certificate takes, under varied conditions."""
-    exploits: Literal["quick", "all", "off"] = "quick"
-    """Submissions that must earn 0 and are graded for a certificate: the audit's quick ones, all, or none."""
+    exploits: Annotated[str, AfterValidator(_check_exploits)] = "sample:0.05"
+    """Submissions that must earn 0 and are graded for a certificate: the audit's quick ones for the first task of each
+    environment family and a drawn share of the others (sample:SHARE), the quick ones for every task, all, or none."""
+
+    @property
+    def exploit_share(self) -> float | None:
+        """Share of the tasks of an environment family that get exploits beside its first; None where it is no choice.
+
+        0..1, from `sample:SHARE`.
+        """
+        sample = _SAMPLE.fullmatch(self.exploits)
+        return float(sample[1]) if sample else None
 
 
 class DeriveSettings(SettingsGroup):

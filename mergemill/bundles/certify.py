@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from exporters.bundle_reader import read_bundle
 from mergemill.bundles.contents import fetch_image, open_bundle, require_sound_bundle
+from mergemill.execution.environment_families import compute_family, select_reference
 from mergemill.execution.services import make_services
+from taskdb.records import ExploitReference
 from verifiers.certify import describe_machine, iterate_gradings
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ class BundleCertificate:
     noop: float | None = None
     exploits: dict[str, float | None] = field(default_factory=dict)
     """Name of a probe -> value of its submission, which must be 0."""
+    exploits_of: str | None = None
+    """Name of the task of the bundle on whose exploits it relies; None where its own were graded, or none."""
     conditions: list[str] = field(default_factory=list)
     """Conditions of each grading of gold, the limits of the runs, and whether the image is the certified image."""
     machine: dict[str, Any]
@@ -54,25 +58,42 @@ def certify_bundle(folder: Path, settings: Settings, only: Sequence[str] = ()) -
     require_sound_bundle(folder)
     services = make_services(settings, engine=True)
     machine = describe_machine(services)
+    exploited: dict[str, ExploitReference] = {}
     with open_bundle(folder, services) as bundle_services:
         for bundled in read_bundle(folder):
             if not only or bundled.task.name in only:
                 with services.images.hold():
-                    yield _certify_task(bundled, folder, bundle_services, machine)
+                    yield _certify_task(bundled, folder, bundle_services, machine, exploited)
 
 
-def _certify_task(bundled: BundledTask, folder: Path, services: Services, machine: dict[str, Any]) -> BundleCertificate:
+def _certify_task(
+    bundled: BundledTask,
+    folder: Path,
+    services: Services,
+    machine: dict[str, Any],
+    exploited: dict[str, ExploitReference],
+) -> BundleCertificate:
+    """Grade a task afresh.
+
+    `exploited`: environment family -> task of the bundle whose exploits earned what they must just now; the
+    certificates in the bundle are what is to be checked, and count for nothing.
+    """
     task = bundled.task
     if not fetch_image(bundled, folder, services):
         problem = f"the image {task.image} is neither in the engine nor in the bundle, nor in a registry that it names"
         return BundleCertificate(task=task.name, id=task.id, machine=machine, problems=[problem])
-    *_, gradings = iterate_gradings(task, services, bundled.read_files())
+    family = compute_family(task, services)
+    reference = select_reference(task, family, exploited, services.settings.certify.exploit_share)
+    *_, gradings = iterate_gradings(task, services, bundled.read_files(), with_exploits=reference is None)
+    if family and gradings.exploits and not gradings.problems:
+        exploited.setdefault(family, ExploitReference(task=task.id, name=task.name))
     return BundleCertificate(
         task=task.name,
         id=task.id,
         gold=gradings.gold,
         noop=gradings.noop,
         exploits=gradings.exploits,
+        exploits_of=reference.name if reference else None,
         conditions=[*gradings.conditions, *describe_limits(task, services)],
         machine=machine,
         evaluations=gradings.evaluations,

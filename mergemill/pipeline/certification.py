@@ -11,6 +11,7 @@ from backends.services import Services
 from exporters.bundle_reader import read_bundle
 from exporters.records_bundle import write_records_bundle
 from mergemill.bundles.contents import open_bundle
+from mergemill.execution.environment_families import compute_family, select_reference
 from taskdb.records import Certificate, Rejection
 from taskdb.records.lineage import Lineage
 
@@ -18,7 +19,8 @@ from taskdb.records.lineage import Lineage
 def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
     """Certify a task from a written bundle, which has its record, patches, script, controls and base tree.
 
-    A task without an image is graded by its own oracle as it is.
+    A task without an image is graded by its own oracle as it is. Where the settings draw the tasks that get exploits,
+    the certificate relies on those of a task of the same environment family (`lineage.history`).
 
     Args:
         lineage: the task.
@@ -31,9 +33,13 @@ def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
     task = lineage.require_task()
     if not task.image:
         return verifiers.certify(lineage, services)
+    family = compute_family(task, services)
+    share = services.settings.certify.exploit_share
+    exploits_of = select_reference(task, family, lineage.history.exploited_families, share)
     with tempfile.TemporaryDirectory(prefix=make_folder_prefix("certify"), ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary) / "bundle"
         write_records_bundle(task, folder, services)
         with open_bundle(folder, services) as bundle_services:
             (bundled,) = read_bundle(folder)
-            return verifiers.certify(lineage.with_record(bundled.task), bundle_services)
+            certified = lineage.with_record(bundled.task)
+            return verifiers.certify(certified, bundle_services, family=family, exploits_of=exploits_of)

@@ -29,6 +29,7 @@ from mergemill.pipeline.pipeline import (
     make_failure,
     process_change,
 )
+from taskdb.queries.repository_history import HistoryReader
 from taskdb.records import Environment, Record, Stage, Task, Verification
 from taskdb.records.images import ImageCopy
 from taskdb.store import Store
@@ -69,8 +70,10 @@ class NodeWorker:
     services: Services
     store: Store
     budget: ImageBudget | None = field(init=False, default=None)
+    history: HistoryReader = field(init=False)
 
     def __post_init__(self) -> None:
+        self.history = HistoryReader(self.store)
         if self.services.settings.operation.image_budget is not None:
             self.budget = ImageBudget(self.services, self.store, lambda _: None)
 
@@ -81,7 +84,8 @@ class NodeWorker:
         services = enable_fetching(self.services, self.store, images)
         self._restore_environment(lineage, services)
         steps = tuple(step for step in list_steps() if step.stage in stages)
-        for event in process_change(steps, services, RETRY_POLICY, is_draining, lineage):
+        find_history = self.history.find
+        for event in process_change(steps, services, RETRY_POLICY, is_draining, lineage, find_history=find_history):
             yield event
             if isinstance(event, StageOutcome):
                 if event.stage is Stage.BUILD and self.budget:

@@ -25,9 +25,10 @@ from core.errors import CancelledRunError, InputError, MachineError, MergemillEr
 from core.log_fields import log_fields
 from mergemill.execution.progress import Progress, WorkState
 from mergemill.execution.quotas import RepositoryQuotas
-from taskdb.records import Candidate, Certificate, Kind, PullRequest, Record, Rejection, Stage, Task
+from taskdb.queries.repository_history import HistoryReader
+from taskdb.records import Candidate, Certificate, ExploitReference, Kind, PullRequest, Record, Rejection, Stage, Task
 from taskdb.records.images import ImageCopy
-from taskdb.records.lineage import Lineage
+from taskdb.records.lineage import Lineage, RepositoryHistory
 from taskdb.records.tags import Tags
 from taskdb.records.work import Scope, StageResult
 from taskdb.store import Store
@@ -40,6 +41,8 @@ BATCH_SECONDS = 0.5
 """Maximum time that a mined change waits to be stored."""
 MAX_CONSECUTIVE_FAILURES = 4
 """Consecutive failures of engine or network, beyond the number of workers, after which the run ends."""
+STAGES_WITH_HISTORY = (Stage.VERIFY, Stage.CERTIFY)
+"""Stages whose number of runs depends on facts about the repository."""
 RETRY_POLICY = Retrying(
     retry=retry_if_exception_type(Transient),
     stop=stop_after_attempt(3),
@@ -156,6 +159,8 @@ class ChangeDrained:
     """Id of the candidate."""
 
 
+FindHistory = Callable[[str], RepositoryHistory]
+"""Function of a repository that returns what the database has of it at this moment."""
 ChangeEvent = StepStarted | StageOutcome | ImagePushed | ChangeDrained
 
 
@@ -169,6 +174,10 @@ class ChangeProcessor:
     lineage: Lineage
     is_draining: Callable[[], bool] = lambda: False
     """Returns whether the change is to end after the step that runs."""
+    find_history: FindHistory = lambda _: RepositoryHistory()
+    """Returns the facts about a repository on which numbers of runs depend."""
+    exploited: dict[str, ExploitReference] = field(default_factory=dict)
+    """Families whose exploits were graded for this change; the driver may not have stored their certificates yet."""
 
     def process(self) -> Iterator[ChangeEvent]:
         """Yield each beginning of a step and each outcome as it comes.
@@ -236,7 +245,17 @@ class ChangeProcessor:
 
     def _certify_tasks(self, step: PipelineStep) -> Iterator[ChangeEvent]:
         for task in self.lineage.tasks:
-            yield from self._run_step(step, replace(self.lineage, task=task), task.kind)
+            for event in self._run_step(step, replace(self.lineage, task=task), task.kind):
+                yield event
+                if isinstance(event, StageOutcome) and isinstance(event.result, Certificate) and event.result.exploits:
+                    reference = ExploitReference(task=task.id, name=task.name)
+                    self.exploited.setdefault(event.result.environment_family, reference)
+
+    def _add_history(self, lineage: Lineage) -> Lineage:
+        """Return the lineage with the facts about its repository at this moment."""
+        history = self.find_history(lineage.candidate.repo)
+        families = {**self.exploited, **history.exploited_families}
+        return replace(lineage, history=replace(history, exploited_families=families))
 
     def _run_step(self, step: PipelineStep, lineage: Lineage, kind: Kind | None = None) -> Iterator[ChangeEvent]:
         """Yield the beginning of a step and its outcomes; several records share its time evenly."""
@@ -247,6 +266,8 @@ class ChangeProcessor:
         try:
             # The policy holds the state of its attempts, and several threads share this object.
             with log_fields(change=lineage.candidate.name, stage=step.stage.value):
+                if step.stage in STAGES_WITH_HISTORY:
+                    lineage = self._add_history(lineage)
                 output = self.retry_policy.copy()(step.function, lineage, self.services)
             results = [output] if isinstance(output, Record) else list(output)
         except Exception as error:  # noqa: BLE001
@@ -275,9 +296,11 @@ def process_change(
     retry_policy: Retrying,
     is_draining: Callable[[], bool],
     lineage: Lineage,
+    *,
+    find_history: FindHistory = lambda _: RepositoryHistory(),
 ) -> Iterator[ChangeEvent]:
     """Take a change through the steps that are pending for it."""
-    return ChangeProcessor(steps, services, retry_policy, lineage, is_draining).process()
+    return ChangeProcessor(steps, services, retry_policy, lineage, is_draining, find_history).process()
 
 
 def make_failure(lineage: Lineage, error: Exception) -> StageOutcome:
@@ -404,7 +427,14 @@ class PipelineRun:
 
     def _make_shared_function(self, steps: Sequence[PipelineStep]) -> ProcessChange:
         work = self.progress.work
-        return partial(process_change, steps, self.services, self.retry_policy, lambda: work.is_draining)
+        return partial(
+            process_change,
+            steps,
+            self.services,
+            self.retry_policy,
+            lambda: work.is_draining,
+            find_history=HistoryReader(self.store).find,
+        )
 
     def _count_lineages(self, lineages: Iterable[Lineage]) -> Iterator[Lineage]:
         """Yield the changes until there are tasks enough."""

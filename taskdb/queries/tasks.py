@@ -13,6 +13,7 @@ from core.errors import InputError
 from taskdb import counts
 from taskdb.artifacts import Artifacts
 from taskdb.queries.attempts import read_attempts
+from taskdb.queries.runs import read_runs
 from taskdb.queries.task_filters import TASKS as _TASKS
 from taskdb.queries.task_filters import TaskFilters, keep_queries
 from taskdb.records import (
@@ -251,6 +252,7 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
         verdict = _dump_verdict(connection, lineage)
         verification = _dump_verification(connection, task.parent if lineage.environment else None)
         strength = _dump_strength(connection, task)
+        certificate = _dump_certificate(connection, task)
     listed = dict(row) if row else _build_superseded_row(task)
     return task, listed | {
         "problem_statement": task.problem_statement,
@@ -263,6 +265,7 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
         "image": task.image,
         "image_digest": task.image_digest,
         "certified": listed["status"] == "certified",
+        "certificate": certificate,
         "strength": strength,
         "license": task.license,
         "source": task.source,
@@ -286,6 +289,7 @@ _LINEAGE_OF_TASK = text(f"""
     WHERE c.id = :candidate""")  # noqa: S608 - constant columns
 """Ancestors of a task, the tags of its change and the newest verdict on its verification."""
 _NEWEST_AUDIT = text("SELECT id FROM audit WHERE parent = :task ORDER BY seq DESC LIMIT 1")
+_NEWEST_CERTIFICATE = text("SELECT id FROM certificate WHERE parent = :task ORDER BY seq DESC LIMIT 1")
 _LISTED_ROW = select(*(_TASKS.c[name] for name in LIST_KEYS)).where(_TASKS.c.id == bindparam("key"))
 
 
@@ -590,6 +594,7 @@ def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]
         verdict = _dump_verdict(connection, lineage) if lineage else None
         verification = _dump_verification(connection, lineage.verification if lineage else None)
         attempts = read_attempts(connection, lineage.environment, lineage.rejection) if lineage else ()
+        runs = read_runs(connection, ids)
     for event in events:
         event["ok"] = bool(event["ok"])
         if event["kind"] is None:
@@ -604,6 +609,7 @@ def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]
         "verdict": verdict,
         "verification": verification,
         "attempts": [attempt.model_dump(mode="json") for attempt in attempts],
+        "runs": runs,
     }
 
 
@@ -656,6 +662,15 @@ def _dump_strength(connection: Connection, task: Task) -> dict[str, Any]:
     audit = connection.execute(_NEWEST_AUDIT, {"task": task.id}).scalar()
     measured = load_record(connection, Audit, audit).strength if audit else None
     return {**(measured or {}), "controls": len(task.controls), "fail_to_pass": len(task.FAIL_TO_PASS)}
+
+
+def _dump_certificate(connection: Connection, task: Task) -> dict[str, Any] | None:
+    """Return the newest certificate of a task without its machine, or None."""
+    key = connection.execute(_NEWEST_CERTIFICATE, {"task": task.id}).scalar()
+    if key is None:
+        return None
+    excluded = {"parent", "name", "image_digest", "machine"}
+    return load_record(connection, Certificate, key).model_dump(mode="json", exclude=excluded)
 
 
 def _list_known(*keys: str | None) -> list[str]:

@@ -489,6 +489,14 @@ class Task(Record):
         return self.plan
 
 
+class ExploitReference(Part):
+    """Certified task whose exploits the certificate of another task relies on. It is named and need not be stored."""
+
+    task: str
+    """Id of the task."""
+    name: str
+
+
 class Certificate(Record):
     """Proof from the task's own image and script that gold scores 1 in every run and the no-op 0."""
 
@@ -506,6 +514,10 @@ class Certificate(Record):
 
     A submission that only controls expose may earn 1 where there are none.
     """
+    environment_family: Annotated[str, LATER] = ""
+    """Key of the task's environment family (`mergemill.execution.environment_families`); empty where none is known."""
+    exploits_of: Annotated[ExploitReference | None, LATER] = None
+    """Task of the same environment family on whose exploits it relies; null where its own were graded, or none."""
     machine: Annotated[dict[str, Any], MEASURED] = Field(default_factory=dict)
     """Where it was certified: architecture, CPUs, memory, kernel, engine; empty for tasks without an image."""
     evaluations: Annotated[int, MEASURED] = 0

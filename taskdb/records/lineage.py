@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
-from taskdb.records import Candidate, Certificate, Environment, Kind, Record, Stage, Task, Verification
+from taskdb.records import (
+    Candidate,
+    Certificate,
+    Environment,
+    ExploitReference,
+    Kind,
+    Record,
+    Stage,
+    Task,
+    Verification,
+)
 from taskdb.records.verdicts import Verdict
 
 R = TypeVar("R", bound=Record)
@@ -16,6 +27,16 @@ class ChangeTests(NamedTuple):
 
     patch: str
     files: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepositoryHistory:
+    """Facts about a repository from all records of the database, which decide how many runs a stage makes."""
+
+    exploited_families: Mapping[str, ExploitReference] = field(default_factory=dict)
+    """Key of an environment family -> its first certified task whose exploits earned what they must."""
+    is_steady: bool = False
+    """Whether no test was ever seen to be flaky; False where the database was not read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +60,8 @@ class Lineage:
     """Tasks without a certificate."""
     neighbours: tuple[Lineage, ...] = ()
     """Lineages of neighbouring changes, for tasks of several changes."""
+    history: RepositoryHistory = RepositoryHistory()
+    """Facts about the repository that the database had when the stage began."""
 
     @property
     def tests(self) -> ChangeTests:

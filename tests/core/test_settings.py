@@ -184,3 +184,16 @@ def test_settings_reach_other_processes_as_they_are() -> None:
 def test_no_group_gives_a_command_a_secret() -> None:
     groups = [group for _, group in iterate_groups(Settings)]
     assert set(list_settings(Settings)) - set(list_names(groups)) == set(SECRETS)
+
+
+@pytest.mark.parametrize(
+    ("given", "share"), [("sample:0", 0.0), ("sample:0.05", 0.05), ("sample:1", 1.0), ("quick", None), ("off", None)]
+)
+def test_exploits_of_certificates_are_drawn_by_a_share_or_the_same_for_all(given: str, share: float | None) -> None:
+    assert Settings(certify_exploits=given).certify.exploit_share == share
+
+
+@pytest.mark.parametrize("given", ["sample:", "sample:2", "sample:-0.1", "sample:nan", "sample", "some"])
+def test_another_word_for_exploits_is_an_error(given: str) -> None:
+    with pytest.raises(UsageError, match=r"it is sample:SHARE with a share between 0 and 1, quick, all or off"):
+        build_settings({"certify_exploits": given})

@@ -123,13 +123,13 @@ def make_task(
     )
 
 
-def make_task_with_image(services: Services, folder: Path, *, evaluations: int = 6) -> Task:
+def make_task_with_image(services: Services, folder: Path, *, name: str = "ada__words-1", evaluations: int = 6) -> Task:
     """Return the same task with an image in the engine.
 
     Two evaluations are enough for submissions that do not forge results. A forged one may pass so few by chance.
     """
     image = make_environment_image(services, BASE)
-    return make_task(services, folder, image=image, evaluations=evaluations)
+    return make_task(services, folder, image=image, name=name, evaluations=evaluations)
 
 
 def make_certificate(task: Task) -> Certificate:

@@ -258,6 +258,7 @@ def test_why_shows_a_rejected_change_with_its_test_lists(db: str) -> None:
         "tags",
         "verdict",
         "verification",
+        "runs",
     }
     assert [(e["stage"], e["ok"], e["reason"]) for e in story["events"]] == [
         ("mine", True, None),
@@ -265,7 +266,7 @@ def test_why_shows_a_rejected_change_with_its_test_lists(db: str) -> None:
         ("verify", False, "flaky"),
     ]
     assert list(story["events"][-1]) == ["stage", "ok", "reason", "detail", "seconds", "at"]
-    assert (story["tasks"], story["published"]["verdict"]) == ([], "subset")
+    assert (story["tasks"], story["runs"], story["published"]["verdict"]) == ([], [], "subset")
     assert list(story["published"]["pass_to_pass"]["missing"]) == list(many)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from backends.services import Services
+from core.settings.group import replace_values
 from exporters.records_bundle import write_records_bundle
+from mergemill.execution.environment_families import compute_family
 from mergemill.pipeline import certification
-from taskdb.records import Certificate, Rejection, Task
-from taskdb.records.lineage import Lineage
+from taskdb.records import Certificate, ExploitReference, Rejection, Task
+from taskdb.records.lineage import Lineage, RepositoryHistory
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, open_shop_task
 from verifiers.certify import Reason, certify
 from verifiers.probes import make_patch
@@ -141,3 +143,30 @@ def test_a_task_that_cannot_be_scored_is_rejected(certified_task: CertifiedTask)
     outcome = certified_task.certify(eval_script=certified_task.services.artifacts.put_text(UNSCORED))
     assert isinstance(outcome, Rejection)
     assert (outcome.reason, outcome.detail) == (Reason.NOT_SCORED, "trouble")
+
+
+def test_a_certificate_relies_on_the_exploits_of_its_family(certified_task: CertifiedTask) -> None:
+    task = certified_task.make_task(certified_task.put_gold(SHOP_RIGHT))
+    family = compute_family(task, certified_task.services)
+    reference = ExploitReference(task="0" * 64, name="ada__shop-1.bugfix")
+    lineage = replace(
+        certified_task.lineage, task=task, history=RepositoryHistory(exploited_families={family: reference})
+    )
+    outcome = certification.certify(lineage, certified_task.services)
+    assert isinstance(outcome, Certificate), outcome
+    assert (outcome.gold, outcome.noop, outcome.exploits) == ((1.0, 1.0, 1.0), 0.0, {})
+    assert (outcome.environment_family, outcome.exploits_of) == (family, reference)
+    assert outcome.evaluations <= 4 * task.evaluations
+
+
+@pytest.mark.parametrize(("exploits", "number"), [("quick", 9), ("off", 0)])
+def test_the_settings_decide_on_exploits_of_its_own(exploits: str, number: int, certified_task: CertifiedTask) -> None:
+    task = certified_task.make_task(certified_task.put_gold(SHOP_RIGHT))
+    family = compute_family(task, certified_task.services)
+    history = RepositoryHistory(exploited_families={family: ExploitReference(task="0" * 64, name="ada__shop-1.bugfix")})
+    lineage = replace(certified_task.lineage, task=task, history=history)
+    settings = replace_values(certified_task.services.settings, {"certify_exploits": exploits})
+    outcome = certification.certify(lineage, replace(certified_task.services, settings=settings))
+    assert isinstance(outcome, Certificate), outcome
+    assert (len(outcome.exploits), outcome.exploits_of) == (number, None)
+    assert outcome.environment_family == (family if number else "")

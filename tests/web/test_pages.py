@@ -15,8 +15,9 @@ from mergemill.web.request_guard import make_access_rules
 from taskdb.artifacts import open_artifacts
 from taskdb.queries import tasks as queries
 from taskdb.queries.task_filters import TaskFilters
-from taskdb.records import TestOrigin
+from taskdb.records import ExploitReference, TestOrigin
 from taskdb.store import Store
+from tests import records
 from tests.web.conftest import HOST
 from tests.web.seed import SeededDatabase, add_change, make_texts
 
@@ -214,3 +215,19 @@ def test_a_task_shows_that_a_model_wrote_its_tests(tmp_path: Path) -> None:
     assert all(page.status_code == 200 for page in pages.values())
     assert "tests: model-written" in pages[TestOrigin.MODEL_WRITTEN].text
     assert "model-written" not in pages[TestOrigin.HUMAN].text
+
+
+def test_a_task_names_the_one_whose_exploits_its_certificate_relies_on(tmp_path: Path) -> None:
+    settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
+    reference = ExploitReference(task="0" * 64, name="<b>of another database</b>")
+    with Store.open(settings.storage.db) as store:
+        names = [add_change(store, open_artifacts(settings.storage), number, make_texts(number)) for number in (1, 2)]
+        for name, fields in zip(names, ({"exploits": {"stray-file": 0.0}}, {"exploits_of": reference}), strict=True):
+            store.add(records.make_certificate(queries.resolve_task(store, name), **fields))
+        application = make_application(store, settings, make_access_rules("127.0.0.1", None))
+        with TestClient(application, base_url=HOST) as client:
+            own, relying = (read_text(client.get(f"/tasks/{name}").text) for name in names)
+    assert "exploits graded: 1" in own
+    assert "relies on" not in own
+    line = f"it relies on the exploits of {reference.name} , a task of the same environment family"
+    assert line in " ".join(relying.split())

@@ -34,7 +34,10 @@ def print_certificates(folder: Path, only: Sequence[str], settings: Settings, *,
             output.print_json(asdict(result))
             continue
         verdict = "; ".join(result.problems) or f"gold {result.gold}, noop {result.noop}"
-        tried = f"{format_count(len(result.exploits), 'exploit')} tried in {format_count(result.evaluations, 'run')}"
+        runs = format_count(result.evaluations, "run")
+        tried = f"{format_count(len(result.exploits), 'exploit')} tried in {runs}"
+        if result.exploits_of:
+            tried = f"{runs}; relies on the exploits of {result.exploits_of}"
         output.print_text(f"{result.task}: {verdict}; {tried}")
     if n_failed:
         raise InputError(f"{format_count(n_failed, 'task')} not certified")

@@ -40,6 +40,8 @@ def print_change_report(report: dict[str, Any], *, has_log: bool, has_conversati
     output.print_text("")
     if "waiting_for" in report:
         output.print_text(f"waits because of a quota of its repository: {report['waiting_for']}")
+    for runs in report.get("runs", ()):
+        output.print_text(format_runs(runs))
     for task_id in report["tasks"]:
         output.print_text(f"task: mergemill tasks show {task_id[:16]}")
     if report["published"]:
@@ -48,6 +50,31 @@ def print_change_report(report: dict[str, Any], *, has_log: bool, has_conversati
         output.print_text(f"log:  mergemill why {name} --log")
     if has_conversation:
         output.print_text(f"conversation: mergemill why {name} --conversation")
+
+
+def format_runs(runs: Mapping[str, Any]) -> str:
+    """Return the runs of the tests that a task took, by what they were made for."""
+    kinds = ", ".join(f"{number} {kind}" for kind, number in runs["verification"].items())
+    parts = [f"verification {sum(runs['verification'].values())}{f' ({kinds})' if kinds else ''}"]
+    if runs["certificate"] is not None:
+        exploits = format_exploits(runs["exploits"], runs["exploits_of"])
+        parts.append(f"certificate {runs['certificate']} ({exploits})")
+    return f"runs of {runs['name']}: {runs['total']}; {', '.join(parts)}"
+
+
+def format_certificate(certificate: Mapping[str, Any] | None) -> str:
+    """Return the values of a certificate, and the task on whose exploits it relies."""
+    if certificate is None:
+        return "none"
+    reference = certificate["exploits_of"]
+    exploits = format_exploits(len(certificate["exploits"]), reference["name"] if reference else None)
+    gold = ", ".join(f"{value:g}" for value in certificate["gold"])
+    return f"gold {gold}; no-op {certificate['noop']:g}; {exploits}; {format_count(certificate['evaluations'], 'run')}"
+
+
+def format_exploits(number: int, exploits_of: str | None) -> str:
+    """Return how many exploits were graded for a certificate, or the task on whose exploits it relies."""
+    return f"relies on the exploits of {exploits_of}" if exploits_of else format_count(number, "exploit")
 
 
 def _print_published(published: dict[str, Any]) -> None:

@@ -23,7 +23,13 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
-from mergemill.cli.queries.change_report import format_strength, format_tags, format_verdict, format_verification
+from mergemill.cli.queries.change_report import (
+    format_certificate,
+    format_strength,
+    format_tags,
+    format_verdict,
+    format_verification,
+)
 from taskdb.artifacts import open_artifacts
 from taskdb.queries import derivation_counts, saved_selections
 from taskdb.queries import tasks as queries
@@ -207,6 +213,7 @@ def _print_task(details: dict[str, Any]) -> None:
     details["tags"] = format_tags(details["tags"])
     details["verdict"] = format_verdict(details["verdict"])
     details["verification"] = format_verification(details["verification"])
+    details["certificate"] = format_certificate(details["certificate"])
     details["strength"] = format_strength(details["strength"])
     output.print_fields((name, value) for name, value in details.items() if name not in LONG_TEXTS + LONG_LISTS)
     for name in LONG_TEXTS:

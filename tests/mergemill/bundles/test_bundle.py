@@ -26,7 +26,8 @@ from exporters.tree import read_tree
 from mergemill.bundles.bundle_import import import_bundle
 from mergemill.bundles.contents import check_bundle
 from taskdb.queries.lineages import load_lineages
-from taskdb.records import Candidate, PullRequest, Task
+from taskdb.queries.repository_history import HistoryReader
+from taskdb.records import Candidate, Certificate, PullRequest, Task
 from taskdb.records.audits import Audit
 from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
@@ -85,6 +86,24 @@ def test_a_bundle_is_imported_into_an_empty_database_as_the_very_tasks(form: str
     assert {path for path in bundled if bundled[path] != other.get(path)} <= {Path("manifest.json")}
 
 
+def test_a_certificate_names_a_task_that_no_bundle_and_no_database_has(bundle: Path, tmp_path: Path) -> None:
+    absent = {"task": "0" * 64, "name": "ada__absent-1.bugfix"}
+    _replace_certificate(bundle, exploits_of=absent, environment_family="f" * 64)
+    assert run_mergemill("bundle", "verify", "bundle", cwd=tmp_path).exit_code == 0
+    imported = run_mergemill("bundle", "import", "bundle", "--json", cwd=tmp_path)
+    assert [line["problem"] for line in imported.lines] == [None, None]
+    with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
+        (relying,) = (certificate for certificate in store.load_all(Certificate) if certificate.exploits_of)
+        assert HistoryReader(store).find(store.get(Task, relying.parent).repo).exploited_families == {}
+    assert (
+        run_mergemill("tasks", "show", relying.name, "--json", cwd=tmp_path).json["certificate"]["exploits_of"]
+        == absent
+    )
+    exported = run_mergemill("export", "--format", "swebench", "--out", "again", cwd=tmp_path)
+    assert exported.exit_code == 0, exported.stderr
+    assert absent["name"] in (tmp_path / "again" / RECORDS_FILE).read_text()
+
+
 def test_bundles_of_two_databases_meet_in_one(home: Path, tmp_path: Path) -> None:
     services = make_services(tmp_path / "other")
     with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
@@ -141,6 +160,17 @@ def _replace_record(folder: Path, **fields: object) -> None:
     edit_manifest(
         folder, lambda content: [entry.update(id=task.id) for entry in content["tasks"] if entry["id"] == old]
     )
+    seal(folder)
+
+
+def _replace_certificate(folder: Path, **fields: object) -> None:
+    """Change fields of the first certificate and give it the id of its new content."""
+    path = folder / RECORDS_FILE
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    row = next(row for row in rows if row["record"] == "Certificate")
+    certificate = Certificate.model_validate(row["body"] | fields)
+    row["id"], row["body"] = certificate.id, certificate.model_dump(mode="json")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     seal(folder)
 
 
@@ -266,6 +296,10 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "a deep record": (_deep, "is not a record"),
     "a deep manifest": (_deep_manifest, "holds no manifest.json"),
     "control characters in a name": (lambda f: _replace_record(f, name="a\x1b[2J"), "control characters"),
+    "control characters in a name of a task that is not there": (
+        lambda f: _replace_certificate(f, exploits_of={"task": "0" * 64, "name": "a\x1b[2J"}),
+        "control characters",
+    ),
     "no commit": (lambda f: _replace_record(f, base_commit="--output=/etc/x"), "base_commit is not"),
     "no image": (lambda f: _replace_record(f, image="--privileged x"), "image is not"),
     "a patch of a path above": (_patch_paths("../../.bashrc"), "which is not a file of the tree"),

@@ -33,8 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the sample was run."""
     folder = tmp_path_factory.mktemp("whole")
     make_sample(folder / "ada__greet")
-    defaults = {"MERGEMILL_CERTIFY_EXPLOITS": "quick", "MERGEMILL_REPEATS": "3"}
-    first = run_mergemill("run", "git:ada__greet", "--json", cwd=folder, **defaults)
+    complete = {"MERGEMILL_CERTIFY_EXPLOITS": "quick", "MERGEMILL_REPEATS": "3"}
+    first = run_mergemill("run", "git:ada__greet", "--json", cwd=folder, **complete)
     assert first.exit_code == 0, first.stderr
     last = first.lines[-1]
     assert list(last) == SUMMARY
