@@ -14,11 +14,13 @@ from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
 from taskdb.artifacts import open_artifacts
 from taskdb.queries import tasks as queries
+from taskdb.queries.evidence import MIN_RANKED
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import TestOrigin
 from taskdb.store import Store
+from tests.taskdb.lineages import add_lineage
 from tests.web.conftest import HOST
-from tests.web.seed import SeededDatabase, add_change, make_texts
+from tests.web.seed import GOLD_PATCH, TEST_PATCH, SeededDatabase, add_change, make_texts
 
 
 def read_text(html: str) -> str:
@@ -214,3 +216,29 @@ def test_a_task_shows_that_a_model_wrote_its_tests(tmp_path: Path) -> None:
     assert all(page.status_code == 200 for page in pages.values())
     assert "tests: model-written" in pages[TestOrigin.MODEL_WRITTEN].text
     assert "model-written" not in pages[TestOrigin.HUMAN].text
+
+
+def test_a_task_without_a_finding_shows_what_was_seen_and_no_share_of_fault(tmp_path: Path) -> None:
+    settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
+    artifacts = open_artifacts(settings.storage)
+    patches = {"gold_patch": artifacts.put_text(GOLD_PATCH), "test_patch": artifacts.put_text(TEST_PATCH)}
+    with Store.open(settings.storage.db) as store:
+        application = make_application(store, settings, make_access_rules("127.0.0.1", None))
+        with TestClient(application, base_url=HOST) as client:
+            for number in range(MIN_RANKED):
+                fields = {"underspecified": 0.5, "unfair_tests": 0.62 + number / 100}
+                task = add_lineage(
+                    store, number, verdict_fields=fields, task_fields={"control_bound": 0.0003}, **patches
+                )
+                page = client.get(f"/tasks/{task.name}").text
+                if number == 0:
+                    alone = read_text(page)
+    tiles = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page))
+    assert (tiles["Gold passed"], tiles["Forger passes"]) == ("3 of 3", "0.0003")
+    assert "Gold fails" not in page
+    assert "0.56" not in page
+    assert "No finding." in alone
+    assert not re.search(r"\d %|Unfair tests", alone)
+    assert "81 %" not in read_text(page)
+    assert tiles["Unfair tests"] == "more than 95 % of 20 tasks here"
+    assert page.index("No finding.") < page.index("Unfair tests")
