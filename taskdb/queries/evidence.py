@@ -57,11 +57,7 @@ def describe_gold(values: Sequence[float]) -> str:
 
     The bound is the upper end of Wilson's 95 % interval. It is shown when a grading failed, or below SHOWN_BOUND.
     """
-    return describe_gradings(sum(value == 1 for value in values), len(values))
-
-
-def describe_gradings(n_passed: int, n: int) -> str:
-    """Return the same of a number of gradings, and of those in which gold earned 1."""
+    n, n_passed = len(values), sum(value == 1 for value in values)
     bound = compute_wilson_interval(n - n_passed, n)[1]
     seen = f"{n_passed} of {n}"
     if n_passed == n and bound >= SHOWN_BOUND:
@@ -88,7 +84,7 @@ def describe_scores(verdict: Mapping[str, Any], ranks: VerdictRanks | None) -> d
     described = {}
     for name, title in SCORES.items():
         if has_evidence(verdict, name):
-            described[title] = format_probability(verdict[name])
+            described[title] = f"probability {format_probability(verdict[name])}"
         elif ranks is not None:
             described[title] = ranks.describe(name)
     return described

@@ -138,8 +138,9 @@ class TaskColumns:
             sql=None,
             exported=True,
             doc="upper bound of the probability that gold fails in a grading, the end of Wilson's 95 % interval: "
-            "3.84 / (n + 3.84) after the n gradings of the [certificate](guide/verify/grade.md), so 0.56 after the usual "
-            "three, whatever the task; null without one. [Shown](guide/verify/grade.md#gradings-of-gold) below 0.1 alone",
+            "3.84 / (n + 3.84) after the n gradings of the [certificate](guide/verify/grade.md), 0.56 after the usual "
+            "three; null without one. Pages [show it](guide/verify/grade.md#gradings-of-gold) below 0.1 alone, or "
+            "where a grading failed",
         ),
     ]
     underspecified: Annotated[float | None, TaskColumn(sql="j.underspecified", doc=_VERDICT, exported=True)]

@@ -93,9 +93,9 @@ def test_a_probability_is_shown_only_with_evidence() -> None:
     # A statement that gives the solution away makes no test unfair.
     assert describe_scores(dump_verdict(**scores, findings=(make_finding("solution-line"),)), None) == {}
     both = dump_verdict(**scores, findings=(make_finding("message-not-stated"),))
-    assert describe_scores(both, None) == {"underspecified": "0.6", "unfair tests": "0.81"}
+    assert describe_scores(both, None) == {"underspecified": "probability 0.6", "unfair tests": "probability 0.81"}
     tests_alone = dump_verdict(**scores, findings=(make_finding("value-not-stated"),))
-    assert describe_scores(tests_alone, None) == {"unfair tests": "0.81"}
+    assert describe_scores(tests_alone, None) == {"unfair tests": "probability 0.81"}
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_a_probability_is_shown_only_with_evidence() -> None:
         ({"tests": (TestOpinion(test="t", asserts="it greets", stated="yes", quote="greets"),)}, {}),
         (
             {"tests": (TestOpinion(test="t", asserts="it greets", stated="no", quote=""),)},
-            {"underspecified": "0.3", "unfair tests": "0.4"},
+            {"underspecified": "probability 0.3", "unfair tests": "probability 0.4"},
         ),
         (
             {"missing": (QuotedClaim(claim="the word", quote="hi", quote_source=QuoteSource.TESTS),)},
-            {"underspecified": "0.3", "unfair tests": "0.4"},
+            {"underspecified": "probability 0.3", "unfair tests": "probability 0.4"},
         ),
         (
             {

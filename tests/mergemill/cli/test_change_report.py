@@ -187,4 +187,4 @@ def test_a_verdict_begins_with_its_evidence_and_shows_no_probability_without() -
     assert format_verdict(plain, ranks) == f"no finding; {ranked}"
     finding = Finding(rule="value-not-stated", quote="987654", detail="a number", quote_source=QuoteSource.TESTS)
     quoted = records.make_verdict(verification, unfair_tests=0.81, findings=(finding,)).model_dump(mode="json")
-    assert format_verdict(quoted) == "value-not-stated '987654'; unfair tests: 0.81"
+    assert format_verdict(quoted) == "value-not-stated '987654'; unfair tests: probability 0.81"
