@@ -10,6 +10,7 @@ from typing import Protocol
 
 from backends.git import list_patch_paths, list_patch_renames
 from backends.services import Services
+from core.text import format_probability
 from languages.probes import Probe, ProbeTarget
 from taskdb.records import Score, Task
 from verifiers import statement
@@ -218,7 +219,11 @@ def _check_results(
         elif result.name != "gold" and result.value != 0.0:
             odds = ""
             if known[result.name].needs_controls:
-                bound = "there are no controls" if control_bound is None else f"its odds are {control_bound:.2g}"
+                bound = (
+                    "there are no controls"
+                    if control_bound is None
+                    else f"its odds are {format_probability(control_bound)}"
+                )
                 odds = f"; only controls expose it, and {bound}"
             yield InspectionFinding(
                 kind="exploit",

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from core.text import format_count
+from core.text import format_count, format_probability
 from exporters import rows, task_files
 from exporters.bundle_writer import write_file
 from exporters.export_format import ExportFormat
 from exporters.task_folder import write_task_folder
 from exporters.verifier_files import explain_missing_environment
-from taskdb.records import TestOrigin
+from taskdb.queries.evidence import SHOWN_BOUND
+from taskdb.records import Certificate, TestOrigin
+from taskdb.records.verdicts import EVIDENCE
 from training_data.card import Card, Section, render_card, render_table
 from training_data.parquet import ParquetShards
 
@@ -38,6 +40,8 @@ SCHEMA = pa.schema(
 )
 BOUNDS = ("strength", "control_bound", "flaky_bound", "underspecified", "unfair_tests")
 """Facts whose values the card summarises."""
+VERDICT_SCORES = frozenset(EVIDENCE)
+"""Those that the judge gives."""
 MAX_CELL = 100
 """Characters of a name in the card; a longer name is cut."""
 _PLAIN_CELL = re.compile(r"(?!.*www\.)[A-Za-z0-9][A-Za-z0-9 .+#/()-]*", re.IGNORECASE)
@@ -61,8 +65,12 @@ MEANINGS = """\
   audit. `untested_hunks` names the hunks that no test misses.
 - `control_bound`: probability of passing for a submission that forges test results, and has to guess which tests are
   sabotaged.
-- `flaky_bound`: 95 % upper bound on the probability that the gold submission fails in one grading.
-- `underspecified`, `unfair_tests`: a judge's probabilities that the statement leaves out what the tests require."""
+- `flaky_bound`: 95 % upper bound on the probability that the gold submission fails in one grading. It follows from the
+  number of gradings: after 3 without a failure it is 0.56, and no sign of a defect. Above are the gradings
+  of the certificates, with the largest bound where one failed, or where it is below {shown_bound:g}.
+- `underspecified`, `unfair_tests`: a judge's scores of a statement that leaves out what the tests require. Compare rows
+  by them. A value alone is no rate of faults: the scores were calibrated on one labelled set, half of whose rows have
+  unfair tests."""
 USE = """\
 ```python
 from datasets import load_dataset
@@ -92,6 +100,10 @@ class CardFigures:
     bounds: dict[str, list[float]] = field(default_factory=dict)
     """Fact -> [number of rows that have it, sum, minimum, maximum]."""
     certified: int = 0
+    gradings: int = 0
+    """Gradings of gold in the certificates."""
+    failed_gradings: int = 0
+    """Those in which gold did not earn 1."""
     written: int = 0
     """Rows whose tests a model wrote."""
 
@@ -100,14 +112,17 @@ class CardFigures:
         """Number of rows."""
         return sum(self.kinds.values())
 
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Count a row."""
+    def add(self, row: Mapping[str, Any], certificate: Certificate | None) -> None:
+        """Count a row, and the gradings of its certificate."""
         self.kinds[row["kind"], row["split"]] += 1
         self.languages[row["language"]] += 1
         self.licenses[row["license"]] += 1
         # GitHub ignores case in names of repositories.
         self.repositories.add(row["repo"].lower())
         self.certified += row["certificate"] is not None
+        gold = certificate.gold if certificate else ()
+        self.gradings += len(gold)
+        self.failed_gradings += sum(value != 1 for value in gold)
         self.written += row["tests"] != TestOrigin.HUMAN
         for name in BOUNDS:
             if (value := row[name]) is not None:
@@ -115,11 +130,26 @@ class CardFigures:
                 self.bounds[name] = [count + 1, total + value, min(low, value), max(high, value)]
 
     def describe_bound(self, name: str) -> str:
-        """Return number, average and range of a fact's values."""
-        if name not in self.bounds:
+        """Return number, average and range of a fact's values; of the failures of gold, the gradings that were made."""
+        if name not in self.bounds or (name == "flaky_bound" and not self.gradings):
             return "not known for any row"
         count, total, low, high = self.bounds[name]
-        return f"{count:.0f} rows: mean {total / count:.3f}, {low:.3f} to {high:.3f}"
+        if name == "flaky_bound":
+            return self._describe_gold(high)
+        if name == "control_bound":
+            average, least, most = map(format_probability, (total / count, low, high))
+            return f"{count:.0f} rows: mean {average}, {least} to {most}"
+        # An average of scores that rest on no finding would be read as a share of faulty rows.
+        share = "" if name in VERDICT_SCORES else f"mean {total / count:.3f}, "
+        return f"{count:.0f} rows: {share}{low:.3f} to {high:.3f}"
+
+    def _describe_gold(self, highest: float) -> str:
+        """Return the gradings in which gold earned 1, and the highest bound of a row where that is informative."""
+        n_passed = self.gradings - self.failed_gradings
+        seen = f"gold earned 1 in {n_passed} of {format_count(self.gradings, 'grading')}"
+        if not self.failed_gradings and highest >= SHOWN_BOUND:
+            return seen
+        return f"{seen}, and fails in a row's with a probability of at most {format_probability(highest)}"
 
 
 def write_huggingface(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
@@ -134,7 +164,7 @@ def write_huggingface(items: Iterable[ExportItem], folder: Path, services: Servi
             row, notes = build_huggingface_row(item, services)
             item.notes.extend(notes)
             shards[row["split"]].add(row)
-            figures.add(row)
+            figures.add(row, item.certificate)
             write_task_folder(item, folder / item.folder, services)
     write_file(folder / "README.md", render_card(build_card(figures)))
     rows.write_reward_module(folder)
@@ -195,7 +225,7 @@ def build_card(figures: CardFigures) -> Card:
         sections=(
             Section("", [summary]),
             Section("Contents", contents),
-            Section("How the tasks were verified", [verification, bounds, MEANINGS]),
+            Section("How the tasks were verified", [verification, bounds, MEANINGS.format(shown_bound=SHOWN_BOUND)]),
             Section("Use", [USE.format(split=splits[0])]),
         ),
     )

@@ -53,6 +53,7 @@ class Evaluation:
         self,
         files: Dict[str, bytes],
         expected: Dict[str, str],
+        *,
         origins: Optional[Mapping[str, str]] = None,
         inputs: Collection[str] = (),
         only: Optional[Collection[str]] = None,
@@ -140,7 +141,16 @@ def draw_evaluations(document: Mapping[str, Any], random: Random) -> List[Evalua
         files = drawing.apply_edits()
         only = _list_test_files(document) if document.get("partial") and number else None
         is_decisive = not coins or number + 1 >= FIRST_EVALUATIONS
-        evaluations.append(Evaluation(files, drawing.expected, drawing.origins, drawing.inputs, only, is_decisive))
+        evaluations.append(
+            Evaluation(
+                files,
+                drawing.expected,
+                origins=drawing.origins,
+                inputs=drawing.inputs,
+                only=only,
+                is_decisive=is_decisive,
+            )
+        )
     return evaluations
 
 

@@ -22,6 +22,7 @@ from mergemill.execution.images import copies
 from mergemill.execution.progress import CountProgress
 from mergemill.execution.services import make_services
 from taskdb.queries import tasks as queries
+from taskdb.queries.evidence import count_with_evidence
 from taskdb.queries.images import load_image_copies
 from taskdb.queries.lineages import load_lineages
 from taskdb.queries.task_filters import TaskFilters
@@ -116,39 +117,40 @@ def count_doubtful(filters: TaskFilters, storage: StorageSettings) -> dict[str, 
     Reasons about which the filters already decide are left out.
     """
     has_limit = filters.max_unfair is not None or filters.max_underspecified is not None
-    doubts: list[tuple[str, bool, Mapping[str, Any]]] = [
-        ("findings in the newest audit", filters.audited is None, {"audited": "findings"}),
-        (
-            f"tests that detect at most {WEAK:g} of the faults in the gold patch",
-            filters.strength is None,
-            {"strength": Range(None, WEAK)},
-        ),
-        (
-            f"tests that are unfair with a probability of {LIKELY:g} or more",
-            filters.max_unfair is None and filters.unfair_tests is None,
-            {"unfair_tests": Range(LIKELY, None)},
-        ),
-        (
-            f"a statement that is vague with a probability of {LIKELY:g} or more",
-            filters.max_underspecified is None and filters.underspecified is None,
-            {"underspecified": Range(LIKELY, None)},
-        ),
-        (
-            "not judged, so that no probability leaves them out",
-            has_limit and filters.where is None,
-            {"where": NOT_JUDGED},
-        ),
-    ]
+
+    def count(**narrower: Any) -> int:
+        return queries.count_tasks(store, replace(filters, **narrower))
+
     with Store.open(storage.db, create=False) as store:
-        return {
-            reason: number
-            for reason, is_open, narrower in doubts
-            if is_open and (number := queries.count_tasks(store, replace(filters, **narrower)))
-        }
+        doubts: list[tuple[str, bool, Callable[[], int]]] = [
+            ("findings in the newest audit", filters.audited is None, lambda: count(audited="findings")),
+            (
+                f"tests that detect at most {WEAK:g} of the faults in the gold patch",
+                filters.strength is None,
+                lambda: count(strength=Range(None, WEAK)),
+            ),
+            # A probability that rests on no finding is the base rate of the labelled rows: most tasks have a high one.
+            (
+                "tests that require what the statement lacks, by findings of the judge",
+                filters.max_unfair is None and filters.unfair_tests is None,
+                lambda: count_with_evidence(store, filters, "unfair_tests", LIKELY),
+            ),
+            (
+                "a statement that leaves open what to do, by findings of the judge",
+                filters.max_underspecified is None and filters.underspecified is None,
+                lambda: count_with_evidence(store, filters, "underspecified", LIKELY),
+            ),
+            (
+                "not judged, so that no probability leaves them out",
+                has_limit and filters.where is None,
+                lambda: count(where=NOT_JUDGED),
+            ),
+        ]
+        return {reason: number for reason, is_open, count_doubt in doubts if is_open and (number := count_doubt())}
 
 
 WEAK, LIKELY = 0.5, 0.5
-"""Strength up to which, and the judge's probability from which, an export warns."""
+"""Strength up to which, and the judge's probability from which, an export warns; of the latter only with a finding."""
 NOT_JUDGED = "unfair_tests IS NULL"
 
 

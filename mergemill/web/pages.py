@@ -11,11 +11,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from core.errors import InputError
+from core.text import format_probability
 from mergemill.execution.run_status import list_runs
 from mergemill.web.context import WebContext
 from mergemill.web.diffs import PatchView, render_patch
 from mergemill.web.metrics import show_metrics
 from mergemill.web.page_streaming import AnswerError, EarlyStart, Page, send_early
+from mergemill.web.rendering import format_duration, format_number
 from mergemill.web.rollouts import find_stored_rollout
 from mergemill.web.statement import mark_source, render_statement
 from mergemill.web.task_listing import FACETS, build_facets, build_link, count_values, load_listing, read_parameters
@@ -23,8 +25,9 @@ from mergemill.web.trajectories import load_conversation
 from mergemill.web.visible_text import remove_ansi_sequences
 from taskdb.queries import pages as page_queries
 from taskdb.queries import tasks as queries
+from taskdb.queries.evidence import SHOWN_BOUND, describe_gold, describe_scores, rank_verdict
 from taskdb.queries.trajectories import list_rollouts
-from taskdb.records import PullRequest, Stage, Task
+from taskdb.records import Certificate, PullRequest, Stage, Task
 from taskdb.records.verdicts import QuoteSource, Verdict
 
 ROWS = 50
@@ -175,6 +178,7 @@ def show_task(context: WebContext, request: Request) -> Response:
         "records": records,
         "rollouts": list_rollouts(context.store, task.id)[:MAX_SHOWN_ROLLOUTS],
         "findings": records.verdict.findings if records.verdict else (),
+        "scores": _describe_verdict(context, records.verdict),
         "statement": render_statement(task.problem_statement, quotes),
         "source": mark_source(task.problem_statement, quotes),
         "patches": _render_patches(task, details),
@@ -182,7 +186,7 @@ def show_task(context: WebContext, request: Request) -> Response:
         "controls": frozenset(task.controls),
         "max_tests": MAX_SHOWN_TESTS,
         "tags": details["tags"],
-        "facts": _collect_facts(row, task),
+        "facts": _collect_facts(row, task, records.certificate),
     }
     return context.render("task.html", values)
 
@@ -197,25 +201,30 @@ def _render_patches(task: Task, details: Mapping[str, Any]) -> list[tuple[str, s
     return [(title, digest, render_patch(text)) for title, digest, text in patches if digest and text]
 
 
-_FACTS: Sequence[tuple[str, str, str]] = (
-    ("strength", "Strength", "Share of faults in the gold patch that the tests detect, as an audit measured"),
-    (
-        "control_bound",
-        "Forger passes",
-        "Probability of passing for a submission that guesses which tests are sabotaged",
-    ),
-    ("flaky_bound", "Gold fails", "95 % upper bound on the probability that the gold patch fails in a grading"),
-    ("underspecified", "Underspecified", "Probability that the statement leaves open what to do"),
-    ("unfair_tests", "Unfair tests", "Probability that the tests reject correct solutions"),
-)
+def _collect_facts(row: Mapping[str, Any], task: Task, certificate: Certificate | None) -> list[tuple[str, str, str]]:
+    """Return (title, text, explanation) of the measures of a task that are known."""
+    facts = []
+    if (strength := row.get("strength")) is not None:
+        explanation = "Share of faults in the gold patch that the tests detect, as an audit measured"
+        facts.append(("Strength", format_number(strength), explanation))
+    if (bound := row.get("control_bound")) is not None:
+        explanation = "Probability of passing for a submission that guesses which tests are sabotaged"
+        facts.append(("Forger passes", format_probability(bound), explanation))
+    if certificate:
+        explanation = (
+            "Gradings of the certificate in which the gold patch earned 1. A 95 % bound on its failures is shown when "
+            f"one failed, or when enough were made for a bound below {SHOWN_BOUND:g}"
+        )
+        facts.append(("Gold passed", describe_gold(certificate.gold), explanation))
+    return [*facts, ("Test time", format_duration(task.test_seconds), "Seconds of the longest gold run")]
 
 
-def _collect_facts(row: Mapping[str, Any], task: Task) -> list[tuple[str, Any, str]]:
-    """Return (title, value, explanation) of the measures of a task that are known."""
-    known = [
-        (title, row.get(column), explanation) for column, title, explanation in _FACTS if row.get(column) is not None
-    ]
-    return [*known, ("Test time", task.test_seconds, "Seconds of the longest gold run")]
+def _describe_verdict(context: WebContext, verdict: Verdict | None) -> Mapping[str, str]:
+    """Return the probabilities of a verdict that have evidence, and the ranks of the others, as text."""
+    if verdict is None:
+        return {}
+    data = verdict.model_dump(mode="json")
+    return describe_scores(data, rank_verdict(context.store, data))
 
 
 def _get_findings(verdict: Verdict | None, source: QuoteSource) -> list[Any]:

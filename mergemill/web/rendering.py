@@ -37,7 +37,7 @@ def make_templates() -> jinja2.Environment:
         "address": build_address,
         "day": lambda value: str(value or "")[:10],
         "markdown": render_statement,
-        "number": _format_number,
+        "number": format_number,
         "duration": format_duration,
         "share": lambda value: NOTHING if value is None else f"{100 * value:.0f} %",
     }
@@ -82,7 +82,7 @@ def _finalize(value: Any) -> Any:
     return make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _format_number(value: Any) -> str:
+def format_number(value: Any) -> str:
     """Return a number with thin spaces between thousands; a dash for none."""
     if value is None:
         return NOTHING

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal
 
 from taskdb.records.base import MEASURED, ArtifactHash, Part, Record, Seconds, TestId
 
@@ -30,6 +32,20 @@ class Finding(Part):
     """A line for people."""
     quote_source: QuoteSource
     """The text the quote is from."""
+
+
+_UNSTATED = ("message-not-stated", "name-not-stated")
+_GAPS = ("empty", "image-only", "link-only", "template-only", "image", "language", "no-behaviour")
+EVIDENCE: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "underspecified": frozenset({*_UNSTATED, *(f"statement-{gap}" for gap in _GAPS)}),
+        "unfair_tests": frozenset({*_UNSTATED, "value-not-stated"}),
+    }
+)
+"""Probability of a verdict -> rules whose findings are evidence of that fault.
+
+A statement that gives the solution away is neither vague nor does it make tests unfair.
+"""
 
 
 class TestOpinion(Part):
@@ -156,6 +172,22 @@ class Verdict(Record):
     def addition(self) -> str:
         """Text appended to the original statement; empty when there is none."""
         return self.completion.addition if self.completion else ""
+
+
+def has_evidence(verdict: Mapping[str, Any], name: str) -> bool:
+    """Return whether a verdict quotes evidence of a fault, and not only gives its probability.
+
+    Evidence is a finding of EVIDENCE, or a valid opinion of a model in which something is missing or not fully stated.
+    Without any, the probability is little more than the base rate of the rows on which the model was calibrated.
+
+    Args:
+        verdict: a Verdict as JSON data, or a result of `judge instances:FILE`.
+        name: `underspecified` or `unfair_tests`.
+    """
+    if any(finding["rule"] in EVIDENCE[name] for finding in verdict["findings"]):
+        return True
+    opinions = [opinion for opinion in verdict.get("opinions", ()) if not opinion["invalid_reason"]]
+    return any(opinion["missing"] or any(test["stated"] != "yes" for test in opinion["tests"]) for opinion in opinions)
 
 
 def append_addition(statement: str, addition: str) -> str:

@@ -60,7 +60,10 @@ _IMAGE = (
     "`verified`, `simulated` or `none`, and the image with its digest, empty where there is none "
     "([Kinds](guide/derive/kinds.md))"
 )
-_VERDICT = "of the verdict, null where there is none ([Judge](guide/verify/judge.md))"
+_VERDICT = (
+    "of the verdict, null where there is none ([Judge](guide/verify/judge.md)); "
+    "[read](guide/verify/judge.md#reading-a-verdict) its findings before its probabilities"
+)
 _SIZE = "of the gold patch"
 
 
@@ -135,7 +138,9 @@ class TaskColumns:
             sql=None,
             exported=True,
             doc="upper bound of the probability that gold fails in a grading, the end of Wilson's 95 % interval: "
-            "3.84 / (n + 3.84) after the n gradings of the [certificate](guide/verify/grade.md); null without one",
+            "3.84 / (n + 3.84) after the n gradings of the [certificate](guide/verify/grade.md), 0.56 after the usual "
+            "three; null without one. Pages [show it](guide/verify/grade.md#gradings-of-gold) below 0.1 alone, or "
+            "where a grading failed",
         ),
     ]
     underspecified: Annotated[float | None, TaskColumn(sql="j.underspecified", doc=_VERDICT, exported=True)]

@@ -155,6 +155,31 @@ def test_a_data_set_folder_has_numbered_files_by_split_and_a_card(tmp_path: Path
     assert "A model wrote the tests of 0 of 3:" in card
 
 
+@pytest.mark.parametrize(
+    ("gradings", "flaky_bound", "shown"),
+    [
+        (3, 0.5615, "gold earned 1 in 3 of 3 gradings"),
+        (60, 0.0602, "gold earned 1 in 60 of 60 gradings, and fails in a row's with a probability of at most 0.06"),
+    ],
+)
+def test_a_card_shows_the_gradings_of_gold_and_no_rounded_0(
+    gradings: int, flaky_bound: float, shown: str, tmp_path: Path
+) -> None:
+    services = make_services(tmp_path)
+    task = make_task(services, tmp_path)
+    facts = {task.id: FACTS | {"control_bound": 0.0003, "flaky_bound": flaky_bound, "unfair_tests": 0.81}}
+    certificate = make_certificate(task).model_copy(update={"gold": (1.0,) * gradings})
+    out = tmp_path / "out"
+    exporters.export_tasks("huggingface", [task], {task.id: certificate}, out, services, facts=facts)
+    card = (out / "README.md").read_text()
+    assert "| `control_bound` | 1 rows: mean 0.0003, 0.0003 to 0.0003 |" in card
+    assert f"| `flaky_bound` | {shown} |" in card
+    assert "| `unfair_tests` | 1 rows: 0.810 to 0.810 |" in card
+    certified = exporters.export_tasks("huggingface", [task], {}, tmp_path / "plain", services, facts=facts)
+    assert certified is not None
+    assert "| `flaky_bound` | not known for any row |" in (tmp_path / "plain" / "README.md").read_text()
+
+
 def test_a_card_names_unknown_licences_other_and_keeps_its_tables(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     task = make_task(services, tmp_path).model_copy(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from taskdb.records import Stage, Task, TestRun
 from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
+
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def make_url(folder: Path) -> str:
@@ -22,6 +26,8 @@ def add_lineage(
     source: str = "git:greet",
     to: Stage = Stage.CERTIFY,
     runs: tuple[TestRun, ...] = (),
+    verdict_fields: Mapping[str, Any] = NONE,
+    task_fields: Mapping[str, Any] = NONE,
     **candidate_fields: Any,
 ) -> Task:
     """Add a change with its records up to a stage and return its task."""
@@ -29,8 +35,8 @@ def add_lineage(
     candidate = records.make_candidate(pull, **candidate_fields)
     environment = records.make_environment(candidate)
     verification = records.make_verification(environment, runs=runs)
-    verdict = records.make_verdict(verification)
-    task = records.make_task(verification, candidate)
+    verdict = records.make_verdict(verification, **verdict_fields)
+    task = records.make_task(verification, candidate, **task_fields)
     store.add_mined_changes((pull, candidate, 0.1))
     made = {
         Stage.BUILD: environment,

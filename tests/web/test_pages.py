@@ -14,12 +14,14 @@ from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
 from taskdb.artifacts import open_artifacts
 from taskdb.queries import tasks as queries
+from taskdb.queries.evidence import MIN_RANKED
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import ExploitReference, TestOrigin
 from taskdb.store import Store
 from tests import records
+from tests.taskdb.lineages import add_lineage
 from tests.web.conftest import HOST
-from tests.web.seed import SeededDatabase, add_change, make_texts
+from tests.web.seed import GOLD_PATCH, TEST_PATCH, SeededDatabase, add_change, make_texts
 
 
 def read_text(html: str) -> str:
@@ -231,3 +233,29 @@ def test_a_task_names_the_one_whose_exploits_its_certificate_relies_on(tmp_path:
     assert "relies on" not in own
     line = f"it relies on the exploits of {reference.name} , a task of the same environment family"
     assert line in " ".join(relying.split())
+
+
+def test_a_task_without_a_finding_shows_what_was_seen_and_no_share_of_fault(tmp_path: Path) -> None:
+    settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
+    artifacts = open_artifacts(settings.storage)
+    patches = {"gold_patch": artifacts.put_text(GOLD_PATCH), "test_patch": artifacts.put_text(TEST_PATCH)}
+    with Store.open(settings.storage.db) as store:
+        application = make_application(store, settings, make_access_rules("127.0.0.1", None))
+        with TestClient(application, base_url=HOST) as client:
+            for number in range(MIN_RANKED):
+                fields = {"underspecified": 0.5, "unfair_tests": 0.62 + number / 100}
+                task = add_lineage(
+                    store, number, verdict_fields=fields, task_fields={"control_bound": 0.0003}, **patches
+                )
+                page = client.get(f"/tasks/{task.name}").text
+                if number == 0:
+                    alone = read_text(page)
+    tiles = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page))
+    assert (tiles["Gold passed"], tiles["Forger passes"]) == ("3 of 3", "0.0003")
+    assert "Gold fails" not in page
+    assert "0.56" not in page
+    assert "No finding." in alone
+    assert not re.search(r"\d %|Unfair tests", alone)
+    assert "81 %" not in read_text(page)
+    assert tiles["Unfair tests"] == "more than 95 % of 20 tasks here"
+    assert page.index("No finding.") < page.index("Unfair tests")

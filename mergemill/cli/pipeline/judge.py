@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from mergemill.cli.pipeline.stage_command import (
     run_scope,
 )
 from taskdb.records import Stage
+from taskdb.records.verdicts import EVIDENCE, has_evidence
 
 SCHEME = "instances:"
-TABLE_COLUMNS = ("instance_id", "underspecified", "unfair_tests", "findings")
+TABLE_COLUMNS = ("instance_id", "findings", "underspecified", "unfair_tests")
 
 
 @with_settings()
@@ -79,7 +80,14 @@ def print_judged_files(sources: Sequence[str], only: Sequence[str], settings: Se
             if as_json:
                 output.print_json(result)
             else:
-                rows.append(result | {"findings": sorted({finding["rule"] for finding in result["findings"]})})
+                rows.append(_build_table_row(result))
     if not as_json:
         output.print_rows(rows, TABLE_COLUMNS, as_lines=False, nothing="no task to judge")
     return exit_code
+
+
+def _build_table_row(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row for people: findings, and those probabilities that rest on evidence."""
+    rules = sorted({finding["rule"] for finding in result["findings"]})
+    scores = {name: result[name] if has_evidence(result, name) else None for name in EVIDENCE}
+    return {"instance_id": result["instance_id"], "findings": rules, **scores}

@@ -8,6 +8,7 @@ from typing import Any
 
 from core.text import format_count
 from mergemill.cli import output
+from taskdb.queries.evidence import VerdictRanks, describe_scores
 from taskdb.records import Stage
 
 EVENT_COLUMNS = ("at", "stage", "kind", "verdict", "seconds", "detail")
@@ -16,17 +17,20 @@ SHOWN_TESTS = 10
 ATTEMPT_COLUMNS = ("number", "proposed_by", "edits", "reason", "seconds", "tokens", "cost", "detail")
 
 
-def print_change_report(report: dict[str, Any], *, has_log: bool, has_conversation: bool = False) -> None:
+def print_change_report(
+    report: dict[str, Any], *, has_log: bool, has_conversation: bool = False, ranks: VerdictRanks | None = None
+) -> None:
     """Print the rows that `taskdb.queries.tasks.explain_change` returned.
 
     Args:
         report: the change with its events.
         has_log: whether the log of its rejection is stored.
         has_conversation: whether a model's conversation about its build is stored.
+        ranks: ranks of its verdict among the tasks.
     """
     name = report["name"]
     output.print_text(f"{name} of {report['source']}: {_format_position(report['events'])}\n")
-    output.print_text(f"kinds: {format_tags(report['tags'])}\nstatement: {format_verdict(report['verdict'])}")
+    output.print_text(f"kinds: {format_tags(report['tags'])}\nstatement: {format_verdict(report['verdict'], ranks)}")
     output.print_text(f"verification: {format_verification(report['verification'])}\n")
     events = [
         {"kind": ""} | event | {"verdict": "ok" if event["ok"] else event["reason"]} for event in report["events"]
@@ -115,16 +119,16 @@ def format_tags(tags: dict[str, Any] | None) -> str:
     return f"{', '.join(kinds)}; {tags['size']}; {route}"
 
 
-def format_verdict(verdict: dict[str, Any] | None) -> str:
-    """Return the judge's verdict on a statement in a single line."""
+def format_verdict(verdict: dict[str, Any] | None, ranks: VerdictRanks | None = None) -> str:
+    """Return the judge's verdict on a statement in a single line: its evidence, then what was concluded."""
     if verdict is None:
         return "not judged"
-    probabilities = f"underspecified {verdict['underspecified']:.2f}, unfair tests {verdict['unfair_tests']:.2f}"
+    scores = [f"{name}: {description}" for name, description in describe_scores(verdict, ranks).items()]
     set_aside = f"set aside for {verdict['set_aside']}" if verdict["set_aside"] else ""
     completed = format_completion(verdict["completion"]) if verdict["completion"] else ""
     opinions = f"{len(verdict['opinions'])} opinions" if verdict["opinions"] else ""
-    findings = [f"{finding['rule']} {finding['quote'][:60]!r}" for finding in verdict["findings"]]
-    return "; ".join(part for part in (probabilities, set_aside, completed, opinions, *findings) if part)
+    findings = [f"{finding['rule']} {finding['quote'][:60]!r}" for finding in verdict["findings"]] or ["no finding"]
+    return "; ".join(part for part in (*findings, set_aside, completed, opinions, ", ".join(scores)) if part)
 
 
 def format_completion(completion: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from core.errors import UsageError
 from core.settings.storage import StorageSettings
-from core.text import format_count
+from core.text import format_count, format_probability
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
@@ -33,6 +33,7 @@ from mergemill.cli.queries.change_report import (
 from taskdb.artifacts import open_artifacts
 from taskdb.queries import derivation_counts, saved_selections
 from taskdb.queries import tasks as queries
+from taskdb.queries.evidence import VerdictRanks, describe_gold, load_gold_values, rank_verdict
 from taskdb.queries.histograms import count_bins
 from taskdb.queries.task_filters import TaskFilters, check_columns
 from taskdb.schema.columns import TASK_COLUMNS
@@ -202,16 +203,21 @@ def show_task(task: IdArgument, as_json: JsonOption = False, *, storage: Storage
     Example: mergemill tasks show pallets__flask-5063.bugfix
     """
     with Store.open(storage.db, create=False) as store:
-        _, details = queries.look_up_task(store, open_artifacts(storage), task)
-    if as_json:
-        output.print_json(details)
-    else:
-        _print_task(details)
+        record, details = queries.look_up_task(store, open_artifacts(storage), task)
+        if as_json:
+            output.print_json(details)
+            return
+        ranks, gold = rank_verdict(store, details["verdict"]), load_gold_values(store, record.id)
+    if gold:
+        details["gold"] = f"passed {describe_gold(gold)}"
+    if record.control_bound is not None:
+        details["forger_passes"] = format_probability(record.control_bound)
+    _print_task(details, ranks)
 
 
-def _print_task(details: dict[str, Any]) -> None:
+def _print_task(details: dict[str, Any], ranks: VerdictRanks | None) -> None:
     details["tags"] = format_tags(details["tags"])
-    details["verdict"] = format_verdict(details["verdict"])
+    details["verdict"] = format_verdict(details["verdict"], ranks)
     details["verification"] = format_verification(details["verification"])
     details["certificate"] = format_certificate(details["certificate"])
     details["strength"] = format_strength(details["strength"])

@@ -18,6 +18,7 @@ from mergemill.execution.quotas import RepositoryQuotas, load_quotas
 from taskdb.artifacts import open_artifacts
 from taskdb.queries import tasks as queries
 from taskdb.queries.attempts import find_transcript
+from taskdb.queries.evidence import rank_verdict
 from taskdb.queries.simulations import look_up_simulation
 from taskdb.queries.world_histories import look_up_world
 from taskdb.records import Stage
@@ -59,6 +60,7 @@ def why(
         transcript = find_transcript(store, pull_request)
         if option := _find_quota(report, load_quotas(store, quota), pull_request.repo):
             report["waiting_for"] = option
+        ranks = None if as_json else rank_verdict(store, report["verdict"])
     if log:
         if log_hash is None:
             raise InputError(f"{report['name']} has no log of a rejection")
@@ -68,7 +70,7 @@ def why(
     elif as_json:
         output.print_json(report)
     else:
-        print_change_report(report, has_log=log_hash is not None, has_conversation=transcript is not None)
+        print_change_report(report, has_log=log_hash is not None, has_conversation=transcript is not None, ranks=ranks)
 
 
 def _find_quota(report: Mapping[str, Any], quotas: RepositoryQuotas, repo: str) -> str | None:

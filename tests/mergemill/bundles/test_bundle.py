@@ -30,7 +30,7 @@ from taskdb.queries.repository_history import HistoryReader
 from taskdb.records import Candidate, Certificate, PullRequest, Task
 from taskdb.records.audits import Audit
 from taskdb.records.tags import Tags
-from taskdb.records.verdicts import Verdict
+from taskdb.records.verdicts import Finding, QuoteSource, Verdict
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.containers import make_services
@@ -440,13 +440,18 @@ def test_tasks_without_controls_are_exported_only_when_they_are_asked_for(bound:
     assert set(allowed.json["tasks"]) == {first.id, second.id, plain.id}
 
 
-def add_judged_tasks(folder: Path) -> tuple[Task, Task]:
-    """Store two tasks: one with findings, weak tests and a bad verdict, and one that was neither judged nor audited."""
+def add_judged_tasks(folder: Path, *rules: str) -> tuple[Task, Task]:
+    """Store two tasks: one with findings, weak tests and a bad verdict, and one that was neither judged nor audited.
+
+    `rules`: rules of the findings of the verdict.
+    """
     services = make_services(folder / "mergemill-store")
     with Store.open(f"sqlite:///{folder}/mergemill.db") as store:
         first, second = add_tasks(store, services, folder / "clones", n_judged=1)
         verdict = next(verdict for verdict in store.load_all(Verdict) if verdict.parent == first.parent)
-        store.add(Verdict(**verdict.model_dump() | {"unfair_tests": 0.8, "underspecified": 0.6}))
+        findings = [Finding(rule=rule, quote="a", detail="", quote_source=QuoteSource.TESTS) for rule in rules]
+        bad = {"unfair_tests": 0.8, "underspecified": 0.6, "findings": findings}
+        store.add(Verdict(**verdict.model_dump() | bad))
         strength = {"score": 0.25, "untested_hunks": [], "edits": []}
         store.add(Audit(parent=first.id, name=first.name, clean=False, strength=strength, at="2024-01-01"))
     return first, second
@@ -470,19 +475,28 @@ def test_tasks_above_a_probability_are_left_out(options: tuple[str, ...], reason
 
 
 def test_an_export_warns_of_doubtful_tasks_unless_a_filter_decides_about_them(tmp_path: Path) -> None:
-    add_judged_tasks(tmp_path)
+    add_judged_tasks(tmp_path, "name-not-stated")
     export = ("export", "--format", "swebench", "--out", "out")
     done = run_mergemill(*export, cwd=tmp_path)
     assert [line for line in done.stderr.splitlines() if "warning" in line] == [
         "mergemill: warning: 1 exported task: findings in the newest audit",
         "mergemill: warning: 1 exported task: tests that detect at most 0.5 of the faults in the gold patch",
-        "mergemill: warning: 1 exported task: tests that are unfair with a probability of 0.5 or more",
-        "mergemill: warning: 1 exported task: a statement that is vague with a probability of 0.5 or more",
+        "mergemill: warning: 1 exported task: tests that require what the statement lacks, by findings of the judge",
+        "mergemill: warning: 1 exported task: a statement that leaves open what to do, by findings of the judge",
     ]
     decided = ("--audited", "findings", "--strength", "0.1:", "--unfair-tests", "0:1", "--max-underspecified", "1")
     assert "warning" not in run_mergemill(*export, *decided, cwd=tmp_path).stderr
     limited = run_mergemill(*export, "--max-unfair", "0.1", cwd=tmp_path).stderr
     assert "warning: 1 exported task: not judged" in limited
+
+
+def test_an_export_does_not_warn_of_a_probability_without_a_finding(tmp_path: Path) -> None:
+    add_judged_tasks(tmp_path, "solution-line")
+    done = run_mergemill("export", "--format", "swebench", "--out", "out", cwd=tmp_path)
+    assert [line for line in done.stderr.splitlines() if "warning" in line] == [
+        "mergemill: warning: 1 exported task: findings in the newest audit",
+        "mergemill: warning: 1 exported task: tests that detect at most 0.5 of the faults in the gold patch",
+    ]
 
 
 def test_a_folder_without_a_bundle_is_an_input_error(tmp_path: Path) -> None:

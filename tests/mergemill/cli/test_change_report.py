@@ -8,7 +8,8 @@ import pytest
 
 from mergemill.cli import output
 from mergemill.cli.queries.change_report import SHOWN_TESTS, format_verdict, print_change_report
-from taskdb.records.verdicts import Completion, StatementScores
+from taskdb.queries.evidence import VerdictRanks
+from taskdb.records.verdicts import Completion, Finding, QuoteSource, StatementScores
 from tests import records
 
 MINED = ("mine", None, None)
@@ -174,3 +175,16 @@ def test_a_verdict_names_who_completed_the_statement_and_the_scores_of_both_vers
     environment = records.make_environment(records.make_candidate(records.make_pull_request()))
     verdict = records.make_verdict(records.make_verification(environment), completion=completion)
     assert shown in format_verdict(verdict.model_dump(mode="json")).split("; ")
+
+
+def test_a_verdict_begins_with_its_evidence_and_shows_no_probability_without() -> None:
+    environment = records.make_environment(records.make_candidate(records.make_pull_request()))
+    verification = records.make_verification(environment)
+    plain = records.make_verdict(verification, unfair_tests=0.81).model_dump(mode="json")
+    assert format_verdict(plain) == "no finding"
+    ranks = VerdictRanks(50, {"underspecified": 10, "unfair_tests": 46})
+    ranked = "underspecified: more than 20 % of 50 tasks here, unfair tests: more than 92 % of 50 tasks here"
+    assert format_verdict(plain, ranks) == f"no finding; {ranked}"
+    finding = Finding(rule="value-not-stated", quote="987654", detail="a number", quote_source=QuoteSource.TESTS)
+    quoted = records.make_verdict(verification, unfair_tests=0.81, findings=(finding,)).model_dump(mode="json")
+    assert format_verdict(quoted) == "value-not-stated '987654'; unfair tests: probability 0.81"

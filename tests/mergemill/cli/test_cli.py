@@ -105,6 +105,20 @@ def test_commands_print_tables_without_json(folder: Path) -> None:
     assert "ada__greet-2" in run_mergemill("sql", "SELECT * FROM changes", cwd=folder).stdout
 
 
+def test_a_task_is_shown_with_what_was_seen_of_it_and_without_a_rounded_0(folder: Path) -> None:
+    artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
+    patches = {"gold_patch": artifacts.put(b"gold\n"), "test_patch": artifacts.put(b"test\n")}
+    with Store.open(f"sqlite:///{folder}/mergemill.db") as store:
+        add_lineage(store, 4, task_fields={"control_bound": 1 / 34_567}, **patches)
+    lines = run_mergemill("tasks", "show", "ada__greet-4.bugfix", cwd=folder).stdout.splitlines()
+    fields = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines if len(line.split()) > 1}
+    assert (fields["gold"], fields["forger_passes"]) == ("passed 3 of 3", "1 in 34,000")
+    assert fields["verdict"] == "no finding"
+    assert "statement: no finding" in run_mergemill("why", "ada__greet-4", cwd=folder).stdout
+    shown = run_mergemill("tasks", "show", "ada__greet-4.bugfix", "--json", cwd=folder).json
+    assert (shown["verdict"]["unfair_tests"], "gold" in shown) == (0.4, False)
+
+
 def test_filters_search_and_sql_answer_in_json(folder: Path) -> None:
     def names(*words: str) -> list[str]:
         return [line["name"] for line in run_mergemill(*words, "--json", cwd=folder).lines]

@@ -103,6 +103,18 @@ def test_tasks_are_selected_and_printed_as_a_table(tmp_path: Path) -> None:
     assert "message-not-stated" in some.stdout
 
 
+def test_the_table_has_no_probability_without_a_finding(tmp_path: Path) -> None:
+    plain_test = (
+        "diff --git a/t.py b/t.py\n--- a/t.py\n+++ b/t.py\n@@ -1 +1,2 @@\n import greet\n+    assert greet.greet()\n"
+    )
+    stated = row(problem_statement="`greet` greets nobody when it should refuse.", test_patch=plain_test)
+    source = f"instances:{write_rows(tmp_path, stated, row(2))}"
+    header, plain, quoted = run_mergemill("judge", source, cwd=tmp_path).stdout.splitlines()
+    assert header.split() == ["instance_id", "findings", "underspecified", "unfair_tests"]
+    assert plain.split() == ["ada__greet-1", "-", "-", "-"]
+    assert all(float(number) > 0 for number in quoted.split()[-2:])
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
