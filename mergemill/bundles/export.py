@@ -141,6 +141,11 @@ def count_doubtful(filters: TaskFilters, storage: StorageSettings) -> dict[str, 
                 lambda: count_with_evidence(store, filters, "underspecified", LIKELY),
             ),
             (
+                "controls of an earlier version, whose odds do not hold where they rest on copies",
+                filters.control_bound is None and filters.where is None,
+                lambda: count(where=OLD_CONTROLS),
+            ),
+            (
                 "not judged, so that no probability leaves them out",
                 has_limit and filters.where is None,
                 lambda: count(where=NOT_JUDGED),
@@ -151,6 +156,7 @@ def count_doubtful(filters: TaskFilters, storage: StorageSettings) -> dict[str, 
 
 WEAK, LIKELY = 0.5, 0.5
 """Strength up to which, and the judge's probability from which, an export warns; of the latter only with a finding."""
+OLD_CONTROLS = "control_bound < 1 AND worst_block_bound IS NULL"
 NOT_JUDGED = "unfair_tests IS NULL"
 
 

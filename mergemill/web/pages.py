@@ -11,7 +11,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from core.errors import InputError
-from core.text import format_probability
 from mergemill.execution.run_status import list_runs
 from mergemill.web.context import WebContext
 from mergemill.web.diffs import PatchView, render_patch
@@ -25,7 +24,7 @@ from mergemill.web.trajectories import load_conversation
 from mergemill.web.visible_text import remove_ansi_sequences
 from taskdb.queries import pages as page_queries
 from taskdb.queries import tasks as queries
-from taskdb.queries.evidence import SHOWN_BOUND, describe_gold, describe_scores, rank_verdict
+from taskdb.queries.evidence import SHOWN_BOUND, describe_forger, describe_gold, describe_scores, rank_verdict
 from taskdb.queries.trajectories import list_rollouts
 from taskdb.records import Certificate, PullRequest, Stage, Task
 from taskdb.records.verdicts import QuoteSource, Verdict
@@ -207,9 +206,12 @@ def _collect_facts(row: Mapping[str, Any], task: Task, certificate: Certificate 
     if (strength := row.get("strength")) is not None:
         explanation = "Share of faults in the gold patch that the tests detect, as an audit measured"
         facts.append(("Strength", format_number(strength), explanation))
-    if (bound := row.get("control_bound")) is not None:
-        explanation = "Probability of passing for a submission that guesses which tests are sabotaged"
-        facts.append(("Forger passes", format_probability(bound), explanation))
+    if (odds := describe_forger(task)) is not None:
+        explanation = (
+            "Probability of passing for a submission that guesses which instances of tests are true, and for one that "
+            "solves all but the tests of one block"
+        )
+        facts.append(("Forger passes", odds, explanation))
     if certificate:
         explanation = (
             "Gradings of the certificate in which the gold patch earned 1. A 95 % bound on its failures is shown when "

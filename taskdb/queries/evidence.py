@@ -10,7 +10,7 @@ from sqlalchemy import column, func, select, table, text
 
 from core.text import format_probability
 from taskdb.queries.task_filters import TASKS, TaskFilters
-from taskdb.records import Certificate
+from taskdb.records import Certificate, Task
 from taskdb.records.difficulty import compute_wilson_interval
 from taskdb.records.verdicts import EVIDENCE, has_evidence
 from taskdb.store import Store
@@ -63,6 +63,20 @@ def describe_gold(values: Sequence[float]) -> str:
     if n_passed == n and bound >= SHOWN_BOUND:
         return seen
     return f"{seen}, fails with a probability of at most {format_probability(bound)}"
+
+
+def describe_forger(task: Task) -> str | None:
+    """Return the odds of a submission that forges results, and of one that does so in a single test; None for none.
+
+    The odds of earlier versions do not hold where they rest on copies of tests, which a submission can compare.
+    """
+    if task.control_bound is None:
+        return None
+    if task.rests_on_copies:
+        return "unknown (copies)"
+    worst = task.worst_block_bound
+    odds = format_probability(task.control_bound)
+    return odds if worst is None else f"{odds}, the worst test {format_probability(worst)}"
 
 
 def rank_verdict(store: Store, verdict: Mapping[str, Any] | None) -> VerdictRanks | None:

@@ -46,6 +46,7 @@ def make_row(number: int, **changes: Any) -> dict[str, Any]:
         "strength": number % 11 / 10 if number % 7 else None,
         "untested_hunks": "a.py:3" if number % 7 and number % 2 else None,
         "control_bound": 0.25 if number % 7 else None,
+        "worst_block_bound": 0.5 if number % 7 else None,
         "flaky_bound": 0.5 / (number % 9 + 1),
         "underspecified": number % 10 / 10,
         "unfair_tests": number % 8 / 8,

@@ -13,6 +13,7 @@ from taskdb.queries.evidence import (
     SHOWN_BOUND,
     VerdictRanks,
     count_with_evidence,
+    describe_forger,
     describe_gold,
     describe_scores,
     load_gold_values,
@@ -34,6 +35,33 @@ def make_finding(rule: str) -> Finding:
 def dump_verdict(**fields: Any) -> dict[str, Any]:
     environment = records.make_environment(records.make_candidate(records.make_pull_request()))
     return records.make_verdict(records.make_verification(environment), **fields).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("control_bound", "worst_block_bound", "evaluations", "shown"),
+    [
+        (None, None, 1, None),
+        (0.0003, 0.25, 1, "0.0003, the worst test 0.25"),
+        (1.0, 1.0, 1, "1, the worst test 1"),
+        (1 / (3 * 2**10), None, 2, "unknown (copies)"),  # five copies of a test
+        (1 / (12 * 4) ** 2, None, 2, "unknown (copies)"),
+        (1 / 3**7, None, 2, "0.00046"),  # seven tests without copies
+        (1 / (3 * 2**9), None, 11, "0.00065"),
+        (1.0, None, 2, "1"),
+    ],
+)
+def test_odds_that_rest_on_copies_are_unknown(
+    control_bound: float | None, worst_block_bound: float | None, evaluations: int, shown: str | None
+) -> None:
+    candidate = records.make_candidate(records.make_pull_request())
+    task = records.make_task(
+        records.make_verification(records.make_environment(candidate)),
+        candidate,
+        control_bound=control_bound,
+        worst_block_bound=worst_block_bound,
+        evaluations=evaluations,
+    )
+    assert describe_forger(task) == shown
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import typer
 
 from core.errors import UsageError
 from core.settings.storage import StorageSettings
-from core.text import format_count, format_probability
+from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
@@ -33,7 +33,7 @@ from mergemill.cli.queries.change_report import (
 from taskdb.artifacts import open_artifacts
 from taskdb.queries import derivation_counts, saved_selections
 from taskdb.queries import tasks as queries
-from taskdb.queries.evidence import VerdictRanks, describe_gold, load_gold_values, rank_verdict
+from taskdb.queries.evidence import VerdictRanks, describe_forger, describe_gold, load_gold_values, rank_verdict
 from taskdb.queries.histograms import count_bins
 from taskdb.queries.task_filters import TaskFilters, check_columns
 from taskdb.schema.columns import TASK_COLUMNS
@@ -210,8 +210,8 @@ def show_task(task: IdArgument, as_json: JsonOption = False, *, storage: Storage
         ranks, gold = rank_verdict(store, details["verdict"]), load_gold_values(store, record.id)
     if gold:
         details["gold"] = f"passed {describe_gold(gold)}"
-    if record.control_bound is not None:
-        details["forger_passes"] = format_probability(record.control_bound)
+    if odds := describe_forger(record):
+        details["forger_passes"] = odds
     _print_task(details, ranks)
 
 
