@@ -42,6 +42,7 @@ TASK_COLUMNS: dict[str, type] = {
     "image_digest": str,
     "added_at": str,
     "tests": str,
+    "weak_tests": int,
 }
 """Column of the view `tasks` -> type of its value, which may also be None.
 
@@ -71,6 +72,7 @@ RANGE_FILTERS = (
     "n_pass_to_pass",
     "underspecified",
     "unfair_tests",
+    "weak_tests",
     "control_bound",
     "flaky_bound",
 )

@@ -62,6 +62,8 @@ MEANINGS = """\
 - `control_bound`: probability of passing for a submission that forges test results, and has to guess which tests are
   sabotaged.
 - `flaky_bound`: 95 % upper bound on the probability that the gold submission fails in one grading.
+- `weak_tests`: tests in the lists that are skipped without a package, are reported twice, or stand in a file that
+  asserts nothing.
 - `underspecified`, `unfair_tests`: a judge's probabilities that the statement leaves out what the tests require."""
 USE = """\
 ```python
