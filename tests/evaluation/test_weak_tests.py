@@ -14,6 +14,7 @@ from evaluation.weak_tests.assertions import asserts_nothing
 from evaluation.weak_tests.find import TreeSource, describe_skips, find_weak_tests
 from evaluation.weak_tests.skips import find_skipping_tests
 from evaluation.weak_tests.source import ParsedFile, parse_file
+from mergemill.cli.queries.change_report import format_verification
 from taskdb.records import RunVariant, Weakness, WeakTest
 from tests.helpers import TinyRepo
 
@@ -373,3 +374,11 @@ def test_weak_tests_are_found_in_the_patched_tree(tmp_path: Path) -> None:
             evidence="tests/test_old.py: no assertion in the file, or in a helper that it names",
         ),
     )
+
+
+def test_weak_tests_and_a_share_of_skips_are_shown_with_the_verification() -> None:
+    weak = WeakTest(test="a.py::b", weakness=Weakness.SKIPS, evidence="a.py:3: importorskip")
+    shown = {"written_tests": None, "dropped_canaries": False, "flaky": {}, "weak_tests": [], "skipped_share": 0.1}
+    assert "weak" not in format_verification(shown)
+    text = format_verification(shown | {"weak_tests": [weak.model_dump(mode="json")], "skipped_share": 0.97})
+    assert "weak tests: a.py::b (skips-without-package: a.py:3: importorskip); 97% of the tests are skipped" in text
