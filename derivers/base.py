@@ -65,7 +65,10 @@ def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields
         "test_seconds": 0.0,
         "environment": "none",
     }
-    return Task(**(common | _get_verified_fields(lineage) | fields))
+    values = common | _get_verified_fields(lineage) | fields
+    listed = {*(test for test, _ in values["FAIL_TO_PASS"]), *values["PASS_TO_PASS"]}
+    weak_tests = lineage.verification.weak_tests if lineage.verification else ()
+    return Task(**values, weak_tests=tuple(weak for weak in weak_tests if weak.test in listed))
 
 
 def _get_verified_fields(lineage: Lineage) -> dict[str, Any]:

@@ -25,13 +25,15 @@ class OutcomeLists:
 def make_lists(test_only: Sequence[EvaluationReport], gold: Sequence[EvaluationReport]) -> OutcomeLists:
     """Return the lists made from the repeats of the test-only run and of the gold run.
 
-    A test is listed only if it has the same result in every repeat. A skipped or xfailed test neither fails nor passes.
+    A test is listed only if it has the same result in every repeat, and in every row of a report that has several of
+    it. A skipped or xfailed test neither fails nor passes.
     """
     f2p, p2p, flaky, lost = [], [], [], []
     for test in sorted({test for report in (*test_only, *gold) for test in report.outcomes}):
         before = [_classify_status(report, test) for report in test_only]
         after = [_classify_status(report, test) for report in gold]
-        if len(set(before)) > 1 or len(set(after)) > 1:
+        differs = any(len(set(report.repeated.get(test, ()))) > 1 for report in (*test_only, *gold))
+        if len(set(before)) > 1 or len(set(after)) > 1 or differs:
             counts = {
                 RunVariant.TEST_ONLY: _count_statuses(test_only, test),
                 RunVariant.GOLD: _count_statuses(gold, test),
@@ -70,5 +72,10 @@ def _classify_status(report: EvaluationReport, test: TestId) -> str:
 
 
 def _count_statuses(reports: Sequence[EvaluationReport], test: TestId) -> dict[str, int]:
-    outcomes = [report.outcomes.get(test) for report in reports]
-    return dict(Counter("absent" if outcome is None else outcome.status.value for outcome in outcomes))
+    return dict(Counter(status for report in reports for status in _list_statuses(report, test)))
+
+
+def _list_statuses(report: EvaluationReport, test: TestId) -> Sequence[str]:
+    """Return the statuses of a test in a report, several where it was reported several times."""
+    outcome = report.outcomes.get(test)
+    return report.repeated.get(test) or ("absent" if outcome is None else outcome.status.value,)

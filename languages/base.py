@@ -27,6 +27,7 @@ from languages.signatures import SignatureSyntax
 from languages.source_tree import SourceTree
 from languages.test_faults import FindTestFault
 from languages.test_faults.text import find_test_fault
+from languages.weak_tests import WeakTestSyntax
 from languages.work import WorkCounters
 from taskdb.records import BuildPlan
 
@@ -194,6 +195,8 @@ class Language:
     """Tests and assertions that can be sabotaged."""
     messages: MessageChecks = field(default_factory=MessageChecks)
     """How tests expect the message of an error: what the judge of statements reads."""
+    weak_tests: WeakTestSyntax = field(default_factory=WeakTestSyntax)
+    """How tests skip where a package is missing, and by which names they fail."""
     signatures: SignatureSyntax = field(default_factory=SignatureSyntax)
     """Definitions in patches: the interfaces that the judge of statements finds, and the functions that are tests."""
     lexer: str = ""

@@ -13,6 +13,7 @@ from languages.native.frameworks import FRAMEWORKS
 from languages.native.loading import write_constructor
 from languages.native.releases import DEFAULT, RELEASES
 from languages.native.tests import RUNNER_PATTERNS, TEST_FILE, TEST_PATTERNS, find_test_files
+from languages.weak_tests import WeakTestSyntax
 
 OPPOSITES = pair_words(
     (
@@ -42,6 +43,10 @@ C = Language(
     render_plan=plan.render_plan,
     find_test_files=find_test_files,
     test_command="make check",
+    weak_tests=WeakTestSyntax(
+        skips=r"\bGTEST_SKIP\b|\bTEST_IGNORE\w*|^SKIP$",
+        lookups=r"\bdlopen\(|\bwhich\b",
+    ),
     syntaxes=(parsing.C,),
     controls=ControlSites(opposites={**COMMON_OPPOSITES, **OPPOSITES}),
     exploit_files={"CTestCustom.cmake": b'set(CTEST_CUSTOM_TESTS_IGNORE ".*")\n'},

@@ -15,6 +15,7 @@ from languages.jvm.releases import DEFAULT, RELEASES
 from languages.messages import PATTERN_CALLS, MessageChecks
 from languages.rewriting import SIGNS, Rewrites
 from languages.signatures import SignatureSyntax
+from languages.weak_tests import WeakTestSyntax
 
 JAVA = Language(
     name="java",
@@ -43,6 +44,11 @@ JAVA = Language(
             "UnsupportedOperationException",
             "NullPointerException",
         )
+    ),
+    weak_tests=WeakTestSyntax(
+        skips=r"\bassum(e|ing)\w*$|\b(Enabled|Disabled)If\w*",
+        lookups=r"\bClass\.forName\(|\bisPresent\(|\bServiceLoader\b|\bwhich\(",
+        missing=r"\b(ClassNotFoundException|NoClassDefFoundError)\b",
     ),
     messages=MessageChecks(pattern_calls=rf"{PATTERN_CALLS}|hasMessageMatching"),
     signatures=SignatureSyntax(are_types_first=True),

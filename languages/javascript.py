@@ -13,6 +13,7 @@ from languages.node.files import find_test_files
 from languages.node.loading import HOOK
 from languages.node.plan import create_draft, render_plan
 from languages.rewriting import SIGNS, Rewrites
+from languages.weak_tests import WeakTestSyntax
 
 OPPOSITES = pair_words(
     (
@@ -67,6 +68,11 @@ JAVASCRIPT = Language(
     find_test_files=find_test_files,
     test_command="npm test --",
     syntaxes=(parsing.JAVASCRIPT,),
+    weak_tests=WeakTestSyntax(
+        skips=r"\.(skip|skipIf|runIf)\b|\b(this|ctx|context|t)\.skip$",
+        lookups=r"\brequire\.resolve\(|\b(which|commandExists)(\.sync|Sync)?\(",
+        missing=r"\b(require|import)\((.|\n)*\bcatch\b",
+    ),
     controls=ControlSites(
         compares_any_types=True,
         silent_calls=(

@@ -20,6 +20,7 @@ from evaluation.differences import compare_with_runs
 from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.script.render import extract_config_patch, render_plan_script
+from evaluation.weak_tests.find import TreeSource, describe_skips, find_weak_tests
 from languages.paths import is_benchmark, is_test_file
 from taskdb.records import Candidate, Environment, PublishedVerdict, Rejection, RunVariant, Stage, TestRun, Verification
 from taskdb.records.lineage import ChangeTests, Lineage
@@ -246,6 +247,16 @@ class CandidateVerifier:
             **controls.make_fields(self.services.artifacts),
             dropped_canaries="write_canary" not in self.evaluator.script,
             repeats=len(self.gold_runs),
+            weak_tests=find_weak_tests(
+                [*(test for test, _ in lists.fail_to_pass), *lists.pass_to_pass],
+                [run.report for run in self.gold_runs],
+                TreeSource(
+                    repository=self.repository,
+                    base=self.candidate.base_commit,
+                    patches=(self.gold_patch, self.test_patch),
+                ),
+                changed_files=self.tests.files,
+            ),
             runs=tuple(runs),
             seconds=0.0,
         )
@@ -345,6 +356,7 @@ class CandidateVerifier:
     def _explain_no_fail_to_pass(self) -> VerificationFailure | None:
         """Return the reason no test is fixed; None for a change that must keep the behaviour and needs stable tests."""
         lists, gold_run = self.compute_lists(), self.gold_runs[-1]
+        skips = describe_skips(gold_run.report)
         if lists and lists.flaky_fail_to_pass:
             test = lists.flaky_fail_to_pass[0]
             counts = next(flaky_test for flaky_test in lists.flaky if flaky_test.test == test).describe_counts()
@@ -352,12 +364,13 @@ class CandidateVerifier:
         failing = gold_run.report.list_failing(self.tests.files)
         if failing:
             detail = f"{len(failing)} tests of the change fail with the gold patch, such as {failing[0]}"
+            detail += f"; {skips}" if skips else ""
             return VerificationFailure(reason=Reason.GOLD_FAILS, detail=detail, log=gold_run.record.log)
         # A refactoring or a speedup needs tests that pass before and after, and none that fails before.
         if lists and lists.pass_to_pass and self.candidate.change_kind in BEHAVIOUR_KEEPING_KINDS:
             return None
         passed = gold_run.record.counts.passed
-        detail = f"none of {passed} passing tests fails without the gold patch"
+        detail = f"none of {passed} passing tests fails without the gold patch" + (f"; {skips}" if skips else "")
         return VerificationFailure(reason=Reason.NO_FAIL_TO_PASS, detail=detail, log=gold_run.record.log)
 
 

@@ -19,7 +19,7 @@ from typing import Any, cast
 import requests
 
 from backends.sandbox import archive
-from backends.sandbox.execution import ExecResult, ResourceLimits
+from backends.sandbox.execution import ContainerLossError, ExecResult, ResourceLimits
 from backends.sandbox.host_disk import DiskObserver, HostDisk
 from backends.sandbox.mounts import Mount
 from backends.sandbox.output import BoundedBuffer, CappedOutput, FrameDecoder, ReadPacer
@@ -38,6 +38,10 @@ POLL_SECONDS = 1.0
 """Longest wait for output before the limits and `stopping` are checked."""
 KILL_GRACE = 30.0
 """Seconds a killed container may take to end, and the engine to report an end."""
+KILLED_EXIT_CODE = 137
+"""Exit code of a container whose first process was ended by SIGKILL, or ended itself with this code."""
+MEMORY_EVENT_SECONDS = 2.0
+"""Time in which the engine reports that the kernel ended a process for lack of memory: it may report the end first."""
 MISSING_PATH_ERRORS = ("not a directory", "too many levels of symbolic links", "too many links")
 MISSING_COMMAND_ERRORS = ("executable file not found", "no such file or directory")
 
@@ -56,6 +60,8 @@ class Container:
     limits: ResourceLimits
     stopping: threading.Event
     disk: HostDisk
+    is_killed: bool = False
+    """Whether this process has killed it."""
 
     @property
     def client(self) -> Any:
@@ -120,6 +126,7 @@ class Container:
 
     def kill(self) -> bool:
         """Kill the container; return whether it was still running."""
+        self.is_killed = True
         try:
             self.client.kill(self.id)
         except requests.HTTPError as error:
@@ -149,16 +156,43 @@ class Container:
         """Return `memory` or `disk` where the kernel ended a process of the container for that reason, else None.
 
         Raises:
-            Transient: another process removed the container.
+            ContainerLossError: another process removed the container.
         """
-        state = self.client.inspect_container(self.id)["State"]
-        if state["Status"] in {"removing", "dead"}:
-            raise Transient(f"container {self.id[:12]} was removed by another process while it ran")
-        if state["OOMKilled"]:
+        if self.has_lacked_memory():
             return "memory"
         # A single file cannot grow beyond the limit (fsize); the program then fails by itself.
         is_full = code and seconds > FIRST_CHECK and self.count_written_bytes() >= self.limits.disk_bytes
         return "disk" if is_full else None
+
+    def has_lacked_memory(self) -> bool:
+        """Return whether the kernel ended a process of the container for lack of memory.
+
+        Raises:
+            ContainerLossError: another process removed the container.
+        """
+        state = self.client.inspect_container(self.id)["State"]
+        if state["Status"] in {"removing", "dead"}:
+            raise ContainerLossError(f"container {self.id[:12]} was removed by another process while it ran")
+        return bool(state["OOMKilled"])
+
+    def explain_kill(self) -> str:
+        """Return `memory` for a container whose first process SIGKILL ended, once the engine knows of that.
+
+        Raises:
+            ContainerLossError: the kernel did not end it for lack of memory, so somebody outside did, or removed it.
+        """
+        deadline = time.monotonic() + MEMORY_EVENT_SECONDS
+        while not self.has_lacked_memory():
+            if time.monotonic() >= deadline:
+                raise ContainerLossError(f"container {self.id[:12]} was killed from outside while it ran")
+            time.sleep(MEMORY_EVENT_SECONDS / 10)
+        return "memory"
+
+    def require_own_end(self) -> None:
+        """Raise ContainerLossError where a container that has ended was killed by neither this process nor itself."""
+        state = self.client.inspect_container(self.id)["State"]
+        if not (self.is_killed or state["Running"]) and state["ExitCode"] == KILLED_EXIT_CODE:
+            self.explain_kill()
 
     def read_file(self, path: str) -> bytes | None:
         """Return the content of a regular file of at most MAX_FILE_BYTES, or None."""

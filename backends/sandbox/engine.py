@@ -15,7 +15,7 @@ from docker.utils import kwargs_from_env
 
 from backends.sandbox.container import HOSTNAME, Container, build_host_config
 from backends.sandbox.container_names import PREFIX, is_orphan, make_container_name
-from backends.sandbox.execution import ResourceLimits
+from backends.sandbox.execution import ContainerLossError, ResourceLimits
 from backends.sandbox.host_disk import FULL_ADVICE, HostDisk
 from backends.sandbox.images import EngineInfo
 from backends.sandbox.leases import ImageLeases
@@ -24,6 +24,7 @@ from backends.sandbox.removal import CONNECTION_ERRORS, ContainerRemover
 from core.errors import CancelledRunError, InputError, MachineError, MergemillError, Transient
 
 SETUP_COMMAND = "scripts/setup docker"
+RETRY_ADVICE = "run the same command again later"
 GROUP_COMMAND = 'sudo usermod -aG docker "$USER", then log in again'
 REQUEST_TIMEOUT = 60
 """Seconds an ordinary request may take."""
@@ -37,10 +38,12 @@ def translate_error(error: Exception) -> MergemillError | None:
         return InputError(f"no such image: {text}", advice="mergemill images bootstrap")
     if "no space left" in text.lower():
         return Transient(f"the disk is full: {text}", advice=FULL_ADVICE)
+    if isinstance(error, docker.errors.NotFound) and "no such container" in text.lower():
+        return ContainerLossError(f"another process removed a container: {text}", advice=RETRY_ADVICE)
     if isinstance(error, docker.errors.APIError):
         if error.response is not None and error.is_client_error() and not isinstance(error, docker.errors.NotFound):
             return None
-        return Transient(f"the Docker engine failed: {text}", advice="run the same command again later")
+        return Transient(f"the Docker engine failed: {text}", advice=RETRY_ADVICE)
     advice = f"{SETUP_COMMAND}, then the same command again"
     return Transient(f"the Docker engine is out of reach: {text}", advice=advice)
 

@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from core.errors import Transient
+
+
+class ContainerLossError(Transient):
+    """A container was ended or removed from outside: neither its command nor one of its limits ended it.
+
+    Only SIGKILL ends the first process of a container, and the kernel delivers that signal from outside alone.
+    """
+
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceLimits:

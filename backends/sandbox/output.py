@@ -73,9 +73,14 @@ class BoundedBuffer:
         if self._seen <= self._limit:
             self._kept += data
 
+    @property
+    def has_overflowed(self) -> bool:
+        """Whether more bytes were written than it holds."""
+        return self._seen > self._limit
+
     def get_content(self) -> bytes:
         """Return all bytes, or none when there were too many."""
-        return bytes(self._kept) if self._seen <= self._limit else b""
+        return b"" if self.has_overflowed else bytes(self._kept)
 
 
 class LineBuffer:

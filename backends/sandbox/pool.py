@@ -17,10 +17,11 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from backends.sandbox import archive
-from backends.sandbox.container import HOSTS_FILE, Container
-from backends.sandbox.execution import ExecResult
+from backends.sandbox.container import HOSTS_FILE, KILLED_EXIT_CODE, Container
+from backends.sandbox.execution import ContainerLossError, ExecResult
 from backends.sandbox.output import BoundedBuffer
 
+END_MARK = b"end-of-results"
 BOOT_SCRIPT = """
 printf %s "$0" > /etc/hosts
 read -r words paths bytes || exit 0
@@ -28,13 +29,17 @@ mapfile -d '' -n $((words + paths)) -t request
 head -c "$bytes" | tar -x -C / || exit 125
 "${request[@]:0:words}" < /dev/null >&2
 code=$?
+printf '%d\\n' "$code"
 found=()
 for path in "${request[@]:words}"; do [ -f "$path" ] && [ ! -L "$path" ] && found+=("${path#/}"); done
 [ ${#found[@]} -eq 0 ] || tar -c -C / -- "${found[@]}"
+printf END_MARK
 exit $code
-"""
+""".replace("END_MARK", END_MARK.decode())
 WARM_COMMAND = ("/bin/bash", "-c", BOOT_SCRIPT, HOSTS_FILE)
-"""Command of a warm container. Its input is the numbers of words, paths and bytes, followed by those."""
+"""Command of a warm container. Its input is the numbers of words, paths and bytes, followed by those.
+
+Its stdout is the exit code of its command on a line, a tar of the files, and END_MARK."""
 
 
 class StartedContainer(Protocol):
@@ -82,12 +87,38 @@ class WarmContainer:
         """Run the command; a warm container runs a command."""
         words = ["env", *(f"{name}={value}" for name, value in env.items()), *command]
         tar, results = archive.build_tar(files, mode=0o600), BoundedBuffer(archive.MAX_FILE_BYTES)
+        if len(tar) > self.container.limits.disk_bytes:
+            # The engine would end the program that unpacks them, which looks like a loss.
+            return ExecResult(exit_code=KILLED_EXIT_CODE, output="", files={}, seconds=0.0, killed_by="disk")
         request = f"{len(words)} {len(collect)} {len(tar)}\n" + "".join(f"{word}\0" for word in [*words, *collect])
-        # The SDK wraps plain sockets for reading, encrypted ones not.
-        getattr(self._stream, "_sock", self._stream).sendall(request.encode() + tar)
+        try:
+            # The SDK wraps plain sockets for reading, encrypted ones not.
+            getattr(self._stream, "_sock", self._stream).sendall(request.encode() + tar)
+        except ConnectionError as error:
+            raise ContainerLossError(f"container {self.id[:12]} does not take its command: {error}") from error
         result = self.container.follow(self._stream, results)
-        files = archive.extract_files(results.get_content())
-        return replace(result, files={path: files[path] for path in collect if path in files})
+        line, _, packed = results.get_content().partition(b"\n")
+        if not packed.endswith(END_MARK):
+            is_explained = result.killed_by or results.has_overflowed
+            return result if is_explained else self._explain_end(result, has_ended=bool(line))
+        files = archive.extract_files(packed[: -len(END_MARK)])
+        return replace(result, exit_code=int(line), files={path: files[path] for path in collect if path in files})
+
+    def _explain_end(self, result: ExecResult, *, has_ended: bool) -> ExecResult:
+        """Return the result of a shell that gave up after its command, which may leave no process to start.
+
+        Args:
+            result: result of a container that did not return everything, though no known limit ended it.
+            has_ended: whether its command has ended.
+
+        Raises:
+            ContainerLossError: nothing inside of the container can have ended it.
+        """
+        if result.exit_code == KILLED_EXIT_CODE:
+            return replace(result, killed_by=self.container.explain_kill())
+        if not has_ended:
+            raise ContainerLossError(f"container {self.id[:12]} ended without a result of its command")
+        return result
 
     def close(self) -> None:
         """Close its streams; a container that has no command yet then ends by itself."""

@@ -20,7 +20,7 @@ from typing import IO, Any
 import requests
 
 from backends.sandbox import archive
-from backends.sandbox.container import POLL_SECONDS, Container
+from backends.sandbox.container import KILLED_EXIT_CODE, POLL_SECONDS, Container
 from backends.sandbox.execution import ExecResult
 from backends.sandbox.host_disk import DiskObserver
 from backends.sandbox.output import CappedOutput, FrameDecoder, ReadPacer
@@ -31,7 +31,6 @@ KEEPALIVE_SCRIPT = "sleep {seconds:.0f} & wait"
 """Main process of the container; bash, because it reaps orphaned processes."""
 TIMEOUT_EXIT_CODE = 124
 """Exit code of `timeout` for a command that exceeded its time."""
-KILLED_EXIT_CODE = 137
 KILL_AFTER_SECONDS = 5.0
 """Seconds between SIGTERM and SIGKILL of a command that exceeded its time."""
 _ENDED = frozenset((http.HTTPStatus.CONFLICT, http.HTTPStatus.NOT_FOUND))
@@ -93,6 +92,8 @@ class DockerContainerSession:
                 if error.response is None or error.response.status_code not in _ENDED:
                     raise
                 if self._container is container:
+                    if error.response.status_code == http.HTTPStatus.CONFLICT:
+                        container.require_own_end()
                     self.close()  # it ended between two commands: it exceeded its time, or a command ended it
                 return ExecResult(exit_code=KILLED_EXIT_CODE, output="", files={}, seconds=0.0, killed_by="time")
 
@@ -146,8 +147,10 @@ class DockerContainerSession:
             self.close()
         elif code in (TIMEOUT_EXIT_CODE, KILLED_EXIT_CODE) and elapsed >= seconds:
             killed_by = "time"
-        elif code == KILLED_EXIT_CODE and container.client.inspect_container(container.id)["State"]["OOMKilled"]:
+        elif code == KILLED_EXIT_CODE and container.has_lacked_memory():
             killed_by = "memory"
+        elif code == KILLED_EXIT_CODE:
+            container.require_own_end()
         return ExecResult(exit_code=code, output=output.get_text(), files={}, seconds=elapsed, killed_by=killed_by)
 
 

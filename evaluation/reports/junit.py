@@ -23,4 +23,4 @@ def parse_junit(content: bytes, known_files: Collection[str]) -> EvaluationRepor
         test: Outcome(status=OutcomeStatus(outcome.status), message=outcome.message, seconds=outcome.seconds)
         for test, outcome in report.outcomes.items()
     }
-    return EvaluationReport(outcomes=outcomes, uncollected=report.uncollected)
+    return EvaluationReport(outcomes=outcomes, uncollected=report.uncollected, repeated=report.repeated)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from taskdb.records import Counts
@@ -41,6 +41,8 @@ class EvaluationReport:
 
     outcomes: Mapping[str, Outcome]
     uncollected: Mapping[str, str]
+    repeated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Test that several rows report -> their statuses; its outcome is the worst."""
 
     def has_passed(self, test: str) -> bool:
         """Return whether the test ran and passed; False for an absent test."""
@@ -70,6 +72,7 @@ class EvaluationReport:
         return EvaluationReport(
             outcomes={test: outcome for test, outcome in self.outcomes.items() if test.partition("::")[0] in files},
             uncollected={file: why for file, why in self.uncollected.items() if file in files},
+            repeated={test: rows for test, rows in self.repeated.items() if test.partition("::")[0] in files},
         )
 
     def without_files(self, files: Collection[str]) -> EvaluationReport:
@@ -77,6 +80,7 @@ class EvaluationReport:
         return EvaluationReport(
             outcomes={test: outcome for test, outcome in self.outcomes.items() if test.partition("::")[0] not in files},
             uncollected={file: why for file, why in self.uncollected.items() if file not in files},
+            repeated={test: rows for test, rows in self.repeated.items() if test.partition("::")[0] not in files},
         )
 
     def list_failing(self, files: Collection[str]) -> list[str]:
@@ -89,6 +93,7 @@ class EvaluationReport:
         data = {
             "outcomes": {test: [o.status.value, o.message] for test, o in self.outcomes.items()},
             "uncollected": dict(self.uncollected),
+            **({"repeated": {test: list(rows) for test, rows in self.repeated.items()}} if self.repeated else {}),
         }
         return json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
 
@@ -97,4 +102,5 @@ class EvaluationReport:
         """Return the report that `to_bytes` wrote, without durations."""
         raw = json.loads(data)
         outcomes = {test: Outcome(status=OutcomeStatus(s), message=m) for test, (s, m) in raw["outcomes"].items()}
-        return cls(outcomes=outcomes, uncollected=raw["uncollected"])
+        repeated = {test: tuple(rows) for test, rows in raw.get("repeated", {}).items()}
+        return cls(outcomes=outcomes, uncollected=raw["uncollected"], repeated=repeated)

@@ -7,6 +7,7 @@ may read, and collects the report, the times and the names of the canaries from 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import secrets
 from collections.abc import Mapping, Sequence
@@ -14,8 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
 
+from tenacity import Retrying, before_sleep_log, retry_if_exception_type, stop_after_attempt
+
 from backends.sandbox.base import ContainerPool
-from backends.sandbox.execution import ExecResult
+from backends.sandbox.execution import ContainerLossError, ExecResult
 from evaluation.reports import coverage, junit
 from evaluation.reports.outcomes import EvaluationReport
 from guest.harness import HARNESS_FOLDER
@@ -23,6 +26,8 @@ from guest.reports import canaries
 from guest.reports.entries import split_entries
 from guest.reports.junit import UnreadableReportError
 from guest.scoring.file_order import shuffle_files
+
+log = logging.getLogger(__name__)
 
 # Exit codes decide nothing, as tests end with any; root writes the files `error` and `unapplied`.
 _START_SCRIPT = """
@@ -52,6 +57,8 @@ code=$?
 exit $code
 """
 
+MAX_CONTAINERS = 3
+"""Containers that a run may take, where they are killed or removed from outside."""
 _REPORT_FILES = (
     *("error", "tree_error", "unapplied", "repairs", "times", "canaries", "cpu"),
     *("touched", "restored", "known", "junit.xml"),
@@ -148,7 +155,15 @@ def run_tests(
     inputs |= {f"tests/{path}": content for path, content in test_files.items()}
     inputs |= {"files": "".join(f"{file}\n" for file in shuffle_files(files, seed)).encode()} if files else {}
     inputs |= coverage.load_collectors() if collect_lines else {}
-    exec_result = pool.run(
+    # Nothing is left of what ran in a container that is lost.
+    attempts = Retrying(
+        retry=retry_if_exception_type(ContainerLossError),
+        stop=stop_after_attempt(MAX_CONTAINERS),
+        before_sleep=before_sleep_log(log, logging.INFO),
+        reraise=True,
+    )
+    exec_result = attempts(
+        pool.run,
         ["/bin/bash", "-c", _START_SCRIPT, "mergemill", run_dir, workdir],
         files={f"{run_dir}/{name}": content for name, content in inputs.items()},
         collect=[f"{run_dir}/report/{name}" for name in _REPORT_FILES],

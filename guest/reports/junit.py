@@ -32,6 +32,10 @@ CANONICAL_VERSION = "1"
 
 _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]{6,16}\b")
 """An address in Python's form of an object: `<X object at 0x7f12ab34cd56>`."""
+SKIPPED_FILE = "collection skipped"
+"""Reason in pytest's row of a file that was skipped as a whole, whose text has the cause."""
+_TEARDOWN = "failed on teardown with "
+"""Begins the reason of pytest's further row of a test whose teardown failed."""
 _UNEXPECTED_PASS = "xfail-marked test passes unexpectedly"  # noqa: S105 - of pytest before 4, non-strict xpass
 
 
@@ -48,10 +52,14 @@ class CaseOutcome(NamedTuple):
 
 
 class JUnitReport(NamedTuple):
-    """Content of a report: test id -> outcome, and file that could not be collected -> reason."""
+    """Content of a report: test id -> outcome, and file that could not be collected -> reason.
+
+    `repeated`: test that several rows report -> their statuses. A row of a failed teardown is no report of its own.
+    """
 
     outcomes: Dict[str, CaseOutcome]
     uncollected: Dict[str, str]
+    repeated: Dict[str, Tuple[str, ...]] = {}  # noqa: RUF012 - a default, which nothing changes
 
     def list_statuses(self) -> Dict[str, str]:
         """Return test id -> status."""
@@ -72,13 +80,16 @@ def parse_report(content: bytes, known_files: Collection[str]) -> JUnitReport:
     cases = reader.cases if reader.is_canonical else _resolve_pytest(reader.cases, known_files)
     outcomes: Dict[str, CaseOutcome] = {}
     uncollected: Dict[str, str] = {}
+    statuses: Dict[str, Tuple[str, ...]] = {}
     for case in cases:
         if case.name:
             test = f"{case.file}::{case.name}"
+            if not case.outcome.message.startswith(_TEARDOWN):
+                statuses[test] = (*statuses.get(test, ()), case.outcome.status)
             outcomes[test] = _merge_outcomes(outcomes.get(test), case.outcome)
         elif case.file or case.outcome.message:  # pytest adds a row without any name when it is interrupted
             uncollected[case.file] = case.outcome.message
-    return JUnitReport(outcomes, uncollected)
+    return JUnitReport(outcomes, uncollected, {test: rows for test, rows in statuses.items() if len(rows) > 1})
 
 
 class _Case(NamedTuple):
@@ -144,6 +155,8 @@ class _CaseReader:
     def _read_outcome(self, outcome: CaseOutcome, tag: str) -> CaseOutcome:
         """Return the outcome of a row after one more of its elements."""
         message = _extract_message(self._child.get("message") or "".join(self._text))
+        if message == SKIPPED_FILE and self._text:
+            message = _extract_message("{}: {}".format(message, "".join(self._text).strip()))
         if outcome.status == "error":
             return outcome
         if tag in ("error", "failure"):
@@ -183,7 +196,7 @@ def _extract_message(text: str) -> str:
 
 def _is_collection_failure(case: _Case) -> bool:
     """Return whether the row is for a file or class that could not be collected, not for a test."""
-    return case.outcome.message.startswith(("collection failure", "collection skipped")) or (
+    return case.outcome.message.startswith(("collection failure", SKIPPED_FILE)) or (
         not case.classname and case.outcome.status == "error"
     )
 

@@ -14,6 +14,7 @@ from languages.go.releases import DEFAULT, RELEASES, ROOT
 from languages.messages import PATTERN_CALLS, MessageChecks
 from languages.repetition import TestPrograms
 from languages.rewriting import SIGNS, Rewrites
+from languages.weak_tests import WeakTestSyntax
 
 _CANARY = r"""
     package="$(sed -n 's/^package \([A-Za-z0-9_]*\).*/\1/p' "$folder"/{*_test,*}.go 2>/dev/null | head -n 1)"
@@ -75,6 +76,10 @@ GO = Language(
             ),
         ),
         condition_reports=rf"{COMMON_CONDITION_REPORTS}|\b(t|b|tb|c)\.(Error|Fatal|Fail)",
+    ),
+    weak_tests=WeakTestSyntax(
+        skips=r"\.Skip(f|Now)?$",
+        lookups=r"\bexec\.LookPath\(|\bplugin\.Open\(",
     ),
     messages=MessageChecks(
         pattern_calls=rf"{PATTERN_CALLS}|MatchString|MustCompile",

@@ -21,6 +21,7 @@ from languages.lua.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
 from languages.scripting.versions import select_next_version
 from languages.source_tree import SourceTree
+from languages.weak_tests import WeakTestSyntax
 from taskdb.records import BuildPlan
 
 
@@ -83,6 +84,10 @@ LUA = Language(
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,
+    weak_tests=WeakTestSyntax(
+        skips=r"^(pending|skip)$|\.(skip|skipIf)$",
+        lookups=r"\bpcall\(\s*require\b",
+    ),
     syntaxes=(parsing.LUA,),
     exploit_files={".busted": b"return { default = { list = true, pattern = 'nothing' } }\n"},
     load_hook=HOOK,

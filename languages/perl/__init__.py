@@ -16,6 +16,7 @@ from languages.perl.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
 from languages.scripting.versions import select_next_version
 from languages.source_tree import SourceTree
+from languages.weak_tests import WeakTestSyntax
 from taskdb.records import BuildPlan
 
 
@@ -82,6 +83,10 @@ PERL = Language(
     render_plan=render_plan,
     find_test_files=find_test_files,
     syntaxes=(parsing.PERL,),
+    weak_tests=WeakTestSyntax(
+        skips=r"\bskip(_all)?\b|^plan\b",
+        lookups=r"\beval\b\W*(require|use)\b|\b(can_load|can_run|check_install|which)\b",
+    ),
     controls=ControlSites(
         checks=CHECKS,
         opposites={**COMMON_OPPOSITES, **pair_words((("is", "isnt"), ("like", "unlike")))},

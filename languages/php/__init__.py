@@ -15,6 +15,7 @@ from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_
 from languages.scripting.versions import select_next_version
 from languages.signatures import SignatureSyntax
 from languages.source_tree import SourceTree
+from languages.weak_tests import WeakTestSyntax
 from taskdb.records import BuildPlan
 
 
@@ -70,6 +71,11 @@ PHP = Language(
     find_test_files=find_test_files,
     test_command="vendor/bin/phpunit",
     syntaxes=(parsing.PHP,),
+    weak_tests=WeakTestSyntax(
+        always=r"\bRequiresPhpExtension\b|\bRequiresFunction\b",
+        skips=r"\bmarkTest(Skipped|Incomplete)\b",
+        lookups=r"\b(extension_loaded|class_exists|interface_exists|function_exists)\(",
+    ),
     controls=ControlSites(
         compares_any_types=True,
         opposites={**COMMON_OPPOSITES, **OPPOSITES},

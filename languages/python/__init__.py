@@ -25,6 +25,7 @@ from languages.python.rounds import PLUGIN
 from languages.python.switches import SWITCHES
 from languages.signatures import COMMON_BODY, SignatureSyntax
 from languages.source_tree import SourceTree
+from languages.weak_tests import WeakTestSyntax
 from taskdb.records import BuildPlan
 
 
@@ -126,6 +127,14 @@ PYTHON = Language(
         compares_any_types=True,
         negation="not ",
         exceptions=("ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "NotImplementedError"),
+    ),
+    weak_tests=WeakTestSyntax(
+        always=r"\bimportorskip\(|\bskip_if_no\(",
+        skips=r"\bskip(if|If|Unless|Test|ped)?\b|\bSkipTest\b",
+        lookups=r"\b(find_spec|find_loader|import_module|__import__|which|find_executable)\(",
+        missing=r"\b(ImportError|ModuleNotFoundError)\b",
+        bindings=r"^\s*(?:from\s+\S+\s+)?import\s+(.+)$|^\s*([\w, ]+?)\s*(?::[^=\n]+)?=[^=]",
+        file_marks=r"^pytestmark$",
     ),
     messages=MessageChecks(
         pattern_calls=rf"{PATTERN_CALLS}|fullmatch|re_match",

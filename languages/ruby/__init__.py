@@ -18,6 +18,7 @@ from languages.ruby.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
 from languages.scripting.versions import select_next_version
 from languages.source_tree import SourceTree
+from languages.weak_tests import WeakTestSyntax
 from taskdb.records import BuildPlan
 
 
@@ -110,6 +111,11 @@ RUBY = Language(
     find_test_files=find_test_files,
     test_command="bundle exec rspec",
     syntaxes=(parsing.RUBY,),
+    weak_tests=WeakTestSyntax(
+        skips=r"^(skip|pending|omit)\b",
+        lookups=r"\bdefined\?|\bGem::Specification\b|\bwhich\b|\bcommand_exists",
+        missing=r"\bLoadError\b",
+    ),
     controls=ControlSites(
         compares_any_types=True,
         opposites={**COMMON_OPPOSITES, **pair_words((("assert", "refute"), ("to", "not_to")))},

@@ -654,7 +654,13 @@ def _dump_verification(connection: Connection, key: str | None) -> dict[str, Any
         return None
     record = load_record(connection, Verification, key)
     written = record.written_tests.model_dump(mode="json") if record.written_tests else None
-    return {"dropped_canaries": record.dropped_canaries, "flaky": dict(record.list_flaky()), "written_tests": written}
+    return {
+        "dropped_canaries": record.dropped_canaries,
+        "flaky": dict(record.list_flaky()),
+        "weak_tests": [weak.model_dump(mode="json") for weak in record.weak_tests],
+        "skipped_share": record.compute_skipped_share(),
+        "written_tests": written,
+    }
 
 
 def _dump_strength(connection: Connection, task: Task) -> dict[str, Any]:

@@ -218,6 +218,28 @@ class FlakyTest(Part):
         return "; ".join(described)
 
 
+class Weakness(StrEnum):
+    """Why a test is weak evidence, or none."""
+
+    SKIPS = "skips-without-package"
+    """It passes here, and is skipped where a package or program is missing."""
+    REPEATED = "reported-twice"
+    """A report has several rows of it, all of the same status; those of different status are in no list."""
+    ASSERTS_NOTHING = "asserts-nothing"
+    """Neither its file nor a helper that the file uses has an assertion."""
+    SKIPPED = "skipped"
+    """It is in a file of the change and was skipped in every gold run, so it is in no list."""
+
+
+class WeakTest(Part):
+    """A test that shows little, or a file of the change that was skipped as a whole."""
+
+    test: TestId
+    weakness: Weakness
+    evidence: str
+    """Place and text of the source, or what the reports have."""
+
+
 class WrittenTests(Part):
     """Tests that a model wrote for a change without tests, and the evidence that showed that they test it."""
 
@@ -275,10 +297,18 @@ class Verification(Record):
     """Excluded tests with their counts, sorted; measured, as names and counts may differ between two verifications."""
     written_tests: Annotated[WrittenTests | None, LATER] = None
     """Test patch of the verification where a model wrote it; null where it is the candidate's own."""
+    weak_tests: Annotated[tuple[WeakTest, ...], MEASURED] = ()
+    """Listed tests that are weak evidence, and skipped tests of the change, sorted; empty in earlier records."""
 
     def list_flaky(self) -> list[tuple[TestId, str]]:
         """Return the tests excluded as flaky, each with its statuses as text."""
         return [*self.flaky, *((flaky_test.test, flaky_test.describe_counts()) for flaky_test in self.flaky_tests)]
+
+    def compute_skipped_share(self) -> float:
+        """Return the share of tests that were skipped in the last gold run, 0..1."""
+        counts = next((run.counts for run in reversed(self.runs) if run.variant is RunVariant.GOLD), Counts())
+        total = sum(counts.model_dump().values())
+        return counts.skipped / total if total else 0.0
 
     def list_gold_seconds(self) -> list[float]:
         """Return the seconds inside the test process of each gold run of the final script.
@@ -451,6 +481,8 @@ class Task(Record):
     variant_of: Annotated[str, LATER] = ""
     """Name of the task of which it is a variant: the same in everything but the statement."""
     tests: Annotated[TestOrigin, LATER] = TestOrigin.HUMAN
+    weak_tests: Annotated[tuple[WeakTest, ...], MEASURED] = ()
+    """Those of `Verification` that are in a list of the task."""
 
     @property
     def rests_on_copies(self) -> bool:

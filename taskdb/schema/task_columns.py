@@ -205,6 +205,15 @@ class TaskColumns:
             "versions",
         ),
     ]
+    weak_tests: Annotated[
+        int,
+        TaskColumn(
+            record=lambda task: len({weak.test for weak in task.weak_tests}),
+            exported=True,
+            doc="tests in the lists that are [weak evidence](guide/verify/verify.md#weak-tests): skipped without a "
+            "package, reported twice, or in a file that asserts nothing",
+        ),
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------ filters
@@ -334,6 +343,9 @@ class ColumnFilters:
         Range | None, ColumnFilter(help="Select by the judge's probability of a vague statement.")
     ] = None
     unfair_tests: Annotated[Range | None, ColumnFilter(help="Select by the judge's probability of unfair tests.")] = (
+        None
+    )
+    weak_tests: Annotated[Range | None, ColumnFilter(help="Select by the number of tests that are weak evidence.")] = (
         None
     )
     control_bound: Annotated[Range | None, ColumnFilter(help="Select by the odds of a submission that guesses.")] = None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from backends.services import Services
 from evaluation.script.render import render_script
-from guest.controls.blind import compute_bound
+from guest.controls.blind import compute_bound, compute_worst_bound
 from taskdb.records import BuildPlan, Certificate, FailureKind, Kind, Task, TestCommand
 from tests.containers import make_environment_image
 from tests.helpers import TinyRepo
@@ -37,7 +37,8 @@ PASS_TO_PASS = ("tests/test_words.py::test_two", "tests/test_words.py::test_wide
 WIDE_GAPS = TEST_WIDE.index("test_wide_gaps")
 CONTROLS = {
     "evaluations": 6,
-    "copies": 1,
+    "copies": 0,
+    "partial": True,
     "files": {"tests/test_words.py": TEST_WIDE},
     "blocks": [
         {
@@ -46,10 +47,15 @@ CONTROLS = {
             "name": [WIDE_GAPS, WIDE_GAPS + len("test_wide_gaps")],
             "blind": True,
             "required": True,
-            "forms": [
+            "tests": [*FAIL_TO_PASS, PASS_TO_PASS[1]],
+            "menus": [[[0, 3]]],
+            "sites": [
                 {
-                    "edits": [[TEST_WIDE.rindex("2"), TEST_WIDE.rindex("2") + 1, "3"]],
-                    "fails": dict.fromkeys((*FAIL_TO_PASS, PASS_TO_PASS[1]), "assertion"),
+                    "spans": [[TEST_WIDE.rindex("2"), TEST_WIDE.rindex("2") + 1]],
+                    "values": [
+                        {"text": text, "fails": dict.fromkeys((*FAIL_TO_PASS, PASS_TO_PASS[1]), "assertion")}
+                        for text in "345"
+                    ],
                 }
             ],
         }
@@ -111,6 +117,7 @@ def make_task(
         control_patch=None,
         blind_controls=put(json.dumps(controls).encode()),
         control_bound=compute_bound(controls),
+        worst_block_bound=compute_worst_bound(controls, FAIL_TO_PASS),
         evaluations=evaluations,
         FAIL_TO_PASS=tuple((test_id, FailureKind.ASSERTION) for test_id in FAIL_TO_PASS),
         PASS_TO_PASS=PASS_TO_PASS,

@@ -75,7 +75,7 @@ CASES = {
 def test_reports_of_pytest(case: str) -> None:
     rows, outcomes, uncollected = CASES[case]
     content = f"<testsuites><testsuite>{rows}</testsuite></testsuites>".encode()
-    assert parse_report(content, KNOWN) == JUnitReport(outcomes, uncollected)
+    assert parse_report(content, KNOWN)[:2] == JUnitReport(outcomes, uncollected)[:2]
 
 
 @pytest.mark.parametrize(

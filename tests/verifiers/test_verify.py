@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.controls.planning import BOUND
 from mergemill.pipeline.kinds import derive
-from taskdb.records import FailureKind, PublishedLists, Rejection, RunVariant, Verification
+from taskdb.records import FailureKind, PublishedLists, Rejection, RunVariant, Verification, Weakness
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, TESTS, make_shop
@@ -238,3 +238,59 @@ def test_a_suite_that_reports_no_failures_is_rejected(tmp_path: Path) -> None:
     result = verify(make_lineage(repo, services, *make_shop(repo)), services)
     assert isinstance(result, Rejection)
     assert result.reason == Reason.CANARY_PASSES
+
+
+WEAK = """
+import pytest
+import shop
+
+def test_with_json():
+    json = pytest.importorskip("json")
+    assert shop.total([json.loads("4")]) == 4
+"""
+SILENT = """
+import shop
+
+def test_it_runs():
+    shop.total([1, 2])
+"""
+SKIPPED = """
+import pytest
+
+pytest.importorskip("a_package_that_nobody_has")
+
+def test_never():
+    assert 0
+"""
+
+
+def test_weak_tests_are_named_in_the_verification_and_the_task(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=1)
+    repo = TinyRepo(tmp_path / "repo")
+    base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/test_silent.py": SILENT})
+    tests = {"tests/test_weak.py": WEAK, "tests/test_never.py": SKIPPED}
+    merge = repo.commit("Count the first price", {"shop/__init__.py": SHOP_RIGHT, **tests})
+    lineage = make_lineage(repo, services, base, merge)
+    verification = verify(lineage, services)
+    assert isinstance(verification, Verification), verification
+    named = {weak.test: weak.weakness for weak in verification.weak_tests}
+    assert named == {
+        "tests/test_never.py": Weakness.SKIPPED,
+        "tests/test_silent.py::test_it_runs": Weakness.ASSERTS_NOTHING,
+        "tests/test_weak.py::test_with_json": Weakness.SKIPS,
+    }
+    assert "a_package_that_nobody_has" in verification.weak_tests[0].evidence
+    made = derive(lineage.with_record(verification), services)
+    assert not isinstance(made, Rejection)
+    assert [weak.test for weak in made[0].weak_tests] == list(named)[1:]
+
+
+def test_a_change_whose_tests_are_all_skipped_is_rejected_for_that(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=1)
+    repo = TinyRepo(tmp_path / "repo")
+    base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/test_silent.py": SILENT})
+    merge = repo.commit("Count the first price", {"shop/__init__.py": SHOP_RIGHT, "tests/test_never.py": SKIPPED})
+    rejection = verify(make_lineage(repo, services, base, merge), services)
+    assert isinstance(rejection, Rejection)
+    assert "1 of 2 tests and files are skipped, 1 of them for: collection skipped" in rejection.detail
+    assert "a_package_that_nobody_has" in rejection.detail

@@ -24,6 +24,7 @@ import websocket
 from kubernetes import client, config
 from kubernetes.stream import stream as open_stream
 
+from backends.sandbox.execution import ContainerLossError
 from core.errors import InputError, MachineError, MergemillError, Transient, UsageError
 
 OLDEST_VERSION = (1, 25)
@@ -211,7 +212,7 @@ class ClusterApi:
         return Transient(f"the cluster at {self.url} failed: {message}", advice="run the same command again later")
 
 
-class MissingPodError(Transient):
+class MissingPodError(ContainerLossError):
     """There is no such pod, or its container does not run."""
 
 

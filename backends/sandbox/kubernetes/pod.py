@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from backends.sandbox.archive import MAX_FILE_BYTES
-from backends.sandbox.container import HOSTS_FILE, KILL_GRACE, POLL_SECONDS
-from backends.sandbox.execution import ExecResult, ResourceLimits
+from backends.sandbox.container import HOSTS_FILE, KILL_GRACE, KILLED_EXIT_CODE, POLL_SECONDS
+from backends.sandbox.execution import ContainerLossError, ExecResult, ResourceLimits
 from backends.sandbox.image_registry import translate_pull_error
 from backends.sandbox.kubernetes.api import STDERR, STDOUT, BusyNamespaceError, ClusterApi, ExecStream, MissingPodError
 from backends.sandbox.kubernetes.manifest import CUTTER, MAIN, RELAY, iterate_containers, read_ended_state
@@ -23,7 +23,6 @@ from core.errors import CancelledRunError, InputError, MachineError, MergemillEr
 
 log = logging.getLogger(__name__)
 
-KILLED_EXIT_CODE = 137
 NO_FILES_EXIT_CODE = 125
 """Exit code of the script where it could not run the command."""
 PULL_SECONDS = 1800.0
@@ -269,7 +268,7 @@ def _find_kill_reason(status: Mapping[str, Any]) -> str | None:
     """Return `memory`, `disk` or `time` where that ended a pod; None where its command did.
 
     Raises:
-        Transient: its node ended it.
+        Transient: its node ended it, or something else from outside.
     """
     reason, message = status.get("reason", ""), status.get("message", "")
     ended = read_ended_state(status) or {}
@@ -281,4 +280,6 @@ def _find_kill_reason(status: Mapping[str, Any]) -> str | None:
         return "disk"
     if reason:
         raise Transient(f"the node ended a pod: {reason}: {message[:200]}", advice="run the same command again later")
+    if ended.get("exitCode") == KILLED_EXIT_CODE:
+        raise ContainerLossError("the first process of a pod was killed from outside")
     return None

@@ -15,6 +15,7 @@ from typing import IO
 
 from backends.sandbox import archive
 from backends.sandbox.execution import ResourceLimits
+from backends.sandbox.pool import END_MARK
 
 OPEN_FILES = 4096
 _READ_REQUEST = """
@@ -45,7 +46,8 @@ for path in "${request[@]:2+words}"; do
     if [ -f "$path" ] && [ ! -L "$path" ] && [ "$(stat -c %s -- "$path")" -le MAX ]; then found+=("${path#/}"); fi
 done
 [ ${#found[@]} -eq 0 ] || tar -c -C / -- "${found[@]}"
-""".replace("MAX", str(archive.MAX_FILE_BYTES))
+printf MARK
+""".replace("MAX", str(archive.MAX_FILE_BYTES)).replace("MARK", END_MARK.decode())
 RUN_SCRIPT = _READ_REQUEST + _RUN.replace("END", "kill -KILL -- -1")
 """Runs the only command of a container: all of its processes end with it."""
 STEP_SCRIPT = _READ_REQUEST + _RUN.replace("END\n", "")
@@ -94,10 +96,10 @@ class Report:
 
 def parse_report(stdout: bytes, collect: Sequence[str]) -> Report | None:
     """Return the report in the script's stdout; None where it is not complete."""
-    line, end, tar = stdout.partition(b"\n")
+    line, _, tar = stdout.partition(b"\n")
     words = line.split()
-    if not end or len(words) != 2 or not all(word.isdigit() for word in words):
+    if not tar.endswith(END_MARK) or len(words) != 2 or not all(word.isdigit() for word in words):
         return None
-    files = archive.extract_files(tar)
+    files = archive.extract_files(tar[: -len(END_MARK)])
     chosen = {path: files[path] for path in collect if path in files}
     return Report(exit_code=int(words[0]), memory_kills=int(words[1]), files=chosen)

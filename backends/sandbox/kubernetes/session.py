@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import IO
 
 from backends.sandbox import archive
+from backends.sandbox.container import KILLED_EXIT_CODE
 from backends.sandbox.execution import ExecResult
 from backends.sandbox.kubernetes.api import MissingPodError
 from backends.sandbox.kubernetes.mounts import CopyMount, SocketMount
-from backends.sandbox.kubernetes.pod import KILLED_EXIT_CODE, Pod
+from backends.sandbox.kubernetes.pod import Pod
 from backends.sandbox.kubernetes.script import STEP_SCRIPT, Request
 from backends.sandbox.kubernetes.tunnel import SocketTunnel
 from backends.sandbox.session import EXEC_GRACE, KILL_AFTER_SECONDS, TIMEOUT_EXIT_CODE

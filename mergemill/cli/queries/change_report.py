@@ -14,6 +14,8 @@ from taskdb.records import Stage
 EVENT_COLUMNS = ("at", "stage", "kind", "verdict", "seconds", "detail")
 SHOWN_TESTS = 10
 """Tests of a list that are shown."""
+MOSTLY_SKIPPED = 0.5
+"""Share of skipped tests from which on it is shown."""
 ATTEMPT_COLUMNS = ("number", "proposed_by", "edits", "reason", "seconds", "tokens", "cost", "detail")
 
 
@@ -146,7 +148,7 @@ def format_completion(completion: dict[str, Any]) -> str:
 
 
 def format_verification(verification: dict[str, Any] | None) -> str:
-    """Return who wrote the tests if a model did, whether the script has canaries, and which tests were left out."""
+    """Return who wrote the tests if a model did, whether the script has canaries, and tests left out or weak."""
     if verification is None:
         return "none"
     written = verification["written_tests"]
@@ -155,7 +157,11 @@ def format_verification(verification: dict[str, Any] | None) -> str:
     no_canaries = "no canaries, as the test runner does not collect or report added test files"
     canaries = no_canaries if verification["dropped_canaries"] else "with canaries"
     flaky = [f"{test} ({counts})" for test, counts in verification["flaky"].items()]
-    return f"{author}{canaries}; flaky tests left out: {_shorten(flaky)}"
+    weak = [f"{test['test']} ({test['weakness']}: {test['evidence']})" for test in verification["weak_tests"]]
+    weak_tests = f"; weak tests: {_shorten(weak)}" if weak else ""
+    share = verification["skipped_share"]
+    skipped = f"; {share:.0%} of the tests are skipped" if share >= MOSTLY_SKIPPED else ""
+    return f"{author}{canaries}; flaky tests left out: {_shorten(flaky)}{weak_tests}{skipped}"
 
 
 def _format_position(events: list[dict[str, Any]]) -> str:
