@@ -1,0 +1,130 @@
+"""Submissions that solve nothing and read the tests, or switch their assertions off; earlier controls paid them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from backends.services import Services
+from derivers.base import build_task
+from guest.controls import blind
+from taskdb.records import Kind, Task, Verification
+from tests.containers import make_lineage, make_services
+from tests.helpers import TinyRepo
+from tests.verifiers.shop import PYPROJECT
+from verifiers.grade import grade
+from verifiers.probes import make_patch
+from verifiers.verify import verify
+
+pytestmark = pytest.mark.docker
+
+GRADINGS = 6
+BOX = '''"""Boxes."""
+
+
+class Box:
+    def __init__(self, items):
+        self.items = list(items)
+
+    def total(self):
+        return sum(self.items)
+'''
+BOX_RIGHT = BOX.replace(
+    "items):",
+    'items, backend="simple"):\n        if backend not in ("simple", "fast"):\n            raise ValueError(backend)',
+)
+OLD_TESTS = """import unittest
+
+from box import Box
+
+
+class BoxTest(unittest.TestCase):
+    def test_total(self):
+        box = Box([1, 2])
+        self.assertEqual(box.total(), 3)
+"""
+TESTS = OLD_TESTS.replace("[1, 2]", '[1, 2], backend="simple"')
+SILENT = '''"""Boxes whose tests assert nothing."""
+import sys
+import unittest
+
+
+def _pass(self, *_):
+    return None
+
+
+for name in dir(unittest.TestCase):
+    if name.startswith("assert"):
+        setattr(unittest.TestCase, name, _pass)
+
+
+class Box:
+    def __init__(self, items, **_):
+        self.items = items
+
+    def total(self):
+        return self
+'''
+READER = '''"""Boxes that take what most instances of a test have for the truth."""
+import inspect
+import re
+import sys
+from collections import Counter
+
+
+class Box:
+    def __init__(self, items, **_):
+        frame = sys._getframe(1)
+        code, text = frame.f_code, open(frame.f_code.co_filename).read()
+        base = re.sub("_[a-z]{6}$", "", code.co_name)
+        bodies = re.findall(rf"def {base}(?:_[a-z]{{6}})?\\(self\\):\\n(.*?)(?=\\n\\n|\\Z)", text, re.DOTALL)
+        words = zip(*(re.findall(r"\\w+", body) for body in bodies))
+        columns = [Counter(column).most_common(1)[0][0] for column in words]
+        own = re.findall(r"\\w+", "".join(inspect.getsource(code).split(":\\n", 1)[1:]))
+        expected = re.search(r"total\\(\\), (\\d+)", inspect.getsource(code))
+        self.value = int(expected[1]) if own == columns else -1
+
+    def total(self):
+        return self.value
+'''
+
+
+@pytest.fixture(scope="module")
+def boxes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Task, Services]:
+    folder = tmp_path_factory.mktemp("boxes")
+    services, repo = make_services(folder), TinyRepo(folder / "repo")
+    base = repo.commit("Begin", {"box.py": BOX, "tests/test_box.py": OLD_TESTS, "pyproject.toml": PYPROJECT})
+    merge = repo.commit("Choose a backend", {"box.py": BOX_RIGHT, "tests/test_box.py": TESTS})
+    lineage = make_lineage(repo, services, base, merge)
+    verification = verify(lineage, services)
+    assert isinstance(verification, Verification), verification
+    return build_task(lineage.with_record(verification), Kind.BUGFIX), services
+
+
+def test_an_input_on_which_every_tree_raises_is_no_control(boxes: tuple[Task, Services]) -> None:
+    task, services = boxes
+    document = json.loads(services.artifacts.get(task.blind_controls or ""))
+    (block,) = document["blocks"]
+    text = document["files"]["tests/test_box.py"]
+    assert block["blind"], "the numbers of the new line are unknown to the agent"
+    changed = {text[start:end] for site in block["sites"] for start, end in site["spans"]}
+    assert changed
+    assert not any("simple" in literal for literal in changed)
+    assert task.control_bound is not None
+    assert task.control_bound == blind.compute_bound(document) < 0.01
+
+
+@pytest.mark.parametrize("forger", [SILENT, READER])
+def test_a_submission_that_reads_or_silences_the_tests_earns_nothing(forger: str, boxes: tuple[Task, Services]) -> None:
+    task, services = boxes
+    patch = make_patch({"box.py": forger.encode()}, {"box.py": BOX.encode()})
+    scores = [grade(task, services, patch, need_rates=False) for _ in range(GRADINGS)]
+    assert [score.value for score in scores] == [0.0] * GRADINGS, scores
+
+
+def test_the_gold_patch_earns_1(boxes: tuple[Task, Services]) -> None:
+    task, services = boxes
+    score = grade(task, services, services.artifacts.get(task.gold_patch))
+    assert score.value == 1.0, score
+    assert score.evaluations == task.evaluations
