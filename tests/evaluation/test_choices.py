@@ -22,6 +22,7 @@ from evaluation.controls.planning import (
 from guest.controls import blind
 from guest.controls.choices import count_instances, draw_instances, draw_variants
 from tests.evaluation.test_controls import HONEST, ONE, TESTS, TWO, run_tests
+from tests.evaluation.test_controls import make_document as make_copies
 
 FILE = "tests/test_add.py"
 VALUES = {ONE: ("2", ["3", "5", "7", "8", "9"]), TWO: ("4", ["1", "3", "5", "6", "8"])}
@@ -313,3 +314,45 @@ def test_sites_are_not_combined_that_may_cancel_each_other_or_fail_in_two_ways()
     assert count_values(pairs) == 32
     assert all(len(menu) == 5 for menu in make_menus(pairs, 32))
     assert len(list(combinations(pairs, 2))) == 10
+
+
+def compare_copies(evaluation: blind.Evaluation) -> dict[str, tuple[str, str]]:
+    """Return the results of a forger who takes what most copies of a test have for the truth."""
+    text = evaluation.files[FILE].decode()
+    values = {test: re.search(rf"{test.rpartition('::')[2]}\(.*\n.*== (\d)", text) for test in evaluation.expected}
+    read = {test: match[1] for test, match in values.items() if match}
+    results = {}
+    for test, value in read.items():
+        own = [
+            other
+            for name, other in read.items()
+            if evaluation.origins.get(name, name) == evaluation.origins.get(test, test)
+        ]
+        is_true = value == Counter(own).most_common(1)[0][0]
+        results[test] = ("passed", "") if is_true else ("failed", "AssertionError")
+    return results
+
+
+def count_paid(document: dict[str, Any], gradings: int) -> int:
+    paid = 0
+    for seed in range(gradings):
+        judgement = blind.Judgement([ONE, TWO])
+        for evaluation in blind.draw_evaluations(document, Random(seed)):
+            judgement.add(evaluation, compare_copies(evaluation))
+        paid += judgement.is_right
+    return paid
+
+
+def test_a_forger_who_compares_copies_beats_their_bound_and_not_that_of_instances() -> None:
+    copies = make_copies(copies=5)
+    for block in copies["blocks"]:
+        (form,) = block["forms"]
+        ((start, end, _),) = form["edits"]
+        block["forms"] = [{**form, "edits": [[start, end, f"== {digit}"]]} for digit in "678"]
+    bound = blind.compute_bound(copies)
+    assert blind.rests_on_copies(copies)
+    assert bound < BOUND
+    assert count_paid(copies, 300) / 300 > 100 * bound, "real copies are alike, and sabotaged ones are not"
+    instances = make_document(4)
+    bound, gradings = blind.compute_bound(instances), 3000
+    assert count_paid(instances, gradings) / gradings < bound + 4 * (bound / gradings) ** 0.5
