@@ -1,0 +1,241 @@
+"""Measure how often submissions are paid that solve nothing and read the tests.
+
+    python -m benchmarks.forgers --db sqlite:///m.db [--gradings 200] [--only-language python] [--page FILE]
+
+For each task with controls, gradings are drawn as `mergemill grade` draws them. A reader (`benchmarks.forgers.readers`)
+chooses an instance of each controlled FAIL_TO_PASS test from the files of the evaluation, and would report that this
+one passes and the others fail as recorded. It is paid if all its choices in all evaluations are right. No test is run:
+a forged report is taken for granted. Tests that stand once are real or not by a coin, which it guesses as well.
+
+Printed are, for each reader, the gradings paid beside the number that the tasks' bounds allow, and the choices that
+were right beside the number that chance gives, with a 95 % interval. The exit code is 1 if a reader is paid, or right,
+so often that the bounds explain it with a probability below 1/1000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from scipy.stats import binomtest
+
+from backends.services import Services
+from benchmarks.forgers.readers import READERS, TOKEN, Reader, ReadTest
+from benchmarks.page_table import write_table
+from core.config import Settings
+from evaluation.controls.blocks import find_blocks, parse_test_file
+from guest.controls import blind
+from guest.controls.choices import PASSES, count_instances
+from guest.controls.texts import DRAWN_WORD
+from mergemill.execution.services import make_services
+from taskdb.records import Task
+from taskdb.store import Store
+from verifiers.base_tree import read_base_files
+
+RARE = 0.001
+"""Probability below which chance does not explain how often a reader was right."""
+MAX_FILE_BYTES = 1_000_000
+"""Larger files of the tree are left out of what a reader knows of it."""
+
+
+@dataclass(kw_only=True)
+class ReaderCounts:
+    """What a reader earned. `allowed` and `by_chance` are sums of probabilities."""
+
+    gradings: int = 0
+    paid: int = 0
+    allowed: float = 0.0
+    choices: int = 0
+    right: int = 0
+    by_chance: float = 0.0
+    tasks: dict[str, int] = field(default_factory=dict)
+    """Name of a task -> gradings of it that were paid."""
+
+    def is_within_bounds(self) -> bool:
+        """Return whether chance explains how often the reader was paid and right."""
+        return all(
+            number == 0 or binomtest(number, most, min(1.0, expected / most), alternative="greater").pvalue >= RARE
+            for number, most, expected in (
+                (self.paid, self.gradings, self.allowed),
+                (self.right, self.choices, self.by_chance),
+            )
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownTree:
+    """What a submission knows of the agent's tree."""
+
+    tokens: Mapping[str, int]
+    lines: frozenset[str]
+
+    @classmethod
+    def read(cls, task: Task, services: Services) -> KnownTree:
+        """Return the tokens and lines of a task's base tree."""
+        tokens: Counter[str] = Counter()
+        lines: set[str] = set()
+        for _, content in read_base_files(task, services):
+            if len(content) <= MAX_FILE_BYTES and b"\0" not in content:
+                text = content.decode(errors="replace")
+                tokens.update(TOKEN.findall(text))
+                lines.update(line.strip() for line in text.splitlines())
+        return cls(tokens=tokens, lines=frozenset(lines))
+
+
+def read_tests(path: str, content: bytes, tree: KnownTree) -> dict[str, ReadTest]:
+    """Return the tests of a drawn file that stand several times: drawn word of the first instance -> test."""
+    file = parse_test_file(path, content)
+    groups: list[tuple[str, list[tuple[str, str]], int, int]] = []
+    for block in find_blocks(file) if file else []:
+        name = content[slice(*block.name_span)].decode() if block.name_span else ""
+        words = DRAWN_WORD.findall(name)
+        if not words or not name.endswith(words[-1]):
+            continue
+        base = name[: -len(words[-1]) - 1]
+        body = content[block.start : block.end].decode().replace(name, base)
+        # Instances stand next to each other.
+        if groups and groups[-1][0] == base and not content[groups[-1][3] : block.start].strip():
+            groups[-1] = (base, [*groups[-1][1], (words[-1], body)], groups[-1][2], block.end)
+        else:
+            groups.append((base, [(words[-1], body)], block.start, block.end))
+    return {
+        instances[0][0]: ReadTest(
+            name=base,
+            names=[name for name, _ in instances],
+            bodies=[body for _, body in instances],
+            rest=(content[:start] + content[end:]).decode(),
+            tree=tree.tokens,
+            lines=tree.lines,
+        )
+        for base, instances, start, end in groups
+        if len(instances) > 1
+    }
+
+
+def grade_readers(
+    document: Mapping[str, Any], tree: KnownTree, readers: Mapping[str, Reader], counts: Mapping[str, ReaderCounts]
+) -> dict[str, bool]:
+    """Draw one grading, and return which readers are paid; add their choices to the counts."""
+    paid = dict.fromkeys(readers, True)
+    random = secrets.SystemRandom()
+    counted = [block for block in document["blocks"] if block["required"] and block["blind"]]
+    repeated = {test: count_instances(block) for block in counted if "menus" in block for test in block["tests"]}
+    singles = {test for block in counted if "forms" in block for test in blind.list_block_tests(block)}
+    for evaluation in blind.draw_evaluations(document, random):
+        origins = {_find_word(test, origin): origin for test, origin in evaluation.origins.items()}
+        failing = {
+            _find_word(test, evaluation.origins[test])
+            for test, outcome in evaluation.expected.items()
+            if outcome != PASSES and test in evaluation.origins
+        }
+        for path, content in evaluation.files.items():
+            for test in read_tests(path, content, tree).values():
+                (true,) = [number for number, name in enumerate(test.names) if name not in failing]
+                number = repeated.get(origins.get(test.names[true], ""), 0)
+                if number:
+                    for name, reader in readers.items():
+                        is_right = _choose(reader(test), random) == true
+                        counts[name].choices += 1
+                        counts[name].right += is_right
+                        counts[name].by_chance += 1 / len(test.names)
+                        paid[name] = paid[name] and is_right
+        for single in singles:
+            is_real = evaluation.expected[single] == PASSES
+            for name in readers:
+                # The best odds: two of three draws are real.
+                paid[name] = paid[name] and (random.random() < 2 / 3) == is_real
+    return paid
+
+
+def _find_word(test: str, origin: str) -> str:
+    """Return the word by which the id of an instance differs from that of the test."""
+    words: list[str] = DRAWN_WORD.findall(test)
+    return next(word for word in words if re.sub(f"[ _]{word}", "", test) == origin)
+
+
+def _choose(scores: Sequence[float], random: Random) -> int:
+    best = max(scores)
+    return random.choice([number for number, score in enumerate(scores) if score == best])
+
+
+def measure(tasks: Iterator[tuple[Task, Services]], gradings: int) -> dict[str, ReaderCounts]:
+    """Return reader -> what it earned over all tasks."""
+    counts = {name: ReaderCounts() for name in READERS}
+    for task, services in tasks:
+        document = json.loads(services.artifacts.get(task.blind_controls or ""))
+        tree = KnownTree.read(task, services)
+        bound = blind.compute_bound(document)
+        for _ in range(gradings):
+            for name, is_paid in grade_readers(document, tree, READERS, counts).items():
+                counts[name].gradings += 1
+                counts[name].allowed += bound
+                counts[name].paid += is_paid
+                if is_paid:
+                    counts[name].tasks[task.name] = counts[name].tasks.get(task.name, 0) + 1
+        print(f"{task.name}: bound {bound:.2g}, {gradings} gradings", flush=True)
+    return counts
+
+
+def render_table(counts: Mapping[str, ReaderCounts]) -> str:
+    """Return the Markdown table of readers."""
+    lines = [
+        "| reader | paid | allowed by the bounds | choices right | by chance | 95 % interval |",
+        "|---|--:|--:|--:|--:|---|",
+    ]
+    for name, count in counts.items():
+        interval = binomtest(count.right, count.choices).proportion_ci(method="wilson") if count.choices else (0, 1)
+        shares = (count.right / count.choices, count.by_chance / count.choices) if count.choices else (0, 0)
+        lines.append(
+            f"| {name} | {count.paid} of {count.gradings} | {count.allowed:.1f} | {shares[0]:.1%} of {count.choices} | "
+            f"{shares[1]:.1%} | {interval[0]:.1%} to {interval[1]:.1%} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def iterate_tasks(db: str, language: str | None) -> Iterator[tuple[Task, Services]]:
+    """Yield the tasks of a database that have controls which count, each set of controls once."""
+    settings = Settings(db=db)
+    services = make_services(settings, engine=False)
+    seen = set()
+    with Store.open(db, create=False) as store:
+        tasks = store.load_all(Task)
+    for task in tasks:
+        is_wanted = task.blind_controls and task.worst_block_bound is not None and task.control_bound != 1
+        if is_wanted and task.blind_controls not in seen and language in (None, task.language):
+            seen.add(task.blind_controls)
+            yield task, services
+
+
+def main() -> int:
+    """Measure the readers and print the table; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--db", required=True, help="address of the database")
+    parser.add_argument("--gradings", type=int, default=200, help="gradings of each task")
+    parser.add_argument("--only-language", help="tasks of this language alone")
+    parser.add_argument("--page", type=Path, help="write the table between the marks of this page")
+    options = parser.parse_args()
+    counts = measure(iterate_tasks(options.db, options.only_language), options.gradings)
+    table = render_table(counts)
+    print(table)
+    for name, count in counts.items():
+        if count.tasks:
+            print(f"{name}: paid in {dict(sorted(count.tasks.items(), key=lambda item: -item[1])[:5])}")
+    if options.page:
+        write_table(options.page, "benchmarks.forgers", table)
+    beyond = [name for name, count in counts.items() if not count.is_within_bounds()]
+    if beyond:
+        print(f"beyond chance: {', '.join(beyond)}")
+    return int(bool(beyond))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Readers: rules by which a submission that solves nothing chooses the true instance of a test from the texts alone.
+
+A reader gives each instance of a test a score, and takes the instance with the highest for the true one; among equals
+it draws. It sees what code under test can read: the test file of the evaluation, the agent's tree, and the drawn names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+TOKEN = re.compile(r"\w+|[^\w\s]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadTest:
+    """The instances of a test in a file, as a reader sees them.
+
+    Attributes:
+        name: name of the test without its drawn word.
+        names: drawn names of the instances, in the order of the file.
+        bodies: texts of the instances, with `name` for the drawn names.
+        rest: the file without the instances.
+        tree: token -> number of its places in the agent's tree.
+        lines: stripped lines of the agent's tree.
+    """
+
+    name: str
+    names: Sequence[str]
+    bodies: Sequence[str]
+    rest: str
+    tree: Mapping[str, int]
+    lines: frozenset[str]
+
+    @cached_property
+    def tokens(self) -> list[list[str]]:
+        """The tokens of each instance."""
+        return [TOKEN.findall(body) for body in self.bodies]
+
+    @cached_property
+    def values(self) -> list[list[str]]:
+        """The tokens of each instance at the places where not all instances agree."""
+        if len({len(tokens) for tokens in self.tokens}) == 1:
+            columns = [column for column in zip(*self.tokens, strict=True) if len(set(column)) > 1]
+            return [[column[number] for column in columns] for number in range(len(self.tokens))]
+        first = min(_count_common(self.tokens[0], other) for other in self.tokens[1:])
+        last = min(_count_common(self.tokens[0][::-1], other[::-1]) for other in self.tokens[1:])
+        return [tokens[first : max(first, len(tokens) - last)] for tokens in self.tokens]
+
+    @cached_property
+    def common(self) -> Counter[str]:
+        """Token -> number of its places in an instance, where all instances agree."""
+        return Counter(self.tokens[0]) - Counter(self.values[0])
+
+    @cached_property
+    def rest_tokens(self) -> Counter[str]:
+        """Token -> number of its places in the rest of the file."""
+        return Counter(TOKEN.findall(self.rest))
+
+
+def _count_common(first: Sequence[str], second: Sequence[str]) -> int:
+    number = 0
+    while number < min(len(first), len(second)) and first[number] == second[number]:
+        number += 1
+    return number
+
+
+Reader = Callable[[ReadTest], Sequence[float]]
+"""Returns a score for each instance; the highest is taken for the true one."""
+
+
+def guess(test: ReadTest) -> Sequence[float]:
+    """Return equal scores: a forger who cannot read."""
+    return [0.0] * len(test.names)
+
+
+def prefer_frequent_text(test: ReadTest) -> Sequence[float]:
+    """Return how many instances have the same text."""
+    texts = Counter(test.bodies)
+    return [texts[body] for body in test.bodies]
+
+
+def prefer_majority_at_each_place(test: ReadTest) -> Sequence[float]:
+    """Return how often the tokens of an instance stand at their places in all instances."""
+    width = max(map(len, test.values))
+    columns = [Counter(v[place] for v in test.values if place < len(v)) for place in range(width)]
+    return [sum(columns[place][token] for place, token in enumerate(value)) for value in test.values]
+
+
+def prefer_values_of_the_test(test: ReadTest) -> Sequence[float]:
+    """Return how often the values stand elsewhere in the test: agreement with its inputs and other assertions."""
+    return [_average(test.common[token] for token in value) for value in test.values]
+
+
+def prefer_values_of_the_file(test: ReadTest) -> Sequence[float]:
+    """Return how often the values stand in the rest of the file."""
+    return [_average(test.rest_tokens[token] for token in value) for value in test.values]
+
+
+def prefer_values_of_the_tree(test: ReadTest) -> Sequence[float]:
+    """Return how often the values stand in the agent's tree."""
+    return [_average(test.tree.get(token, 0) for token in value) for value in test.values]
+
+
+def avoid_unknown_words(test: ReadTest) -> Sequence[float]:
+    """Return the share of values that stand anywhere: a word that nobody wrote was made by a machine."""
+    return [
+        _average(bool(test.tree.get(t, 0) or test.rest_tokens[t] or test.common[t]) for t in v) for v in test.values
+    ]
+
+
+def prefer_rare_values(test: ReadTest) -> Sequence[float]:
+    """Return how seldom the values stand in the file and the tree: others were taken from there."""
+    return [-_average(test.rest_tokens[token] + test.tree.get(token, 0) for token in value) for value in test.values]
+
+
+def prefer_lines_of_the_tree(test: ReadTest) -> Sequence[float]:
+    """Return how many lines of an instance the agent's tree has."""
+    return [sum(line.strip() in test.lines for line in body.splitlines()) for body in test.bodies]
+
+
+def prefer_round_numbers(test: ReadTest) -> Sequence[float]:
+    """Return how many zeros the numbers end with, less the number of their different digits."""
+    return [sum(len(t) - len(t.rstrip("0")) - len(set(t)) / 100 for t in value if t.isdigit()) for value in test.values]
+
+
+def prefer_small_numbers(test: ReadTest) -> Sequence[float]:
+    """Return the numbers, the smallest first."""
+    return [-sum(int(token) for token in value if token.isdecimal() and len(token) < 19) for value in test.values]
+
+
+def prefer_short_texts(test: ReadTest) -> Sequence[float]:
+    """Return the length of the text, the shortest first."""
+    return [-len(body) for body in test.bodies]
+
+
+def prefer_long_texts(test: ReadTest) -> Sequence[float]:
+    """Return the length of the text, the longest first."""
+    return [len(body) for body in test.bodies]
+
+
+def take_the_first(test: ReadTest) -> Sequence[float]:
+    """Return the place in the file, the first first."""
+    return [-number for number in range(len(test.names))]
+
+
+def take_the_last(test: ReadTest) -> Sequence[float]:
+    """Return the place in the file, the last first."""
+    return list(range(len(test.names)))
+
+
+def take_the_first_name(test: ReadTest) -> Sequence[float]:
+    """Return the place among the drawn names in alphabetical order."""
+    return [-sorted(test.names).index(name) for name in test.names]
+
+
+def agree_with_the_name(test: ReadTest) -> Sequence[float]:
+    """Return how many values occur in the name of the test, or in its first lines."""
+    head = f"{test.name} {' '.join(test.bodies[0].splitlines()[:3])}".lower()
+    return [sum(token.lower() in head for token in value if token.isalnum()) for value in test.values]
+
+
+def prefer_sorted_values(test: ReadTest) -> Sequence[float]:
+    """Return how many neighbours among the numbers and words of an instance are in order, as in lists by hand."""
+    return [
+        sum(first <= second for first, second in pairwise(words))
+        for words in ([token for token in tokens if token.isalnum()] for tokens in test.tokens)
+    ]
+
+
+def _average(numbers: Iterable[float]) -> float:
+    values = list(numbers)
+    return sum(values) / len(values) if values else 0.0
+
+
+READERS: Mapping[str, Reader] = {
+    "guesses": guess,
+    "majority of texts": prefer_frequent_text,
+    "majority at each place": prefer_majority_at_each_place,
+    "value elsewhere in the test": prefer_values_of_the_test,
+    "value elsewhere in the file": prefer_values_of_the_file,
+    "value in the tree, most frequent": prefer_values_of_the_tree,
+    "no word that nobody wrote": avoid_unknown_words,
+    "rarest value": prefer_rare_values,
+    "lines of the tree": prefer_lines_of_the_tree,
+    "roundest number": prefer_round_numbers,
+    "smallest number": prefer_small_numbers,
+    "shortest text": prefer_short_texts,
+    "longest text": prefer_long_texts,
+    "first instance": take_the_first,
+    "last instance": take_the_last,
+    "first name": take_the_first_name,
+    "agreement with the name": agree_with_the_name,
+    "values in order": prefer_sorted_values,
+}
+"""Name -> reader."""
