@@ -10,14 +10,20 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import pairwise
 from random import Random
 
 from tree_sitter import Node
 
+_MAX_WORDS = 3
+"""Words of a string that are changed, each for itself."""
+_MIN_ORDERED = 3
+"""Different words of a string whose order is changed: two have only one other order."""
+_FEW = 3
+"""Other texts of a word below which a letter of the string is changed as well."""
 _FREQUENT_LETTERS = "aeinorstbcdglmpu"
 _SCRIPT_LENGTH = 128
 """Code points of a block of Unicode, as most scripts have them."""
@@ -119,45 +125,61 @@ class FileLiterals:
         return sorted({letter for text in self.strings for letter in text if letter.isalpha() and not letter.isascii()})
 
 
-def draw_alternatives(node: Node, literals: FileLiterals, random: Random) -> list[str]:
-    """Return other texts for a literal, the most plausible first; none where there is no other of its shape.
+@dataclass(frozen=True)
+class Alternatives:
+    """Other texts for a part of a literal, characters `start:end` of it, the most plausible first."""
+
+    start: int
+    end: int
+    texts: tuple[str, ...]
+
+
+def draw_alternatives(node: Node, literals: FileLiterals, own: FileLiterals, random: Random) -> list[Alternatives]:
+    """Return other texts for a literal or for words of it; none where there is no other of its shape.
+
+    All texts of a part differ at the same words. Were some different here and others there, the true text would have
+    at each place what most of them have.
 
     Args:
         node: a literal.
         literals: those of its file.
+        own: those of its test, whose words are taken first.
         random: random that chooses among equally good texts.
     """
     text = _read(node)
     if text in _BOOLEANS:
-        return [_BOOLEANS[text]]
+        return [Alternatives(0, len(text), (_BOOLEANS[text],))]
     if is_number(node):
-        return _draw_numbers(text, literals.numbers, random)
-    return _draw_strings(text, literals, random)
+        return _list_alternatives(0, len(text), _draw_numbers(text, literals.numbers, own.numbers, random))
+    return _draw_strings(text, literals, own, random)
+
+
+def _list_alternatives(start: int, end: int, texts: Sequence[str]) -> list[Alternatives]:
+    return [Alternatives(start, end, tuple(texts))] if texts else []
 
 
 def draw_orders(container: Node, source: bytes, random: Random) -> list[str]:
-    """Return the text of a container with two members exchanged, for pairs of members that are literals.
+    """Return the text of a container with its members in other orders, where all members are literals.
 
     Args:
         container: a node of which `is_container` holds.
         source: the file.
-        random: random that chooses among pairs.
+        random: random that draws the orders.
     """
-    members = [member for member in container.named_children if is_literal(member)]
-    pairs = [(first, second) for first, second in combinations(members, 2) if _read(first) != _read(second)]
-    random.shuffle(pairs)
-    start = container.start_byte
-    texts = []
-    for first, second in pairs[:MAX_ALTERNATIVES]:
-        parts = (
-            source[start : first.start_byte],
-            source[second.start_byte : second.end_byte],
-            source[first.end_byte : second.start_byte],
-            source[first.start_byte : first.end_byte],
-            source[second.end_byte : container.end_byte],
-        )
-        texts.append(b"".join(parts).decode(errors="replace"))
-    return texts
+    members = container.named_children
+    if not all(is_literal(member) for member in members):
+        return []
+    gaps = [source[first.end_byte : second.start_byte] for first, second in pairwise(members)]
+    head = source[container.start_byte : members[0].start_byte]
+    tail = source[members[-1].end_byte : container.end_byte]
+
+    def write(texts: Sequence[bytes]) -> str:
+        parts = [text + gap for text, gap in zip(texts, [*gaps, b""], strict=True)]
+        return (head + b"".join(parts) + tail).decode(errors="replace")
+
+    texts = [source[member.start_byte : member.end_byte] for member in members]
+    drawn = (write(random.sample(texts, len(texts))) for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
+    return _collect(drawn, write(texts))
 
 
 def _collect(draws: Iterator[str], without: str) -> list[str]:
@@ -174,11 +196,12 @@ def _collect(draws: Iterator[str], without: str) -> list[str]:
 # --------------------------------------------------------------------------------------------------------- numbers
 
 
-def _draw_numbers(text: str, numbers: Mapping[str, int], random: Random) -> list[str]:
+def _draw_numbers(text: str, numbers: Mapping[str, int], own: Mapping[str, int], random: Random) -> list[str]:
     """Return numbers with as many digits, as many zeros at their end, and the same prefix and suffix."""
     shape = _describe_number(text)
     same = [number for number in numbers if number != text and _describe_number(number) == shape]
     random.shuffle(same)
+    same.sort(key=lambda number: number not in own)
     drawn = (_draw_number(text, random) for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
     is_repeated = numbers.get(text, 0) > 1
     parts = (iter(same), drawn) if is_repeated else (drawn, iter(same))
@@ -220,22 +243,26 @@ def _draw_number(text: str, random: Random) -> str:
 # --------------------------------------------------------------------------------------------------------- strings
 
 
-def _draw_strings(text: str, literals: FileLiterals, random: Random) -> list[str]:
-    """Return strings of the file of the same shape, and strings that are made of other words, digits or letters."""
+def _draw_strings(text: str, literals: FileLiterals, own: FileLiterals, random: Random) -> list[Alternatives]:
+    """Return other texts for each word of a string, for the order of its words, and for the string as a whole."""
     opening = _OPENING.match(text)
     start = opening.end() if opening else 0
     end = len(text) - (len(opening["quote"]) if opening else 0)
     inner = text[start:end]
-    similar = _list_similar(text, inner, literals, random)
-    draw = _TextDrawer(inner, literals, random).draw
-    drawn = (text[:start] + draw() + text[end:] for _ in range(_ATTEMPTS * MAX_ALTERNATIVES if inner else 0))
-    is_repeated = literals.strings.get(text, 0) > 1
-    parts = (iter(similar), drawn) if is_repeated else (drawn, iter(similar))
-    return _collect((other for part in parts for other in part), text)
+    whole = _list_alternatives(0, len(text), _list_similar(text, inner, literals, random))
+    words = _TextWords(inner, literals, own, random)
+    parts = [
+        *(Alternatives(start + part.start, start + part.end, part.texts) for part in words.list_alternatives()),
+        *whole,
+    ]
+    return sorted(parts, key=lambda part: -len(part.texts))
 
 
 def _list_similar(text: str, inner: str, literals: FileLiterals, random: Random) -> list[str]:
-    """Return other strings of the file with the same quotes and shape; any of them for an empty string."""
+    """Return other strings of the file with the same quotes and shape; any of them for an empty string.
+
+    At each of their words all of them differ.
+    """
     shape = _describe_text(text)
     same = [
         other
@@ -246,7 +273,12 @@ def _list_similar(text: str, inner: str, literals: FileLiterals, random: Random)
         and (not inner or _describe_text(other) == shape)
     ]
     random.shuffle(same)
-    return sorted(same, key=lambda other: abs(len(other) - len(text)))
+    chosen: list[str] = []
+    for other in sorted(same, key=lambda other: abs(len(other) - len(text))):
+        words = _TOKEN.findall(other)
+        if all(a != b for known in (text, *chosen) for a, b in zip(words, _TOKEN.findall(known), strict=False)):
+            chosen.append(other)
+    return chosen[:MAX_ALTERNATIVES]
 
 
 def _describe_text(text: str) -> str:
@@ -260,86 +292,67 @@ def _describe_word(word: str) -> str:
     return "Aa" if word[0].isupper() else "a"
 
 
-class _TextDrawer:
-    """Draws texts that are made as a text is."""
+class _TextWords:
+    """The words and numbers of a string, without its escapes, formats and variables."""
 
-    def __init__(self, inner: str, literals: FileLiterals, random: Random) -> None:
+    def __init__(self, inner: str, literals: FileLiterals, own: FileLiterals, random: Random) -> None:
         self.inner = inner
-        self.words = literals.words
-        self.letters = literals.letters
+        self.literals = literals
+        self.own = own
         self.random = random
         fixed = {place for match in _FIXED.finditer(inner) for place in range(*match.span())}
         self.places = [place for place, sign in enumerate(inner) if sign.isalnum() and place not in fixed]
-        self.tokens = [match for match in _TOKEN.finditer(inner) if fixed.isdisjoint(range(*match.span()))]
-        pairs = combinations(self.tokens, 2)
-        self.pairs = [
-            (first, second)
-            for first, second in pairs
-            if first[0] != second[0] and first[0].isdigit() == second[0].isdigit()
-        ]
-        self.changes = self._list_changes()
+        self.words = [match for match in _TOKEN.finditer(inner) if fixed.isdisjoint(range(*match.span()))]
 
-    def _list_changes(self) -> list[Callable[[], str]]:
-        changes: list[Callable[[], str]] = []
-        if self.pairs:
-            changes.append(self._exchange)
-        if any(token[0].isdigit() for token in self.tokens):
-            changes.append(self._change_digits)
-        if any(self._list_words(token[0]) for token in self.tokens):
-            changes += [self._change_word] * 2
-        if not changes or len(self.inner) < len("abcd"):
-            changes.append(self._change_letter)
-        return changes
-
-    def draw(self) -> str:
-        """Return another text, or the text itself where a change has no effect."""
-        return self.random.choice(self.changes)()
-
-    def _replace(self, token: re.Match[str], text: str) -> str:
-        return self.inner[: token.start()] + text + self.inner[token.end() :]
-
-    def _exchange(self) -> str:
-        first, second = self.random.choice(self.pairs)
-        between = self.inner[first.end() : second.start()]
-        return self.inner[: first.start()] + second[0] + between + first[0] + self.inner[second.end() :]
-
-    def _change_digits(self) -> str:
-        token = self.random.choice([token for token in self.tokens if token[0].isdigit()])
-        return self._replace(token, _draw_number(token[0], self.random))
-
-    def _change_word(self) -> str:
-        token = self.random.choice([token for token in self.tokens if self._list_words(token[0])])
-        return self._replace(token, self.random.choice(self._list_words(token[0])))
+    def list_alternatives(self) -> list[Alternatives]:
+        """Return other texts for some words, for the order of all, and for a letter where there is nothing else."""
+        chosen = self.random.sample(self.words, min(_MAX_WORDS, len(self.words)))
+        parts = [Alternatives(*word.span(), tuple(texts)) for word in chosen if (texts := self._list_words(word[0]))]
+        if len({word[0] for word in self.words}) >= _MIN_ORDERED:
+            orders = (self._exchange() for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
+            parts += _list_alternatives(0, len(self.inner), _collect(orders, self.inner))
+        if self.places and not any(len(part.texts) >= _FEW for part in parts):
+            place = self.random.choice(self.places)
+            parts.append(Alternatives(place, place + 1, tuple(self._list_letters(self.inner[place]))))
+        return [part for part in parts if part.texts]
 
     def _list_words(self, word: str) -> list[str]:
-        """Return words of the file that may stand for a word."""
+        """Return words of the test, then of the file, that may stand for a word; numbers for a number."""
         if word.isdigit():
-            return []
+            drawn = (_draw_number(word, self.random) for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
+            return _collect(drawn, word)
         shape, length = _describe_word(word), len(word)
-        return [
+        words = [
             other
-            for other in self.words
+            for other in self.literals.words
             if other != word and _describe_word(other) == shape and abs(len(other) - length) <= max(2, length // 2)
         ]
+        self.random.shuffle(words)
+        return sorted(words, key=lambda other: other not in self.own.words)[:MAX_ALTERNATIVES]
 
-    def _change_letter(self) -> str:
-        """Return the text with one letter or digit changed, or two neighbours exchanged."""
-        inner = self.inner
-        if not self.places:
-            return inner
-        place = self.random.choice(self.places)
-        if place + 1 in self.places and self.random.random() < 0.5:
-            return inner[:place] + inner[place + 1] + inner[place] + inner[place + 2 :]
-        return inner[:place] + self._draw_letter(inner[place]) + inner[place + 1 :]
+    def _exchange(self) -> str:
+        """Return the text with its words in a drawn order."""
+        words = [word[0] for word in self.words]
+        self.random.shuffle(words)
+        text, last = "", 0
+        for word, other in zip(self.words, words, strict=True):
+            text += self.inner[last : word.start()] + other
+            last = word.end()
+        return text + self.inner[last:]
 
-    def _draw_letter(self, letter: str) -> str:
-        """Return a letter of the same script and case that the file has; any digit for a digit."""
-        if letter.isascii():
-            drawn = self.random.choice(string.digits if letter.isdigit() else _FREQUENT_LETTERS)
-            return drawn.upper() if letter.isupper() else drawn
-        same = [
-            other
-            for other in self.letters
-            if ord(other) // _SCRIPT_LENGTH == ord(letter) // _SCRIPT_LENGTH and other.isupper() == letter.isupper()
-        ]
-        return self.random.choice(same or [letter])
+    def _list_letters(self, letter: str) -> list[str]:
+        """Return letters of the same script and case; digits for a digit."""
+        if letter.isdigit():
+            letters = list(string.digits)
+        elif letter.isascii():
+            letters = list(_FREQUENT_LETTERS.upper() if letter.isupper() else _FREQUENT_LETTERS)
+        else:
+            block = ord(letter) // _SCRIPT_LENGTH
+            letters = [
+                other
+                for other in self.literals.letters
+                if ord(other) // _SCRIPT_LENGTH == block and other.isupper() == letter.isupper()
+            ]
+        others = [other for other in letters if other != letter]
+        self.random.shuffle(others)
+        return others

@@ -21,11 +21,13 @@ from backends.index import ScratchIndex
 from evaluation.controls import NO_CONTROLS
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
 from evaluation.controls.calls import silence_assertions
+from evaluation.controls.features import Surroundings, count_tree_tokens, measure_odds
 from evaluation.controls.planning import (
     GRADING_SECONDS,
     MAX_EVALUATIONS,
     MAX_INSTANCES,
     OTHER_INSTANCES,
+    GradingPlan,
     count_values,
     make_menus,
     plan_grading,
@@ -50,7 +52,7 @@ MAX_FEW_BLOCKS = 70
 """Tests that are tried where they stand once."""
 SPARE_SHARE = 1.3
 """Values that are tried for each that is needed, as gold passes some or fails them otherwise."""
-SPARE_VALUES = 3
+SPARE_VALUES = 6
 TRIAL_SECONDS = 120.0
 """Time that the instances of the first run may take, by the seconds of the tests."""
 
@@ -107,8 +109,8 @@ class _Candidate:
         line = self.file.source.rfind(b"\n", 0, self.block.start) + 1
         return bool(self.block.name_span) and not self.file.source[line : self.block.start].strip()
 
-    def describe(self) -> dict[str, Any]:
-        """Return the block of a document, without menus."""
+    def describe(self, tree: Mapping[str, int]) -> dict[str, Any]:
+        """Return the block of a document, without menus. `tree`: tokens of the agent's tree, with their numbers."""
         is_blind = any(not site.is_known for site in self.values)
         sites = [site for site in self.values if site.is_known != is_blind]
         # A value equal to everything passes an inverted assertion as an honest solution does.
@@ -119,20 +121,25 @@ class _Candidate:
             "blind": is_blind,
             "required": self.is_required,
             "tests": list(self.tests),
-            "sites": [self._describe_site(site) for site in sites],
+            "sites": [self._describe_site(site, tree) for site in sites],
         }
 
     def _describe_place(self) -> dict[str, Any]:
         name = list(self.block.name_span) if self.block.name_span else None
         return {"file": self.file.path, "span": [self.block.start, self.block.end], "name": name}
 
-    def _describe_site(self, site: Site) -> dict[str, Any]:
+    def _describe_site(self, site: Site, tree: Mapping[str, int]) -> dict[str, Any]:
+        surroundings = Surroundings.read(self.file, (self.block.start, self.block.end), site.spans, tree)
+        start, end = site.spans[0]
+        true = self.file.source[start:end].decode(errors="replace")
         return {
+            "features": surroundings.describe(true),
             "spans": [list(span) for span in site.spans],
             "lines": sorted({self.file.source.count(b"\n", 0, start) for start, _ in site.spans}),
+            "literal": site.literal_start,
             "inverts": site.is_inverted,
             "is_input": site.is_input,
-            "values": self.values[site],
+            "values": [{**value, "features": surroundings.describe(value["text"])} for value in self.values[site]],
         }
 
 
@@ -150,6 +157,7 @@ class ControlBuilder:
         random: random that chooses among equally good values.
         seconds: duration of a run of all tests.
         report: report of a run with the gold patch, for the seconds of each test.
+        tree: tokens of the agent's tree, with their numbers.
     """
 
     evaluator: Evaluator
@@ -161,6 +169,7 @@ class ControlBuilder:
     random: Random
     seconds: float = 0.0
     report: EvaluationReport | None = None
+    tree: Mapping[str, int] = field(default_factory=dict)
     runs: list[EvaluationRun] = field(default_factory=list)
 
     def build(self) -> BlindControls:
@@ -258,14 +267,13 @@ class ControlBuilder:
         """Return how many values of each test are needed, the true one among them."""
         likely = [candidate for candidate in candidates if candidate.is_likely]
         most = [min(MAX_INSTANCES, 1 + sum(len(site.texts) for site in candidate.sites)) for candidate in likely]
-        plan = self._plan(most, [candidate.seconds for candidate in likely], singles=0)
+        plan = self._plan([float(number) for number in most], [candidate.seconds for candidate in likely], singles=0)
         total = sum(candidate.seconds for candidate in likely)
         affordable = int(max(TRIAL_SECONDS, self.seconds) / total) if total else MAX_INSTANCES
-        return max(2, min(plan, affordable))
+        return max(2, min(plan.instances, affordable))
 
-    def _plan(self, most: Sequence[int], seconds: Sequence[float], *, singles: int) -> int:
-        plan = plan_grading(most, seconds, singles=singles, suite=self.seconds, max_evaluations=self._max_evaluations)
-        return plan.instances
+    def _plan(self, most: Sequence[float], seconds: Sequence[float], *, singles: int) -> GradingPlan:
+        return plan_grading(most, seconds, singles=singles, suite=self.seconds, max_evaluations=self._max_evaluations)
 
     @property
     def _max_evaluations(self) -> int:
@@ -387,7 +395,7 @@ class ControlBuilder:
 
         No document where no required test is left.
         """
-        blocks = [candidate.describe() for candidate in repeated]
+        blocks = [candidate.describe(self.tree) for candidate in repeated]
         seconds = [candidate.seconds for candidate in repeated]
         if not any(block["required"] for block in (*blocks, *singles)):
             return None, None
@@ -403,26 +411,21 @@ class ControlBuilder:
         texts to find the true ones.
         """
         has_blind = any(block["blind"] and block["required"] for block in (*blocks, *singles))
-        counted = [
-            (count_values(block["sites"]), time)
-            for block, time in zip(blocks, seconds, strict=True)
-            if block["required"] and (block["blind"] or not has_blind)
+        counted = [block["required"] and (block["blind"] or not has_blind) for block in blocks]
+        n_singles = sum(block["required"] and (block["blind"] or not has_blind) for block in singles)
+        most = [float(count_values(block["sites"])) for block, counts in zip(blocks, counted, strict=True) if counts]
+        times = [time for time, counts in zip(seconds, counted, strict=True) if counts]
+        plan = self._plan(most, times, singles=n_singles)
+        described = self._add_menus(blocks, plan)
+        # A reader may tell the true value of some tests more often than by chance.
+        reader_limits = [1 / block["odds"] for block, counts in zip(described, counted, strict=True) if counts]
+        reached = [min(number, plan.instances) for number in most]
+        most = [
+            least if least < usual else number
+            for number, usual, least in zip(most, reached, reader_limits, strict=True)
         ]
-        plan = plan_grading(
-            [number for number, _ in counted],
-            [time for _, time in counted],
-            singles=sum(block["required"] and (block["blind"] or not has_blind) for block in singles),
-            suite=self.seconds,
-            max_evaluations=self._max_evaluations,
-        )
-        described = [
-            {
-                **{key: value for key, value in block.items() if key != "sites"},
-                "sites": [{key: site[key] for key in ("spans", "values", "is_input")} for site in block["sites"]],
-                "menus": make_menus(block["sites"], plan.instances if block["required"] else OTHER_INSTANCES),
-            }
-            for block in blocks
-        ]
+        plan = self._plan(most, times, singles=n_singles)
+        described = self._add_menus(blocks, plan)
         files = {block["file"] for block in (*blocks, *singles)}
         return {
             "files": {path: content.decode() for path, content in self.test_files.items() if path in files},
@@ -431,6 +434,17 @@ class ControlBuilder:
             "copies": 0,
             "partial": True,
         }
+
+    def _add_menus(self, blocks: Sequence[dict[str, Any]], plan: GradingPlan) -> list[dict[str, Any]]:
+        """Return the blocks of a document, with menus for the instances of a plan and the odds of readers."""
+        described = []
+        for block in blocks:
+            menus = make_menus(block["sites"], plan.instances if block["required"] else OTHER_INSTANCES)
+            kept = ("spans", "features", "values", "is_input")
+            sites = [{key: site[key] for key in kept} for site in block["sites"]]
+            described.append({**block, "sites": sites, "menus": menus})
+            described[-1]["odds"] = measure_odds(described[-1], self.random)
+        return described
 
     def _grade_gold(self, document: dict[str, Any]) -> set[TestId] | None:
         """Grade the gold patch; return the tests whose outcomes were not as expected, None if there are none."""
@@ -529,6 +543,7 @@ def build_controls(
         old_files=old,
         seconds=seconds,
         report=report,
+        tree=count_tree_tokens(repository, base),
         random=Random(base),  # noqa: S311 - the values are no secret, which of them are drawn is
     )
     return builder.build()

@@ -42,12 +42,12 @@ class GradingPlan:
 
 
 def plan_grading(
-    most: Sequence[int], seconds: Sequence[float], *, singles: int, suite: float, max_evaluations: int
+    most: Sequence[float], seconds: Sequence[float], *, singles: int, suite: float, max_evaluations: int
 ) -> GradingPlan:
     """Return the cheapest plan that reaches the bound, or the one that comes nearest to it.
 
     Args:
-        most: for each test that counts, the most instances it can have.
+        most: for each test that counts, the most instances it can have, or fewer where readers tell some apart.
         seconds: duration of each of them.
         singles: number of tests that count and stand once.
         suite: seconds of an evaluation of all tests.
@@ -106,8 +106,13 @@ def _make_grid(sites: Sequence[Mapping[str, Any]], sizes: Sequence[int], first: 
 
 
 def _can_combine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Return whether two sites may be changed at once: on other lines, and every test fails with both in one way."""
-    if first["inverts"] != second["inverts"] or not set(first["lines"]).isdisjoint(second["lines"]):
+    """Return whether two sites may be changed at once, and every test fails with both in one way.
+
+    On the same line they must be words of the same literal, as two sides of a comparison may be equal again.
+    """
+    if first["inverts"] != second["inverts"] or not _have_disjoint_spans(first["spans"], second["spans"]):
+        return False
+    if not set(first["lines"]).isdisjoint(second["lines"]) and first["literal"] != second["literal"]:
         return False
     kinds: dict[str, set[str]] = {}
     for site in (first, second):
@@ -121,3 +126,7 @@ def count_values(sites: Sequence[Mapping[str, Any]]) -> int:
     """Return the most instances that a test with these sites can have."""
     menus = make_menus(sites, MAX_INSTANCES)
     return max((prod(size for _, size in menu) for menu in menus), default=1)
+
+
+def _have_disjoint_spans(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -> bool:
+    return all(end <= other[0] or other[1] <= start for start, end in first for other in second)

@@ -15,7 +15,14 @@ from random import Random
 
 from tree_sitter import Node
 
-from evaluation.controls.alternatives import draw_alternatives, draw_orders, is_container, is_literal
+from evaluation.controls.alternatives import (
+    Alternatives,
+    FileLiterals,
+    draw_alternatives,
+    draw_orders,
+    is_container,
+    is_literal,
+)
 from evaluation.controls.blocks import TestBlock, TestFile
 from evaluation.controls.calls import ARGUMENTS, is_call, read_head
 
@@ -28,7 +35,7 @@ _EXPECTED_NAMES = re.compile(r"(?i)want|expect|exp\b|result|output|\bout\b|answe
 _ASSERTING = re.compile(r"(?i)(assert\w*|require\w*|suite|^s|^is|^a|^r)(\(\w*\))?$")
 """Name that stands before such a member: `t.Error`, `err.Error` and `strings.Contains` are none."""
 _NAMES = frozenset({"identifier", "type_identifier", "constant", "name", "field_identifier", "property_identifier"})
-_MAX_SITES = 16
+_MAX_SITES = 24
 _COMPARED, _NAMED, _MAYBE_MESSAGE, _OPERAND, _INVERTED, _INPUT = range(6)
 """Ranks of sites: a compared literal or its members; one assigned to a name such as `expected`; the last argument of an
 assertion; another operand or exception; an inverted assertion; any other literal of the test, an input."""
@@ -49,6 +56,9 @@ class Site:
     """First byte and end of each place; several where a test compares with the same value again."""
     texts: tuple[str, ...]
     """The other texts, the most plausible first."""
+    literal: str = ""
+    """The literal or container that it changes or lies in, and its first byte."""
+    literal_start: int = -1
     is_exception: bool = False
     """Whether it is the type of an expected exception, whose absence no assertion reports."""
 
@@ -90,7 +100,8 @@ def list_sites(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], ra
             sites[site.spans] = ranked
     listed = list(sites.values())
     random.shuffle(listed)
-    return sorted(listed, key=lambda site: site.rank)[:_MAX_SITES]
+    # At the same rank the richest, as no value of it is used twice.
+    return sorted(listed, key=lambda site: (site.rank, -len(site.texts)))[:_MAX_SITES]
 
 
 def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> Iterator[Site]:
@@ -99,18 +110,20 @@ def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> It
     An instance with another value at one of two such places could be told from the true one by their difference.
     """
     places = Counter(_list_literals(file, block))
-    linked: dict[str, Site] = {}
+    linked: dict[tuple[str, int, int], Site] = {}
     for site in sites:
-        ((start, end),) = site.spans
-        text = file.source[start:end].decode(errors="replace")
+        text = site.literal
         if site.rank not in (_COMPARED, _NAMED) or text not in places:
             yield site
-        elif text in linked:
-            first = linked[text]
-            linked[text] = replace(first, rank=min(first.rank, site.rank), spans=(*first.spans, *site.spans))
+            continue
+        ((start, end),) = site.spans
+        key = (text, start - site.literal_start, end - site.literal_start)
+        if key in linked:
+            first = linked[key]
+            linked[key] = replace(first, rank=min(first.rank, site.rank), spans=(*first.spans, *site.spans))
         else:
-            linked[text] = site
-    for text, site in linked.items():
+            linked[key] = site
+    for (text, *_), site in linked.items():
         is_echoed = len(text) > 1 and places[text] > len(site.spans)
         yield replace(site, rank=site.rank + _ECHOED * is_echoed, spans=tuple(sorted(site.spans)))
 
@@ -132,6 +145,7 @@ def _read_line(file: TestFile, position: int) -> bytes:
 
 
 def _iterate_sites(file: TestFile, block: TestBlock, random: Random) -> Iterator[Site]:
+    own = FileLiterals.read(block.node)
     todo = [block.node]
     while todo:
         node = todo.pop()
@@ -139,27 +153,34 @@ def _iterate_sites(file: TestFile, block: TestBlock, random: Random) -> Iterator
             # Instances have names of their own, so the literal that names the test stays.
             if block.name_span and node.start_byte <= block.name_span[0] < node.end_byte:
                 continue
-            yield from _make_literal_site(file, block, node, random)
+            yield from _make_literal_sites(file, block, node, own, random)
             continue
         if is_container(node):
-            yield from _make_literal_site(file, block, node, random)
+            yield from _make_literal_sites(file, block, node, own, random)
         yield from _change_operand(file, block, node)
         yield from _invert(file, node)
         todo += [child for child in node.named_children if not _is_head(child)]
 
 
-def _make_literal_site(file: TestFile, block: TestBlock, node: Node, random: Random) -> Iterator[Site]:
-    """Yield the site of a literal or of a container's order.
+def _make_literal_sites(
+    file: TestFile, block: TestBlock, node: Node, own: FileLiterals, random: Random
+) -> Iterator[Site]:
+    """Yield the sites of a literal, or the site of a container's order.
 
     Inputs of the tested code are sites only where a test can be run with its assertions switched off.
     """
     rank = _LiteralRanker(file, block, node).rank()
     if rank is None or (rank == _INPUT and not file.sites.silent_calls):
         return
-    is_order = is_container(node)
-    texts = draw_orders(node, file.source, random) if is_order else draw_alternatives(node, file.literals, random)
-    if texts:
-        yield Site(rank=rank, spans=((node.start_byte, node.end_byte),), texts=tuple(texts))
+    text, start = file.read(node), node.start_byte
+    if is_container(node):
+        orders = draw_orders(node, file.source, random)
+        alternatives = [Alternatives(0, len(text), tuple(orders))] if orders else []
+    else:
+        alternatives = draw_alternatives(node, file.literals, own, random)
+    for part in alternatives:
+        first, last = (start + len(text[:place].encode()) for place in (part.start, part.end))
+        yield Site(rank=rank, spans=((first, last),), texts=part.texts, literal=text, literal_start=start)
 
 
 def _is_head(child: Node) -> bool:

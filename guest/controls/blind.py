@@ -7,18 +7,20 @@ The controls of a task are a document (see `evaluation.controls.controls`, which
     {"evaluations": 1, "copies": 0, "partial": true,
      "files": {path: text},                     # test files as the test patch leaves them
      "blocks": [{"file": path, "span": [start, end], "name": [start, end], "blind": true, "required": true,
-                 "tests": [test id], "menus": [[[number of a site, number of its values], ...], ...],
-                 "sites": [{"spans": [[start, end], ...],
-                            "values": [{"text": text, "fails": {test id: kind of failure}}, ...]}, ...]},
+                 "tests": [test id], "menus": [[[number of a site, number of its values], ...], ...], "odds": 0.25,
+                 "sites": [{"spans": [[start, end], ...], "features": [number, ...], "is_input": false,
+                            "values": [{"text": text, "features": [number, ...],
+                                        "fails": {test id: kind of failure}}, ...]}, ...]},
                 {"file": path, "span": [start, end], "name": null, "blind": true, "required": true,
                  "forms": [{"edits": [[start, end, new], ...], "fails": {test id: kind of failure}}]}]}
 
 Positions count the bytes of the file. A block is a test, as its file defines it. A block with `menus` stands several
 times in its file, and exactly one instance is true (`guest.controls.choices`). Where instances cannot stand side by
 side, a block has `forms`: it stands once, and a coin decides in each evaluation whether it is real or has the edits of
-a form. Each other value of a site and each form is one with which the gold patch was seen to fail the tests in `fails`,
-and no other of the block. A block is `blind` unless the agent's tree has its text, and `required` if it has a
-FAIL_TO_PASS test.
+a form. `features` are those by which a reader could tell the true value (`evaluation.controls.features`), and `odds` is
+the probability that the best of such readers finds it. Each other value of a site and each form is one with which the
+gold patch was seen to fail the tests in `fails`, and no other of the block. A block is `blind` unless the agent's tree
+has its text, and `required` if it has a FAIL_TO_PASS test.
 
 With `partial`, evaluations after the first run only the files of the tests in blocks. Documents of earlier versions
 have forms alone, and `copies` of each block beside it; as the real copies are alike and the others are not, a
@@ -105,7 +107,8 @@ def compute_worst_bound(document: Mapping[str, Any], required: Iterable[str]) ->
 def _compute_block_bound(document: Mapping[str, Any], block: Mapping[str, Any]) -> float:
     evaluations: int = document["evaluations"]
     if "menus" in block:
-        return float(count_instances(block)) ** -evaluations
+        odds: float = block.get("odds", 1.0 / count_instances(block))
+        return odds**evaluations
     tosses = evaluations - FIRST_EVALUATIONS + evaluations * _count_copies(int(document["copies"]), block)
     return 2.0**-tosses / 3
 

@@ -14,6 +14,8 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional
 
 from guest.controls.texts import Edit, copy_block, draw_name, join_instances, rename_test
 
+CHOICES = 24
+"""Random choices of values of which one is taken."""
 PASSES = "passes"
 """Expected outcome of a true instance. That of another is how it failed with the gold patch."""
 
@@ -60,9 +62,36 @@ def draw_variants(block: Mapping[str, Any], random: Random) -> List[Variant]:
     options: List[List[Variant]] = []
     for number, size in random.choice(block["menus"]):
         site = block["sites"][number]
-        chosen = random.sample(site["values"], size - 1)
+        chosen = _choose_values(site, size - 1, random)
         options.append([Variant([], {})] + [make_variant(site, value) for value in chosen])
     return [_combine(values) for values in product(*options)]
+
+
+def _choose_values(site: Mapping[str, Any], number: int, random: Random) -> List[Mapping[str, Any]]:
+    """Choose other values so that the true one is as likely first as last in every feature.
+
+    Of some random choices the one is taken that comes nearest to drawn ranks of the true value.
+    """
+    values, true = site["values"], site.get("features")
+    if not true or number >= len(values):
+        return random.sample(values, number)
+    ranks = [random.random() for _ in true]
+    best: List[Mapping[str, Any]] = []
+    least = float("inf")
+    for _ in range(CHOICES):
+        chosen = random.sample(values, number)
+        distance = sum(
+            abs(_compute_rank(feature, [value["features"][place] for value in chosen]) - ranks[place])
+            for place, feature in enumerate(true)
+        )
+        if distance < least:
+            best, least = chosen, distance
+    return best
+
+
+def _compute_rank(true: float, others: List[float]) -> float:
+    """Return the share of values that are above the true one, an equal value counting half."""
+    return sum(1.0 if other > true else 0.5 if other == true else 0.0 for other in others) / len(others)
 
 
 def make_variant(site: Mapping[str, Any], value: Mapping[str, Any]) -> Variant:

@@ -31,7 +31,8 @@ VALUES = {ONE: ("2", ["3", "5", "7", "8", "9"]), TWO: ("4", ["1", "3", "5", "6",
 def make_site(old: str, texts: list[str], test: str, *, line: int = 0, kind: str = "assertion") -> dict[str, Any]:
     start = TESTS.index(f"== {old}") + len("== ")
     values = [{"text": text, "fails": {test: kind}} for text in texts]
-    return {"spans": [[start, start + len(old)]], "lines": [line], "inverts": False, "values": values}
+    start += 10 * line
+    return {"spans": [[start, start + len(old)]], "lines": [line], "literal": start, "inverts": False, "values": values}
 
 
 def make_document(instances: int = 4, evaluations: int = 1) -> dict[str, Any]:

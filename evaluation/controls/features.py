@@ -1,0 +1,140 @@
+"""Features of values by which a reader could tell the true one: where else they stand, their size and roundness.
+
+The values of a draw are chosen so that the true one is as likely first as last in each feature
+(`guest.controls.choices`), and the odds of a reader that goes by one of them are part of the bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log1p, sqrt
+from random import Random
+from typing import Any
+
+from backends.git import GitRepository
+from evaluation.controls.blocks import TestFile
+from guest.controls.choices import draw_variants
+from languages.paths import is_source, is_test_file
+
+_TOKEN = re.compile(r"\w+")
+_DRAWS = 300
+"""Draws by which the odds of readers are measured."""
+_SURPRISE = 3.0
+"""Standard deviations above chance from which a reader counts as better than chance."""
+_MAX_TREE_FILES = 400
+_MAX_TREE_BYTES = 4_000_000
+_MAX_DIGITS = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """Tokens that stand in the rest of a test, in the rest of its file, and in the agent's tree, with their numbers."""
+
+    test: Mapping[str, int]
+    file: Mapping[str, int]
+    tree: Mapping[str, int]
+
+    @classmethod
+    def read(
+        cls, file: TestFile, block: tuple[int, int], spans: Iterable[tuple[int, int]], tree: Mapping[str, int]
+    ) -> Surroundings:
+        """Return what stands around the places of a site. `block`: first byte and end of the test."""
+        start, end = block
+        test = bytearray(file.source[start:end])
+        for first, last in spans:
+            test[first - start : last - start] = b" " * (last - first)
+        rest = file.source[:start] + b" " + file.source[end:]
+        return cls(test=count_tokens([bytes(test)]), file=count_tokens([rest]), tree=tree)
+
+    def describe(self, text: str) -> list[float]:
+        """Return the features of a value."""
+        tokens = _TOKEN.findall(text)
+        number = text.strip("'\"")
+        return [
+            _average(self.test.get(token, 0) for token in tokens),
+            _average(self.file.get(token, 0) for token in tokens),
+            round(_average(log1p(self.tree.get(token, 0)) for token in tokens), 3),
+            float(number) if number.isdecimal() and len(number) <= _MAX_DIGITS else float(len(text)),
+            float(len(number) - len(number.rstrip("0"))) if number[:1].isdigit() else 0.0,
+            _average(first <= second for first, second in pairwise(tokens)),
+        ]
+
+
+def _average(numbers: Iterable[float]) -> float:
+    values = list(numbers)
+    return round(sum(values) / len(values), 3) if values else 0.0
+
+
+def count_tokens(contents: Iterable[bytes]) -> Counter[str]:
+    """Return token -> number of its places in texts."""
+    counts: Counter[str] = Counter()
+    for content in contents:
+        counts.update(_TOKEN.findall(content.decode(errors="replace")))
+    return counts
+
+
+def count_tree_tokens(repository: GitRepository, commit: str) -> Counter[str]:
+    """Return the tokens of the sources and tests of a commit; of a large tree those of its first files."""
+    entries = [
+        entry
+        for entry in repository.ls_tree(commit)
+        if entry.mode.startswith("100") and (is_source(entry.path) or is_test_file(entry.path))
+    ][:_MAX_TREE_FILES]
+    counts: Counter[str] = Counter()
+    size = 0
+    for content in repository.read_blobs([entry.oid for entry in entries]):
+        size += len(content)
+        if size > _MAX_TREE_BYTES:
+            break
+        counts.update(count_tokens([content]))
+    return counts
+
+
+def measure_odds(block: Mapping[str, Any], random: Random) -> float:
+    """Return the share of draws in which the best of the readers that go by one feature finds the true instance.
+
+    It is 1/K unless a reader is better than that by more than chance explains.
+
+    Args:
+        block: a block of a document, with menus and features.
+        random: random of the draws.
+    """
+    rates: dict[tuple[int, int, bool], float] = {}
+    chances = []
+    for _ in range(_DRAWS):
+        variants = draw_variants(block, random)
+        chances.append(1 / len(variants))
+        for key, hit in _score_readers(block, variants).items():
+            rates[key] = rates.get(key, 0.0) + hit
+    chance = max(chances)
+    best = max(rates.values(), default=0.0) / _DRAWS
+    return best if best > chance + _SURPRISE * sqrt(chance * (1 - chance) / _DRAWS) else chance
+
+
+def _score_readers(block: Mapping[str, Any], variants: Sequence[Any]) -> dict[tuple[int, int, bool], float]:
+    """Return (site, feature, whether the largest is taken) -> probability that the reader takes the true instance.
+
+    Instances that a reader cannot tell apart are equally likely for it.
+    """
+    scores: dict[tuple[int, int, bool], float] = {}
+    for number, site in enumerate(block["sites"]):
+        spans = {tuple(span) for span in site["spans"]}
+        features = []
+        for variant in variants:
+            texts = [text for start, end, text in variant.edits if (start, end) in spans]
+            features.append(_find_features(site, texts[0]) if texts else site["features"])
+        for feature, true in enumerate(site["features"]):
+            values = [vector[feature] for vector in features]
+            for is_largest in (True, False):
+                extreme = max(values) if is_largest else min(values)
+                scores[number, feature, is_largest] = (true == extreme) / values.count(extreme)
+    return scores
+
+
+def _find_features(site: Mapping[str, Any], text: str) -> Sequence[float]:
+    features: Sequence[float] = next(value["features"] for value in site["values"] if value["text"] == text)
+    return features
