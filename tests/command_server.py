@@ -26,17 +26,25 @@ ROOT = Path(__file__).parents[1]
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "TMPDIR")
 """Beginnings of variables that a Python or its C library reads before the command runs: a fork comes too late."""
 USUAL_MODULES = (
+    "backends.llm.client",
+    "builders.agent.policy",
+    "builders.build",
     "docker",
     "mergemill.agents.sampling.run",
     "mergemill.grading.grading",
     "mergemill.pipeline.kinds",
     "mergemill.pipeline.runs",
+    "mergemill.worlds.making.run",
+    "miner.mine",
+    "miner.tags.tag",
+    "sklearn.cluster",
     "sqlalchemy.dialects.sqlite",
+    "taskdb.queries.where",
     "taskdb.schema.mapping",
 )
 """Modules that commands import when they run."""
-WITH_THREADS = ("mergemill.cli.bundles.export",)
-"""Modules that start threads, which forks lose."""
+NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""Variables without which numpy and pyarrow start threads when they are imported, which forks lose."""
 REQUEST_BYTES = 2**17
 """Less than what a socket takes at once."""
 
@@ -53,7 +61,12 @@ class CommandServer:
         with theirs:
             command = [sys.executable, "-m", "tests.command_server", str(theirs.fileno())]
             self._process = subprocess.Popen(
-                command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+                command,
+                cwd=ROOT,
+                env=self.environment | NO_THREADS,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
             )
 
     def run(
@@ -107,8 +120,7 @@ def serve(requests: socket.socket) -> None:
 
     commands = [f"mergemill.cli.{entry.module}" for entry in COMMANDS.values()]
     for module in (*commands, *USUAL_MODULES):
-        if module not in WITH_THREADS:
-            importlib.import_module(module)
+        importlib.import_module(module)
     copy_new_databases()
     with tempfile.TemporaryDirectory() as folder:
         Store.open(f"sqlite:///{folder}/new.db").engine.dispose()  # it is migrated, those of the commands are copies
