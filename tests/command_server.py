@@ -11,6 +11,7 @@ import gc
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -20,7 +21,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 ROOT = Path(__file__).parents[1]
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "TMPDIR")
@@ -47,6 +48,49 @@ NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_t
 """Variables without which numpy and pyarrow start threads when they are imported, which forks lose."""
 REQUEST_BYTES = 2**17
 """Less than what a socket takes at once."""
+
+
+class RunningCommand:
+    """A command's process, with those methods of `subprocess.Popen` that tests use.
+
+    Args:
+        server: the server that forked it.
+        ended: pipe of which the first line is the process's id, and the second its exit code and CPU seconds.
+    """
+
+    def __init__(self, server: CommandServer, ended: TextIO) -> None:
+        self._server = server
+        self._ended = ended
+        self.pid = int(ended.readline())
+        self.returncode: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code, below 0 for a signal, once the process has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: it did not end within so many seconds.
+        """
+        if self.returncode is None:
+            if not select.select([self._ended], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("mergemill", timeout or 0)
+            code, seconds = self._ended.read().split()
+            self._ended.close()
+            self._server.cpu_seconds += float(seconds)
+            self.returncode = int(code)
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while the process runs."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        """Kill the process and wait for its end."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait()
 
 
 class CommandServer:
@@ -80,20 +124,36 @@ class CommandServer:
         Returns:
             its exit code, below 0 for a signal, and both outputs; None where only a new process will do.
         """
+        with tempfile.TemporaryFile() as kept, tempfile.TemporaryFile() as errors:
+            stdout = kept.fileno() if output is None else output
+            command = self.start(arguments, cwd, environment, stdout, errors.fileno())
+            if command is None:
+                return None
+            code = command.wait()
+            kept.seek(0)
+            errors.seek(0)
+            return code, kept.read().decode(), errors.read().decode()
+
+    def start(
+        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int, errors: int
+    ) -> RunningCommand | None:
+        """Start `mergemill ARGUMENTS` in a process.
+
+        Args:
+            output: descriptor of the standard output.
+            errors: descriptor of the standard error.
+
+        Returns:
+            the process; None where only a new one will do.
+        """
         request = json.dumps({"arguments": arguments, "cwd": str(cwd), "environment": dict(environment)}).encode()
         if len(request) > REQUEST_BYTES or not self._has_same_start(environment):
             return None
         reader, writer = os.pipe()
-        with tempfile.TemporaryFile() as kept, tempfile.TemporaryFile() as errors, os.fdopen(reader) as ended:
-            streams = [kept.fileno() if output is None else output, errors.fileno(), writer]
-            with self._lock:
-                socket.send_fds(self._socket, [request], streams)
-            os.close(writer)
-            code, seconds = ended.read().split()
-            self.cpu_seconds += float(seconds)
-            kept.seek(0)
-            errors.seek(0)
-            return int(code), kept.read().decode(), errors.read().decode()
+        with self._lock:
+            socket.send_fds(self._socket, [request], [output, errors, writer])
+        os.close(writer)
+        return RunningCommand(self, os.fdopen(reader))
 
     def _has_same_start(self, environment: Mapping[str, str]) -> bool:
         names = environment.keys() | self.environment.keys()
@@ -144,6 +204,7 @@ def _run_and_report(request: dict[str, Any], output: int, errors: int, ended: in
     if (command := os.fork()) == 0:
         os.close(ended)
         _run(request, output, errors)
+    os.write(ended, f"{command}\n".encode())
     _, status, usage = os.wait4(command, 0)
     seconds = usage.ru_utime + usage.ru_stime
     os.write(ended, f"{os.waitstatus_to_exitcode(status)} {seconds}".encode())
