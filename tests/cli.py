@@ -7,12 +7,13 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.command_server import start_command_server
+from tests.command_server import RunningCommand, start_command_server
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,19 @@ def run_command(
         check=False,
     )
     return CommandResult(done.returncode, done.stdout or "", done.stderr)
+
+
+@contextmanager
+def start_mergemill(*arguments: str, cwd: Path, **variables: str) -> Iterator[RunningCommand]:
+    """Start `mergemill ARGUMENTS` in `cwd`, without output; it is killed at the end."""
+    with open(os.devnull, "w") as nothing:  # noqa: PTH123
+        environment = make_command_environment(**variables)
+        command = start_command_server().start(arguments, cwd, environment, nothing.fileno(), nothing.fileno())
+    assert command is not None, "only a new process has these variables"
+    try:
+        yield command
+    finally:
+        command.kill()
 
 
 def run_with_closed_pipe(command: str, folder: Path) -> CommandResult:

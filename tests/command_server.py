@@ -11,6 +11,7 @@ import gc
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -20,25 +21,76 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 ROOT = Path(__file__).parents[1]
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "TMPDIR")
 """Beginnings of variables that a Python or its C library reads before the command runs: a fork comes too late."""
 USUAL_MODULES = (
+    "backends.llm.client",
+    "builders.agent.policy",
+    "builders.build",
     "docker",
     "mergemill.agents.sampling.run",
     "mergemill.grading.grading",
     "mergemill.pipeline.kinds",
     "mergemill.pipeline.runs",
+    "mergemill.worlds.making.run",
+    "miner.mine",
+    "miner.tags.tag",
+    "sklearn.cluster",
     "sqlalchemy.dialects.sqlite",
+    "taskdb.queries.where",
     "taskdb.schema.mapping",
 )
 """Modules that commands import when they run."""
-WITH_THREADS = ("mergemill.cli.bundles.export",)
-"""Modules that start threads, which forks lose."""
+NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""Variables without which numpy and pyarrow start threads when they are imported, which forks lose."""
 REQUEST_BYTES = 2**17
 """Less than what a socket takes at once."""
+
+
+class RunningCommand:
+    """A command's process, with those methods of `subprocess.Popen` that tests use.
+
+    Args:
+        server: the server that forked it.
+        ended: pipe of which the first line is the process's id, and the second its exit code and CPU seconds.
+    """
+
+    def __init__(self, server: CommandServer, ended: TextIO) -> None:
+        self._server = server
+        self._ended = ended
+        self.pid = int(ended.readline())
+        self.returncode: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code, below 0 for a signal, once the process has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: it did not end within so many seconds.
+        """
+        if self.returncode is None:
+            if not select.select([self._ended], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("mergemill", timeout or 0)
+            code, seconds = self._ended.read().split()
+            self._ended.close()
+            self._server.cpu_seconds += float(seconds)
+            self.returncode = int(code)
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while the process runs."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        """Kill the process and wait for its end."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait()
 
 
 class CommandServer:
@@ -53,7 +105,12 @@ class CommandServer:
         with theirs:
             command = [sys.executable, "-m", "tests.command_server", str(theirs.fileno())]
             self._process = subprocess.Popen(
-                command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+                command,
+                cwd=ROOT,
+                env=self.environment | NO_THREADS,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
             )
 
     def run(
@@ -67,20 +124,36 @@ class CommandServer:
         Returns:
             its exit code, below 0 for a signal, and both outputs; None where only a new process will do.
         """
+        with tempfile.TemporaryFile() as kept, tempfile.TemporaryFile() as errors:
+            stdout = kept.fileno() if output is None else output
+            command = self.start(arguments, cwd, environment, stdout, errors.fileno())
+            if command is None:
+                return None
+            code = command.wait()
+            kept.seek(0)
+            errors.seek(0)
+            return code, kept.read().decode(), errors.read().decode()
+
+    def start(
+        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int, errors: int
+    ) -> RunningCommand | None:
+        """Start `mergemill ARGUMENTS` in a process.
+
+        Args:
+            output: descriptor of the standard output.
+            errors: descriptor of the standard error.
+
+        Returns:
+            the process; None where only a new one will do.
+        """
         request = json.dumps({"arguments": arguments, "cwd": str(cwd), "environment": dict(environment)}).encode()
         if len(request) > REQUEST_BYTES or not self._has_same_start(environment):
             return None
         reader, writer = os.pipe()
-        with tempfile.TemporaryFile() as kept, tempfile.TemporaryFile() as errors, os.fdopen(reader) as ended:
-            streams = [kept.fileno() if output is None else output, errors.fileno(), writer]
-            with self._lock:
-                socket.send_fds(self._socket, [request], streams)
-            os.close(writer)
-            code, seconds = ended.read().split()
-            self.cpu_seconds += float(seconds)
-            kept.seek(0)
-            errors.seek(0)
-            return int(code), kept.read().decode(), errors.read().decode()
+        with self._lock:
+            socket.send_fds(self._socket, [request], [output, errors, writer])
+        os.close(writer)
+        return RunningCommand(self, os.fdopen(reader))
 
     def _has_same_start(self, environment: Mapping[str, str]) -> bool:
         names = environment.keys() | self.environment.keys()
@@ -107,8 +180,7 @@ def serve(requests: socket.socket) -> None:
 
     commands = [f"mergemill.cli.{entry.module}" for entry in COMMANDS.values()]
     for module in (*commands, *USUAL_MODULES):
-        if module not in WITH_THREADS:
-            importlib.import_module(module)
+        importlib.import_module(module)
     copy_new_databases()
     with tempfile.TemporaryDirectory() as folder:
         Store.open(f"sqlite:///{folder}/new.db").engine.dispose()  # it is migrated, those of the commands are copies
@@ -132,6 +204,7 @@ def _run_and_report(request: dict[str, Any], output: int, errors: int, ended: in
     if (command := os.fork()) == 0:
         os.close(ended)
         _run(request, output, errors)
+    os.write(ended, f"{command}\n".encode())
     _, status, usage = os.wait4(command, 0)
     seconds = usage.ru_utime + usage.ru_stime
     os.write(ended, f"{os.waitstatus_to_exitcode(status)} {seconds}".encode())

@@ -34,6 +34,7 @@ git config --system safe.directory '*'
 cp /run/uv /tmp/uv && chmod +x /tmp/uv
 /tmp/uv venv -q --no-cache --python python3 /opt/venv
 /tmp/uv pip install -q --no-cache --python /opt/venv/bin/python {packages}
+/opt/venv/bin/python -m compileall -q /opt/venv/lib
 rm /tmp/uv
 """
 _TREE = """

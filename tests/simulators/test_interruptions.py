@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli import make_command_environment
+from tests.cli import make_command_environment, start_mergemill
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.simulators.making import (
     answer_well,
@@ -105,23 +105,17 @@ def test_failures_of_the_endpoint_change_no_row_and_cost_nothing(calm: Path, tmp
 def kill_at_random(folder: Path, model: ScriptedModel, moments: random.Random, kills: int) -> int:
     """Run the command and kill it until it was killed so often, or is done; return how often it was killed."""
     words = ["--seeds", "seeds.json", "--domain", "retail", "--out", "out", "--llm", model.url, "--model", "scripted"]
-    command = ["mergemill", "simulate", "sft", *words, *PER_SEED, "--workers", "3"]
+    command = ("simulate", "sft", *words, *PER_SEED, "--workers", "3")
     for killed in range(kills):
-        with subprocess.Popen(
-            command,
-            cwd=folder,
-            env=make_command_environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as driver:
+        with start_mergemill(*command, cwd=folder) as driver:
             n_before = len(model.requests)
             until = time.monotonic() + 60
             while len(model.requests) < n_before + 1 and driver.poll() is None and time.monotonic() < until:
                 time.sleep(0.01)
             try:
-                driver.wait(moments.uniform(0, 1.2))
+                driver.wait(moments.uniform(0, 0.3))
             except subprocess.TimeoutExpired:
-                driver.send_signal(signal.SIGKILL)
+                driver.kill()
             else:
                 return killed
     return kills

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli import make_command_environment, run_mergemill
+from taskdb.store import Store
+from tests.cli import make_command_environment, run_mergemill, start_mergemill
 from tests.command_server import start_command_server
+from tests.taskdb.lineages import make_url
 
 
 @pytest.mark.parametrize(
@@ -44,3 +47,14 @@ def test_forked_commands_have_a_folder_and_an_environment(tmp_path: Path) -> Non
 def test_variables_that_python_reads_at_its_start_need_a_new_process(name: str, tmp_path: Path) -> None:
     environment = make_command_environment() | {name: "never"}
     assert start_command_server().run(["--version"], tmp_path, environment) is None
+
+
+def test_a_started_command_is_waited_for_and_killed(tmp_path: Path) -> None:
+    with start_mergemill("tasks", "list", cwd=tmp_path) as command:
+        assert (command.wait(60), command.poll()) == (3, 3)
+    Store.open(make_url(tmp_path)).engine.dispose()
+    with start_mergemill("serve", "--port", "0", cwd=tmp_path) as command:
+        with pytest.raises(subprocess.TimeoutExpired):
+            command.wait(0.2)
+        assert command.poll() is None
+    assert command.returncode == -signal.SIGKILL

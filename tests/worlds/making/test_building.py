@@ -6,8 +6,6 @@ import json
 import random
 import re
 import shutil
-import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ import pytest
 from taskdb.artifacts import Artifacts
 from taskdb.records.worlds import World
 from taskdb.store import Store
-from tests.cli import make_command_environment
+from tests.cli import start_mergemill
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.worlds.making.answers import (
     TASKS,
@@ -96,21 +94,14 @@ def kill_at_random(folder: Path, model: ScriptedModel, moments: random.Random, k
     for killed in range(kills):
         step = "discover" if model.paid < 25 else "build"
         words = DISCOVER if step == "discover" else ()
-        command = ["mergemill", "worlds", step, "--llm", model.url, "--model", "scripted", *words]
         before, more = len(model.requests), moments.randrange(1, 9)
-        with subprocess.Popen(
-            command,
-            cwd=folder,
-            env=make_command_environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as driver:
+        command = ("worlds", step, "--llm", model.url, "--model", "scripted", *words)
+        with start_mergemill(*command, cwd=folder) as driver:
             until = time.monotonic() + 60
             while len(model.requests) < before + more and driver.poll() is None and time.monotonic() < until:
                 time.sleep(0.005)
             if driver.poll() is not None:
                 return killed
-            driver.send_signal(signal.SIGKILL)
     return kills
 
 
