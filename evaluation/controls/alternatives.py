@@ -138,7 +138,7 @@ def draw_alternatives(node: Node, literals: FileLiterals, own: FileLiterals, ran
     """Return other texts for a literal or for words of it; none where there is no other of its shape.
 
     All texts of a part differ at the same words. Were some different here and others there, the true text would have
-    at each place what most of them have.
+    the most frequent word at each place.
 
     Args:
         node: a literal.

@@ -26,7 +26,7 @@ def read_head(file: TestFile, call: Node) -> str:
 
 
 def silence_assertions(file: TestFile, block: TestBlock) -> list[Edit]:
-    """Return the edits with which a test computes what it did, and asserts nothing."""
+    """Return the edits with which a test computes the same and asserts nothing."""
     edits: list[Edit] = []
     todo = [block.node]
     while todo:

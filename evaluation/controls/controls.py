@@ -417,7 +417,7 @@ class ControlBuilder:
         times = [time for time, counts in zip(seconds, counted, strict=True) if counts]
         plan = self._plan(most, times, singles=n_singles)
         described = self._add_menus(blocks, plan)
-        # A reader may tell the true value of some tests more often than by chance.
+        # A reader may find the true value of some tests more often than by chance.
         reader_limits = [1 / block["odds"] for block, counts in zip(described, counted, strict=True) if counts]
         reached = [min(number, plan.instances) for number in most]
         most = [

@@ -1,4 +1,4 @@
-"""Features of values by which a reader could tell the true one: where else they stand, their size and roundness.
+"""Features of values by which a reader could find the true one: where else they stand, their size and roundness.
 
 The values of a draw are chosen so that the true one is as likely first as last in each feature
 (`guest.controls.choices`), and the odds of a reader that goes by one of them are part of the bound.
@@ -42,7 +42,7 @@ class Surroundings:
     def read(
         cls, file: TestFile, block: tuple[int, int], spans: Iterable[tuple[int, int]], tree: Mapping[str, int]
     ) -> Surroundings:
-        """Return what stands around the places of a site. `block`: first byte and end of the test."""
+        """Return the surroundings of a site. `block`: first byte and end of the test."""
         start, end = block
         test = bytearray(file.source[start:end])
         for first, last in spans:
@@ -118,7 +118,7 @@ def measure_odds(block: Mapping[str, Any], random: Random) -> float:
 def _score_readers(block: Mapping[str, Any], variants: Sequence[Any]) -> dict[tuple[int, int, bool], float]:
     """Return (site, feature, whether the largest is taken) -> probability that the reader takes the true instance.
 
-    Instances that a reader cannot tell apart are equally likely for it.
+    Instances that are equal for a reader are equally likely to be taken.
     """
     scores: dict[tuple[int, int, bool], float] = {}
     for number, site in enumerate(block["sites"]):

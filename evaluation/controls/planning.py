@@ -47,7 +47,7 @@ def plan_grading(
     """Return the cheapest plan that reaches the bound, or the one that comes nearest to it.
 
     Args:
-        most: for each test that counts, the most instances it can have, or fewer where readers tell some apart.
+        most: the most instances of each test that counts, or fewer where readers distinguish some.
         seconds: duration of each of them.
         singles: number of tests that count and stand once.
         suite: seconds of an evaluation of all tests.
@@ -73,7 +73,7 @@ def plan_grading(
 def make_menus(sites: Sequence[Mapping[str, Any]], instances: int) -> list[Menu]:
     """Return combinations of sites that give a test that many instances, or as many as it can have.
 
-    A single site with enough values is preferred, as nothing then tells which values belong together. Otherwise the
+    A single site with enough values is preferred, as nothing then shows which values belong together. Otherwise the
     instances are a grid: all combinations of the values of some sites.
 
     Args:

@@ -69,7 +69,7 @@ class Site:
 
     @property
     def is_input(self) -> bool:
-        """Whether it changes what the tested code is called with, and not what the result is compared with."""
+        """Whether it changes an input of the tested code, and not the value that the result is compared with."""
         return self.rank % _ECHOED == _INPUT
 
     @property
@@ -107,7 +107,7 @@ def list_sites(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], ra
 def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> Iterator[Site]:
     """Yield the sites, those of equal literals as a single one that changes all of them.
 
-    An instance with another value at one of two such places could be told from the true one by their difference.
+    An instance with another value at one of two such places would differ from the true one in that they differ.
     """
     places = Counter(_list_literals(file, block))
     linked: dict[tuple[str, int, int], Site] = {}

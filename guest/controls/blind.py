@@ -17,14 +17,14 @@ The controls of a task are a document (see `evaluation.controls.controls`, which
 Positions count the bytes of the file. A block is a test, as its file defines it. A block with `menus` stands several
 times in its file, and exactly one instance is true (`guest.controls.choices`). Where instances cannot stand side by
 side, a block has `forms`: it stands once, and a coin decides in each evaluation whether it is real or has the edits of
-a form. `features` are those by which a reader could tell the true value (`evaluation.controls.features`), and `odds` is
+a form. `features` are those by which a reader could find the true value (`evaluation.controls.features`), and `odds` is
 the probability that the best of such readers finds it. Each other value of a site and each form is one with which the
 gold patch was seen to fail the tests in `fails`, and no other of the block. A block is `blind` unless the agent's tree
 has its text, and `required` if it has a FAIL_TO_PASS test.
 
 With `partial`, evaluations after the first run only the files of the tests in blocks. Documents of earlier versions
 have forms alone, and `copies` of each block beside it; as the real copies are alike and the others are not, a
-submission that compares them can tell which are real (`rests_on_copies`).
+submission that compares them finds the real ones (`rests_on_copies`).
 """
 
 from random import Random

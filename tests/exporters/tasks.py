@@ -48,7 +48,7 @@ CONTROLS = {
             "blind": True,
             "required": True,
             "tests": [*FAIL_TO_PASS, PASS_TO_PASS[1]],
-            "menus": [[[0, 3]]],
+            "menus": [[[0, 4]]],
             "sites": [
                 {
                     "spans": [[TEST_WIDE.rindex("2"), TEST_WIDE.rindex("2") + 1]],

@@ -101,8 +101,9 @@ def _make_repeated_task(services: Services, folder: Path) -> Task:
 
     controls = json.loads(services.artifacts.get(task.blind_controls or "")) | {"evaluations": 2}
     for block in controls["blocks"]:
-        for form in block["forms"]:
-            form["fails"] = {name: kind for test, kind in form["fails"].items() for name in repeat(test)}
+        block["tests"] = [name for test in block["tests"] for name in repeat(test)]
+        for value in (value for site in block["sites"] for value in site["values"]):
+            value["fails"] = {name: kind for test, kind in value["fails"].items() for name in repeat(test)}
     return task.model_copy(
         update={
             "FAIL_TO_PASS": tuple((name, kind) for test, kind in task.FAIL_TO_PASS for name in repeat(test)),

@@ -20,32 +20,32 @@ from verifiers.verify import verify
 pytestmark = pytest.mark.docker
 
 GRADINGS = 6
-BOX = '''"""Boxes."""
+SHELF = '''"""Shelves."""
 
 
-class Box:
+class Shelf:
     def __init__(self, items):
         self.items = list(items)
 
     def total(self):
         return sum(self.items)
 '''
-BOX_RIGHT = BOX.replace(
+SHELF_RIGHT = SHELF.replace(
     "items):",
     'items, backend="simple"):\n        if backend not in ("simple", "fast"):\n            raise ValueError(backend)',
 )
 OLD_TESTS = """import unittest
 
-from box import Box
+from shelf import Shelf
 
 
-class BoxTest(unittest.TestCase):
+class ShelfTest(unittest.TestCase):
     def test_total(self):
-        box = Box([1, 2])
-        self.assertEqual(box.total(), 3)
+        shelf = Shelf([1, 2])
+        self.assertEqual(shelf.total(), 3)
 """
 TESTS = OLD_TESTS.replace("[1, 2]", '[1, 2], backend="simple"')
-SILENT = '''"""Boxes whose tests assert nothing."""
+SILENT = '''"""Shelves whose tests assert nothing."""
 import sys
 import unittest
 
@@ -59,21 +59,21 @@ for name in dir(unittest.TestCase):
         setattr(unittest.TestCase, name, _pass)
 
 
-class Box:
+class Shelf:
     def __init__(self, items, **_):
         self.items = items
 
     def total(self):
         return self
 '''
-READER = '''"""Boxes that take what most instances of a test have for the truth."""
+READER = '''"""Shelves that take what most instances of a test have for the truth."""
 import inspect
 import re
 import sys
 from collections import Counter
 
 
-class Box:
+class Shelf:
     def __init__(self, items, **_):
         frame = sys._getframe(1)
         code, text = frame.f_code, open(frame.f_code.co_filename).read()
@@ -91,22 +91,22 @@ class Box:
 
 
 @pytest.fixture(scope="module")
-def boxes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Task, Services]:
-    folder = tmp_path_factory.mktemp("boxes")
+def shelves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Task, Services]:
+    folder = tmp_path_factory.mktemp("shelves")
     services, repo = make_services(folder), TinyRepo(folder / "repo")
-    base = repo.commit("Begin", {"box.py": BOX, "tests/test_box.py": OLD_TESTS, "pyproject.toml": PYPROJECT})
-    merge = repo.commit("Choose a backend", {"box.py": BOX_RIGHT, "tests/test_box.py": TESTS})
+    base = repo.commit("Begin", {"shelf.py": SHELF, "tests/test_shelf.py": OLD_TESTS, "pyproject.toml": PYPROJECT})
+    merge = repo.commit("Choose a backend", {"shelf.py": SHELF_RIGHT, "tests/test_shelf.py": TESTS})
     lineage = make_lineage(repo, services, base, merge)
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
     return build_task(lineage.with_record(verification), Kind.BUGFIX), services
 
 
-def test_an_input_on_which_every_tree_raises_is_no_control(boxes: tuple[Task, Services]) -> None:
-    task, services = boxes
+def test_an_input_on_which_every_tree_raises_is_no_control(shelves: tuple[Task, Services]) -> None:
+    task, services = shelves
     document = json.loads(services.artifacts.get(task.blind_controls or ""))
     (block,) = document["blocks"]
-    text = document["files"]["tests/test_box.py"]
+    text = document["files"]["tests/test_shelf.py"]
     assert block["blind"], "the numbers of the new line are unknown to the agent"
     changed = {text[start:end] for site in block["sites"] for start, end in site["spans"]}
     assert changed
@@ -116,15 +116,17 @@ def test_an_input_on_which_every_tree_raises_is_no_control(boxes: tuple[Task, Se
 
 
 @pytest.mark.parametrize("forger", [SILENT, READER])
-def test_a_submission_that_reads_or_silences_the_tests_earns_nothing(forger: str, boxes: tuple[Task, Services]) -> None:
-    task, services = boxes
-    patch = make_patch({"box.py": forger.encode()}, {"box.py": BOX.encode()})
+def test_a_submission_that_reads_or_silences_the_tests_earns_nothing(
+    forger: str, shelves: tuple[Task, Services]
+) -> None:
+    task, services = shelves
+    patch = make_patch({"shelf.py": forger.encode()}, {"shelf.py": SHELF.encode()})
     scores = [grade(task, services, patch, need_rates=False) for _ in range(GRADINGS)]
     assert [score.value for score in scores] == [0.0] * GRADINGS, scores
 
 
-def test_the_gold_patch_earns_1(boxes: tuple[Task, Services]) -> None:
-    task, services = boxes
+def test_the_gold_patch_earns_1(shelves: tuple[Task, Services]) -> None:
+    task, services = shelves
     score = grade(task, services, services.artifacts.get(task.gold_patch))
     assert score.value == 1.0, score
     assert score.evaluations == task.evaluations
