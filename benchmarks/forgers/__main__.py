@@ -34,7 +34,7 @@ from benchmarks.page_table import write_table
 from core.config import Settings
 from evaluation.controls.blocks import find_blocks, parse_test_file
 from guest.controls import blind
-from guest.controls.choices import PASSES, count_instances
+from guest.controls.choices import PASSES
 from guest.controls.texts import DRAWN_WORD
 from mergemill.execution.services import make_services
 from taskdb.records import Task
@@ -128,7 +128,7 @@ def grade_readers(
     paid = dict.fromkeys(readers, True)
     random = secrets.SystemRandom()
     counted = [block for block in document["blocks"] if block["required"] and block["blind"]]
-    repeated = {test: count_instances(block) for block in counted if "menus" in block for test in block["tests"]}
+    repeated = {test for block in counted if "menus" in block for test in block["tests"]}
     singles = {test for block in counted if "forms" in block for test in blind.list_block_tests(block)}
     for evaluation in blind.draw_evaluations(document, random):
         origins = {_find_word(test, origin): origin for test, origin in evaluation.origins.items()}
@@ -139,9 +139,8 @@ def grade_readers(
         }
         for path, content in evaluation.files.items():
             for test in read_tests(path, content, tree).values():
-                (true,) = [number for number, name in enumerate(test.names) if name not in failing]
-                number = repeated.get(origins.get(test.names[true], ""), 0)
-                if number:
+                true = next((number for number, name in enumerate(test.names) if name not in failing), 0)
+                if origins.get(test.names[true], "") in repeated:
                     for name, reader in readers.items():
                         is_right = _choose(reader(test), random) == true
                         counts[name].choices += 1

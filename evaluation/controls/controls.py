@@ -21,13 +21,14 @@ from backends.index import ScratchIndex
 from evaluation.controls import NO_CONTROLS
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
 from evaluation.controls.calls import silence_assertions
-from evaluation.controls.features import Surroundings, count_tree_tokens, measure_odds
+from evaluation.controls.features import Surroundings, count_tree_tokens, select_menus
 from evaluation.controls.planning import (
     GRADING_SECONDS,
     MAX_EVALUATIONS,
     MAX_INSTANCES,
     OTHER_INSTANCES,
     GradingPlan,
+    count_evaluations,
     count_values,
     make_menus,
     plan_grading,
@@ -417,20 +418,13 @@ class ControlBuilder:
         times = [time for time, counts in zip(seconds, counted, strict=True) if counts]
         plan = self._plan(most, times, singles=n_singles)
         described = self._add_menus(blocks, plan)
-        # A reader may find the true value of some tests more often than by chance.
-        reader_limits = [1 / block["odds"] for block, counts in zip(described, counted, strict=True) if counts]
-        reached = [min(number, plan.instances) for number in most]
-        most = [
-            least if least < usual else number
-            for number, usual, least in zip(most, reached, reader_limits, strict=True)
-        ]
-        plan = self._plan(most, times, singles=n_singles)
-        described = self._add_menus(blocks, plan)
+        odds = [block["odds"] for block, counts in zip(described, counted, strict=True) if counts]
+        evaluations = count_evaluations(odds, n_singles, least=plan.evaluations, most=self._max_evaluations)
         files = {block["file"] for block in (*blocks, *singles)}
         return {
             "files": {path: content.decode() for path, content in self.test_files.items() if path in files},
             "blocks": [*described, *singles],
-            "evaluations": plan.evaluations,
+            "evaluations": evaluations,
             "copies": 0,
             "partial": True,
         }
@@ -439,11 +433,11 @@ class ControlBuilder:
         """Return the blocks of a document, with menus for the instances of a plan and the odds of readers."""
         described = []
         for block in blocks:
-            menus = make_menus(block["sites"], plan.instances if block["required"] else OTHER_INSTANCES)
+            wanted = plan.instances if block["required"] else OTHER_INSTANCES
+            menus, odds = select_menus(block["sites"], make_menus(block["sites"], wanted), self.random)
             kept = ("spans", "features", "values", "is_input")
             sites = [{key: site[key] for key in kept} for site in block["sites"]]
-            described.append({**block, "sites": sites, "menus": menus})
-            described[-1]["odds"] = measure_odds(described[-1], self.random)
+            described.append({**block, "sites": sites, "menus": menus, "odds": odds})
         return described
 
     def _grade_gold(self, document: dict[str, Any]) -> set[TestId] | None:

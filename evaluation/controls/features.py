@@ -17,6 +17,7 @@ from typing import Any
 
 from backends.git import GitRepository
 from evaluation.controls.blocks import TestFile
+from evaluation.controls.planning import MAX_MENUS, Menu
 from guest.controls.choices import draw_variants
 from languages.paths import is_source, is_test_file
 
@@ -25,6 +26,8 @@ _DRAWS = 300
 """Draws by which the odds of readers are measured."""
 _SURPRISE = 3.0
 """Standard deviations above chance from which a reader counts as better than chance."""
+_SIMILAR = 1.25
+"""Ratio to the lowest odds up to which a menu is kept."""
 _MAX_TREE_FILES = 400
 _MAX_TREE_BYTES = 4_000_000
 _MAX_DIGITS = 15
@@ -94,13 +97,27 @@ def count_tree_tokens(repository: GitRepository, commit: str) -> Counter[str]:
     return counts
 
 
+def select_menus(sites: Sequence[Mapping[str, Any]], menus: Sequence[Menu], random: Random) -> tuple[list[Menu], float]:
+    """Return the menus in which readers find the true instance most seldom, and the odds of the best reader.
+
+    Args:
+        sites: sites of a block, with features.
+        menus: combinations of sites to choose from.
+        random: random of the draws.
+    """
+    odds = [measure_odds({"sites": sites, "menus": [menu]}, random) for menu in menus]
+    chosen = [(menu, share) for menu, share in zip(menus, odds, strict=True) if share <= _SIMILAR * min(odds)]
+    chosen = chosen[:MAX_MENUS]
+    return [menu for menu, _ in chosen], sum(share for _, share in chosen) / len(chosen)
+
+
 def measure_odds(block: Mapping[str, Any], random: Random) -> float:
     """Return the share of draws in which the best of the readers that go by one feature finds the true instance.
 
     It is 1/K unless a reader is better than that by more than chance explains.
 
     Args:
-        block: a block of a document, with menus and features.
+        block: the sites of a block, with features, and its menus.
         random: random of the draws.
     """
     rates: dict[tuple[int, int, bool], float] = {}

@@ -20,6 +20,7 @@ MIN_INSTANCES = 4
 often as it guesses that one."""
 OTHER_INSTANCES = 3
 """Instances of a test outside of FAIL_TO_PASS."""
+MAX_TRIED_MENUS = 8
 MAX_MENUS = 4
 """Combinations of sites of a test, one of which is drawn for each evaluation."""
 FIXED_SECONDS = 1.0
@@ -70,6 +71,23 @@ def plan_grading(
     return min(plans, key=lambda entry: entry[:3])[3]
 
 
+def count_evaluations(odds: Sequence[float], singles: int, *, least: int, most: int) -> int:
+    """Return the evaluations that reach the bound when readers find true instances with some odds, or `most`.
+
+    Args:
+        odds: odds of a reader in each test that counts, in one evaluation.
+        singles: number of tests that count and stand once.
+        least: evaluations that are made in any case.
+        most: evaluations that there is time for.
+    """
+    for evaluations in range(least, most + 1):
+        bound = evaluations * sum(log(share) for share in odds)
+        bound -= singles * (log(SINGLE_DRAWS) + (evaluations - FIRST_EVALUATIONS) * log(2))
+        if bound <= log(BOUND) + 1e-9:
+            return evaluations
+    return max(least, most)
+
+
 def make_menus(sites: Sequence[Mapping[str, Any]], instances: int) -> list[Menu]:
     """Return combinations of sites that give a test that many instances, or as many as it can have.
 
@@ -83,7 +101,7 @@ def make_menus(sites: Sequence[Mapping[str, Any]], instances: int) -> list[Menu]
     sizes = [len(site["values"]) + 1 for site in sites]
     alone = [[(number, instances)] for number, size in enumerate(sizes) if size >= instances]
     if alone:
-        return alone[:MAX_MENUS]
+        return alone[:MAX_TRIED_MENUS]
     menus: list[Menu] = []
     for first in sorted(range(len(sites)), key=lambda number: -sizes[number])[:MAX_MENUS]:
         menu = _make_grid(sites, sizes, first, instances)
