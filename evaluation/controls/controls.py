@@ -28,7 +28,6 @@ from evaluation.controls.planning import (
     MAX_INSTANCES,
     OTHER_INSTANCES,
     GradingPlan,
-    count_evaluations,
     count_values,
     make_menus,
     plan_grading,
@@ -268,12 +267,12 @@ class ControlBuilder:
         """Return how many values of each test are needed, the true one among them."""
         likely = [candidate for candidate in candidates if candidate.is_likely]
         most = [min(MAX_INSTANCES, 1 + sum(len(site.texts) for site in candidate.sites)) for candidate in likely]
-        plan = self._plan([float(number) for number in most], [candidate.seconds for candidate in likely], singles=0)
+        plan = self._plan(most, [candidate.seconds for candidate in likely], singles=0)
         total = sum(candidate.seconds for candidate in likely)
         affordable = int(max(TRIAL_SECONDS, self.seconds) / total) if total else MAX_INSTANCES
         return max(2, min(plan.instances, affordable))
 
-    def _plan(self, most: Sequence[float], seconds: Sequence[float], *, singles: int) -> GradingPlan:
+    def _plan(self, most: Sequence[int], seconds: Sequence[float], *, singles: int) -> GradingPlan:
         return plan_grading(most, seconds, singles=singles, suite=self.seconds, max_evaluations=self._max_evaluations)
 
     @property
@@ -414,17 +413,15 @@ class ControlBuilder:
         has_blind = any(block["blind"] and block["required"] for block in (*blocks, *singles))
         counted = [block["required"] and (block["blind"] or not has_blind) for block in blocks]
         n_singles = sum(block["required"] and (block["blind"] or not has_blind) for block in singles)
-        most = [float(count_values(block["sites"])) for block, counts in zip(blocks, counted, strict=True) if counts]
+        most = [count_values(block["sites"]) for block, counts in zip(blocks, counted, strict=True) if counts]
         times = [time for time, counts in zip(seconds, counted, strict=True) if counts]
         plan = self._plan(most, times, singles=n_singles)
         described = self._add_menus(blocks, plan)
-        odds = [block["odds"] for block, counts in zip(described, counted, strict=True) if counts]
-        evaluations = count_evaluations(odds, n_singles, least=plan.evaluations, most=self._max_evaluations)
         files = {block["file"] for block in (*blocks, *singles)}
         return {
             "files": {path: content.decode() for path, content in self.test_files.items() if path in files},
             "blocks": [*described, *singles],
-            "evaluations": evaluations,
+            "evaluations": plan.evaluations,
             "copies": 0,
             "partial": True,
         }

@@ -43,12 +43,12 @@ class GradingPlan:
 
 
 def plan_grading(
-    most: Sequence[float], seconds: Sequence[float], *, singles: int, suite: float, max_evaluations: int
+    most: Sequence[int], seconds: Sequence[float], *, singles: int, suite: float, max_evaluations: int
 ) -> GradingPlan:
     """Return the cheapest plan that reaches the bound, or the one that comes nearest to it.
 
     Args:
-        most: the most instances of each test that counts, or fewer where readers distinguish some.
+        most: the most instances of each test that counts.
         seconds: duration of each of them.
         singles: number of tests that count and stand once.
         suite: seconds of an evaluation of all tests.
@@ -69,23 +69,6 @@ def plan_grading(
             if missing <= 1e-9:
                 break
     return min(plans, key=lambda entry: entry[:3])[3]
-
-
-def count_evaluations(odds: Sequence[float], singles: int, *, least: int, most: int) -> int:
-    """Return the evaluations that reach the bound when readers find true instances with some odds, or `most`.
-
-    Args:
-        odds: odds of a reader in each test that counts, in one evaluation.
-        singles: number of tests that count and stand once.
-        least: evaluations that are made in any case.
-        most: evaluations that there is time for.
-    """
-    for evaluations in range(least, most + 1):
-        bound = evaluations * sum(log(share) for share in odds)
-        bound -= singles * (log(SINGLE_DRAWS) + (evaluations - FIRST_EVALUATIONS) * log(2))
-        if bound <= log(BOUND) + 1e-9:
-            return evaluations
-    return max(least, most)
 
 
 def make_menus(sites: Sequence[Mapping[str, Any]], instances: int) -> list[Menu]:

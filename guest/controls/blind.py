@@ -90,6 +90,21 @@ def compute_bound(document: Mapping[str, Any]) -> float:
     return bound
 
 
+def compute_reader_bound(document: Mapping[str, Any]) -> float:
+    """Return the probability of passing for a submission that reads the tests and goes by features of their values.
+
+    In each block it takes the feature that finds the true instance most often (`evaluation.controls.features`). Higher
+    than `compute_bound` where a test gives its value away, such as by comparing with the very number that it passes in.
+    """
+    bound = 1.0
+    for block in document["blocks"]:
+        if block["blind"] and block["required"]:
+            bound *= (
+                block["odds"] ** document["evaluations"] if "odds" in block else _compute_block_bound(document, block)
+            )
+    return bound
+
+
 def compute_worst_bound(document: Mapping[str, Any], required: Iterable[str]) -> float:
     """Return the probability of passing for a submission that solves all tests but those of the worst block.
 
@@ -107,8 +122,7 @@ def compute_worst_bound(document: Mapping[str, Any], required: Iterable[str]) ->
 def _compute_block_bound(document: Mapping[str, Any], block: Mapping[str, Any]) -> float:
     evaluations: int = document["evaluations"]
     if "menus" in block:
-        odds: float = block.get("odds", 1.0 / count_instances(block))
-        return odds**evaluations
+        return float(count_instances(block)) ** -evaluations
     tosses = evaluations - FIRST_EVALUATIONS + evaluations * _count_copies(int(document["copies"]), block)
     return 2.0**-tosses / 3
 

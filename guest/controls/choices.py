@@ -75,11 +75,11 @@ def _choose_values(site: Mapping[str, Any], number: int, random: Random) -> List
     values, true = site["values"], site.get("features")
     if not true or number >= len(values):
         return random.sample(values, number)
-    ranks = [random.random() for _ in true]
+    ranks = [random.randint(0, number) / float(number) for _ in true]
     best: List[Mapping[str, Any]] = []
     least = float("inf")
     for _ in range(CHOICES):
-        chosen = random.sample(values, number)
+        chosen = _choose_by_rank(values, true, number, random)
         distance = sum(
             abs(_compute_rank(feature, [value["features"][place] for value in chosen]) - ranks[place])
             for place, feature in enumerate(true)
@@ -87,6 +87,18 @@ def _choose_values(site: Mapping[str, Any], number: int, random: Random) -> List
         if distance < least:
             best, least = chosen, distance
     return best
+
+
+def _choose_by_rank(
+    values: List[Mapping[str, Any]], true: List[float], number: int, random: Random
+) -> List[Mapping[str, Any]]:
+    """Choose values of which a drawn number is above the true one in a drawn feature, as far as there are so many."""
+    place = random.randrange(len(true))
+    shuffled = random.sample(values, len(values))
+    above = [value for value in shuffled if value["features"][place] > true[place]]
+    others = [value for value in shuffled if value["features"][place] <= true[place]]
+    n_above = random.randint(0, number)
+    return (above[:n_above] + others[: number - n_above] + above[n_above:] + others[number - n_above :])[:number]
 
 
 def _compute_rank(true: float, others: List[float]) -> float:

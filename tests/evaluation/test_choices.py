@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from evaluation.controls.blocks import parse_test_file
+from evaluation.controls.features import Surroundings, measure_odds, select_menus
 from evaluation.controls.planning import (
     BOUND,
     MAX_EVALUATIONS,
@@ -357,3 +359,51 @@ def test_a_forger_who_compares_copies_beats_their_bound_and_not_that_of_instance
     instances = make_document(4)
     bound, gradings = blind.compute_bound(instances), 3000
     assert count_paid(instances, gradings) / gradings < bound + 4 * (bound / gradings) ** 0.5
+
+
+# --------------------------------------------------------------------------------------------------------- features
+
+
+def make_featured_block(features: list[list[float]], true: list[float]) -> dict[str, Any]:
+    block = make_document()["blocks"][0]
+    values = [
+        {"text": str(number), "fails": {ONE: "assertion"}, "features": vector} for number, vector in enumerate(features)
+    ]
+    return {**block, "sites": [{**block["sites"][0], "values": values, "features": true}], "menus": [[[0, 4]]]}
+
+
+def test_the_true_value_is_as_likely_first_as_last_where_other_values_allow() -> None:
+    """Nine of twelve values are larger than the true one: chosen at random, it would be the smallest in 38 %."""
+    block = make_featured_block([[float(number)] for number in range(13) if number != 3], [3.0])
+    ranks: Counter[int] = Counter()
+    for seed in range(1000):
+        variants = draw_variants(block, Random(seed))
+        texts = [int(variant.edits[0][2]) for variant in variants if variant.edits]
+        ranks[sum(block["sites"][0]["values"][text]["features"][0] > 3 for text in texts)] += 1
+    assert set(ranks) == {0, 1, 2, 3}
+    assert all(170 < number < 330 for number in ranks.values()), ranks
+
+
+def test_odds_are_those_of_the_best_reader_of_a_feature() -> None:
+    given_away = make_featured_block([[0.0, 1.0]] * 8, [1.0, 1.0])
+    assert measure_odds(given_away, Random(1)) == 1
+    alike = make_featured_block([[1.0, 1.0]] * 8, [1.0, 1.0])
+    assert measure_odds(alike, Random(1)) == 1 / 4
+    either = make_featured_block([[1.0], [0.0]] * 4, [1.0])
+    assert 1 / 4 < measure_odds(either, Random(1)) < 1
+    sites = [*given_away["sites"], {**alike["sites"][0], "spans": [[1, 2]]}]
+    assert select_menus(sites, [[(0, 4)], [(1, 4)]], Random(1)) == ([[(1, 4)]], 1 / 4)
+    document = {**make_document(), "blocks": [{**given_away, "odds": 1.0}, {**alike, "odds": 0.25}]}
+    assert blind.compute_reader_bound(document) == 0.25
+    assert blind.compute_bound(document) == 1 / 16
+
+
+def test_features_are_read_from_the_rest_of_the_test_its_file_and_the_tree() -> None:
+    source = b"def test_a():\n    assert f(17) == 17\n\n\ndef test_b():\n    assert f(20) == 'a b'\n"
+    file = parse_test_file("test_a.py", source)
+    assert file is not None
+    start = source.rindex(b"17")
+    surroundings = Surroundings.read(file, (0, source.index(b"\n\n")), [(start, start + 2)], {"20": 3})
+    assert surroundings.describe("17")[:5] == [1, 0, 0, 17, 0]
+    assert surroundings.describe("20")[:5] == [0, 1, pytest.approx(1.386), 20, 1]
+    assert surroundings.describe("'b a'")[5] == 0 != surroundings.describe("'a b'")[5]
