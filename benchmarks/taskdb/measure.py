@@ -159,7 +159,7 @@ def _dump_task(task: Task) -> dict[str, Any]:
     }
 
 
-_FIELDS = Task.model_fields.keys() - {"plan", "oracle", "published", "FAIL_TO_PASS", "kind"}
+_FIELDS = Task.model_fields.keys() - {"plan", "oracle", "published", "FAIL_TO_PASS", "kind", "weak_tests"}
 """Fields whose values are columns as they are."""
 
 

@@ -43,7 +43,7 @@ TASK_COLUMNS: dict[str, type] = {
     "added_at": str,
     "tests": str,
     "worst_block_bound": float,
-    "weak_tests": int,
+    "n_weak_tests": int,
 }
 """Column of the view `tasks` -> type of its value, which may also be None.
 
@@ -73,7 +73,7 @@ RANGE_FILTERS = (
     "n_pass_to_pass",
     "underspecified",
     "unfair_tests",
-    "weak_tests",
+    "n_weak_tests",
     "control_bound",
     "worst_block_bound",
     "flaky_bound",

@@ -68,7 +68,7 @@ MEANINGS = """\
 - `flaky_bound`: 95 % upper bound on the probability that the gold submission fails in one grading. It follows from the
   number of gradings: after 3 without a failure it is 0.56, and no sign of a defect. Above are the gradings
   of the certificates, with the largest bound where one failed, or where it is below {shown_bound:g}.
-- `weak_tests`: tests in the lists that are skipped without a package, are reported twice, or stand in a file that
+- `n_weak_tests`: tests in the lists that are skipped without a package, are reported twice, or stand in a file that
   asserts nothing.
 - `underspecified`, `unfair_tests`: a judge's scores of a statement that leaves out what the tests require. Compare rows
   by them. A value alone is no rate of faults: the scores were calibrated on one labelled set, half of whose rows have

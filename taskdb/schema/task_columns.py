@@ -205,7 +205,7 @@ class TaskColumns:
             "versions",
         ),
     ]
-    weak_tests: Annotated[
+    n_weak_tests: Annotated[
         int,
         TaskColumn(
             record=lambda task: len({weak.test for weak in task.weak_tests}),
@@ -345,9 +345,9 @@ class ColumnFilters:
     unfair_tests: Annotated[Range | None, ColumnFilter(help="Select by the judge's probability of unfair tests.")] = (
         None
     )
-    weak_tests: Annotated[Range | None, ColumnFilter(help="Select by the number of tests that are weak evidence.")] = (
-        None
-    )
+    n_weak_tests: Annotated[
+        Range | None, ColumnFilter(help="Select by the number of tests that are weak evidence.")
+    ] = None
     control_bound: Annotated[Range | None, ColumnFilter(help="Select by the odds of a submission that guesses.")] = None
     worst_block_bound: Annotated[
         Range | None,

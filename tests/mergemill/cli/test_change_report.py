@@ -85,24 +85,28 @@ def test_a_published_list_of_hundreds_of_tests_is_cut(capsys: pytest.CaptureFixt
     assert f"test_{SHOWN_TESTS - 1} and {300 - SHOWN_TESTS} more (--json lists all)" in lines["pass_to_pass missing"]
 
 
+LEFT_OUT: dict[str, Any] = {"dropped_canaries": False, "flaky": {}, "weak_tests": [], "skipped_share": 0.0}
+"""What `why` has of a verification that left nothing out."""
+
+
 @pytest.mark.parametrize(
     ("verification", "text"),
     [
         (None, "none"),
-        ({"dropped_canaries": False, "flaky": {}}, "verification: with canaries; flaky tests left out: -"),
+        (LEFT_OUT, "verification: with canaries; flaky tests left out: -"),
         (
-            {
-                "dropped_canaries": False,
-                "flaky": {},
-                "written_tests": {"model": "ada", "faults": 9, "faults_detected": 7},
-            },
+            LEFT_OUT | {"written_tests": {"model": "ada", "faults": 9, "faults_detected": 7}},
             "tests written by ada, 7 of 9 faults detected; with canaries",
         ),
         (
-            {"dropped_canaries": True, "flaky": {}},
+            LEFT_OUT | {"dropped_canaries": True},
             "no canaries, as the test runner does not collect or report added test files",
         ),
-        ({"dropped_canaries": True, "flaky": {"t::a": "gold: passed 2, failed 1"}}, "t::a (gold: passed 2, failed 1)"),
+        (LEFT_OUT | {"flaky": {"t::a": "gold: passed 2, failed 1"}}, "t::a (gold: passed 2, failed 1)"),
+        (
+            LEFT_OUT | {"weak_tests": [{"test": "t::b", "weakness": "asserts-nothing", "evidence": "t.py"}]},
+            "weak tests: t::b (asserts-nothing: t.py)",
+        ),
     ],
 )
 def test_what_a_verification_left_out_is_shown(

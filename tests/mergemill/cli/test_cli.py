@@ -88,7 +88,13 @@ def test_tasks_show_adds_statement_patches_and_origin(folder: Path) -> None:
         " source parents published"
     )
     assert set(wanted.split()) <= set(shown)
-    assert shown["verification"] == {"dropped_canaries": False, "flaky": {}, "written_tests": None}
+    assert shown["verification"] == {
+        "dropped_canaries": False,
+        "flaky": {},
+        "weak_tests": [],
+        "skipped_share": 0.0,
+        "written_tests": None,
+    }
     assert (shown["patch"], shown["certified"]) == ("gold\n", True)
 
 
