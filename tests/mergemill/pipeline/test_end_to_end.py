@@ -119,6 +119,7 @@ def test_submissions_are_graded(folder: Path) -> None:
         "infrastructure_error",
         "evaluations",
         "control_bound",
+        "worst_block_bound",
     ]
     assert (gold["value"], gold["resolved"], gold["tampering"], gold["infrastructure_error"]) == (1.0, True, [], None)
     noop = run_mergemill("grade", NAME, "--noop", "--json", cwd=folder).json
