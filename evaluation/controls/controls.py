@@ -26,6 +26,7 @@ from evaluation.controls.planning import (
     GRADING_SECONDS,
     MAX_EVALUATIONS,
     MAX_INSTANCES,
+    MAX_MENUS,
     OTHER_INSTANCES,
     GradingPlan,
     count_values,
@@ -430,11 +431,14 @@ class ControlBuilder:
         """Return the blocks of a document, with menus for the instances of a plan and the odds of readers."""
         described = []
         for block in blocks:
-            wanted = plan.instances if block["required"] else OTHER_INSTANCES
-            menus, odds = select_menus(block["sites"], make_menus(block["sites"], wanted), self.random)
+            menus = make_menus(block["sites"], plan.instances if block["required"] else OTHER_INSTANCES)
+            odds: dict[str, float] = {}
+            # Blocks that are not required count for no bound.
+            if block["required"]:
+                menus, odds["odds"] = select_menus(block["sites"], menus, self.random)
             kept = ("spans", "features", "values", "is_input")
             sites = [{key: site[key] for key in kept} for site in block["sites"]]
-            described.append({**block, "sites": sites, "menus": menus, "odds": odds})
+            described.append({**block, **odds, "sites": sites, "menus": menus[:MAX_MENUS]})
         return described
 
     def _grade_gold(self, document: dict[str, Any]) -> set[TestId] | None:

@@ -22,7 +22,7 @@ from guest.controls.choices import draw_variants
 from languages.paths import is_source, is_test_file
 
 _TOKEN = re.compile(r"\w+")
-_DRAWS = 300
+_DRAWS = 100
 """Draws by which the odds of readers are measured."""
 _SURPRISE = 3.0
 """Standard deviations above chance from which a reader counts as better than chance."""

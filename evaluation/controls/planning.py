@@ -20,7 +20,7 @@ MIN_INSTANCES = 4
 often as it guesses that one."""
 OTHER_INSTANCES = 3
 """Instances of a test outside of FAIL_TO_PASS."""
-MAX_TRIED_MENUS = 8
+MAX_TRIED_MENUS = 6
 MAX_MENUS = 4
 """Combinations of sites of a test, one of which is drawn for each evaluation."""
 FIXED_SECONDS = 1.0
