@@ -260,12 +260,15 @@ class Judgement:
         """Listed test -> why its outcomes are not as expected."""
         self._failed: Set[Tuple[str, bool]] = set()
         self._passed_sabotaged: List[Tuple[str, bool]] = []
+        self._forged_instances: List[str] = []
         self.strange: List[Tuple[str, str]] = []
         """Copies beside listed tests whose outcome was not as expected, and why."""
         self.listed = set(listed)
 
     def add(self, evaluation: Evaluation, outcomes: Mapping[str, Tuple[str, str]]) -> None:
         """Compare an evaluation. `outcomes`: test id -> (status, message), without tests that left no result."""
+        failed_instances: Set[str] = set()
+        passed_instances: List[str] = []
         for test in sorted(evaluation.list_tests(self.listed)):
             wanted = evaluation.expected.get(test, PASSES)
             origin = evaluation.origins.get(test, test)
@@ -273,11 +276,15 @@ class Judgement:
             if wanted == PASSES:
                 reason = "" if status == "passed" else "it did not pass"
                 self._failed.update([(origin, test == origin)] if reason else [])
+                failed_instances.update([origin] if reason else [])
             elif status == "passed" and test in evaluation.inputs:
                 reason = "it passed although its input was changed"
             elif status == "passed":
                 reason = "it passed although its expectation was changed"
-                self._passed_sabotaged.append((origin, test == origin))
+                if origin in evaluation.expected:
+                    self._passed_sabotaged.append((origin, test == origin))
+                else:
+                    passed_instances.append(origin)
             else:
                 is_expected = is_expected_failure(wanted, status, message)
                 reason = "" if is_expected else "it failed in another way than expected"
@@ -285,6 +292,8 @@ class Judgement:
                 self.wrong.setdefault(origin, reason)
             elif reason:
                 self.strange.append((test, reason))
+        # The true instance stands beside the others, so a solution that is wrong fails it here, and not elsewhere.
+        self._forged_instances += [origin for origin in passed_instances if origin not in failed_instances]
 
     @property
     def forged(self) -> List[str]:
@@ -292,7 +301,8 @@ class Judgement:
 
         A copy that failed excuses no original, as a forger may know the names of the originals alone.
         """
-        return list(dict.fromkeys(test for test, own in self._passed_sabotaged if not self._has_failed(test, own)))
+        sabotaged = [test for test, own in self._passed_sabotaged if not self._has_failed(test, own)]
+        return list(dict.fromkeys([*self._forged_instances, *sabotaged]))
 
     def _has_failed(self, test: str, own: bool) -> bool:
         return (test, True) in self._failed or (not own and (test, False) in self._failed)

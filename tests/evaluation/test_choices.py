@@ -156,6 +156,14 @@ def test_a_value_equal_to_everything_is_a_forgery() -> None:
     assert sorted(judgement.wrong) == sorted(judgement.forged) == sorted([ONE, TWO])
 
 
+def test_a_forger_who_is_honest_in_further_evaluations_is_found_by_the_first() -> None:
+    judgement = blind.Judgement([ONE, TWO])
+    first, second = blind.draw_evaluations(make_document(evaluations=2), Random(1))
+    judgement.add(first, dict.fromkeys(first.expected, ("passed", "")))
+    judgement.add(second, run_tests(second.files[FILE], {"add": lambda a, b: None}))
+    assert sorted(judgement.wrong) == sorted(judgement.forged) == sorted([ONE, TWO])
+
+
 def test_a_wrong_solution_that_passes_another_input_is_no_forgery() -> None:
     document = make_document()
     for block in document["blocks"]:
