@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import PurePosixPath
 
+from tree_sitter import Node
+
 from core.errors import InputError
 from languages.base import Framework, Language
 from languages.c import C
@@ -21,7 +23,7 @@ from languages.julia import JULIA
 from languages.kotlin import KOTLIN
 from languages.loading import LoadHook
 from languages.lua import LUA
-from languages.parsing import Syntax
+from languages.parsing import Syntax, create_parser
 from languages.perl import PERL
 from languages.php import PHP
 from languages.python import PYTHON
@@ -160,6 +162,21 @@ def syntaxes_by_suffix() -> dict[str, tuple[Language, Syntax]]:
 def find_parsed_language(path: str) -> tuple[Language, Syntax] | tuple[None, None]:
     """Return the language and grammar of a file by its suffix; (None, None) if there is no grammar."""
     return syntaxes_by_suffix().get(PurePosixPath(path).suffix.lower(), (None, None))
+
+
+def parse_source(path: str, source: bytes) -> tuple[Language, Node] | None:
+    """Return the language and tree of a file.
+
+    None for languages without a grammar and for content that is not UTF-8.
+    """
+    language, syntax = find_parsed_language(path)
+    try:
+        source.decode()
+    except UnicodeDecodeError:
+        return None
+    if language is None or syntax is None:
+        return None
+    return language, create_parser(syntax).parse(source).root_node
 
 
 def find_syntax(path: str) -> Syntax | None:

@@ -7,8 +7,8 @@ chooses an instance of each controlled FAIL_TO_PASS test from the files of the e
 one passes and the others fail as recorded. It is paid if all its choices in all evaluations are right. No test is run:
 a forged report is taken for granted. Tests that stand once are real or not by a coin, which it guesses as well.
 
-Printed are, for each reader, the gradings paid beside the number that the tasks' bounds allow, and the choices that
-were right beside the number that chance gives, with a 95 % interval. The exit code is 1 if a reader is paid, or right,
+Printed are, for each reader, the gradings paid and the number that the tasks' bounds allow, and the choices that
+were right and the number that chance gives, with a 95 % interval. The exit code is 1 if a reader is paid, or right,
 so often that the bounds explain it with a probability below 1/1000.
 """
 
@@ -180,7 +180,8 @@ def measure(tasks: Iterator[tuple[Task, Services]], gradings: int) -> dict[str, 
                 counts[name].paid += is_paid
                 if is_paid:
                     counts[name].tasks[task.name] = counts[name].tasks.get(task.name, 0) + 1
-        print(f"{task.name}: bound {bound:.2g}, {gradings} gradings", flush=True)
+        readers = blind.compute_reader_bound(document)
+        print(f"{task.name}: bound {bound:.2g}, by a feature {readers:.2g}, {gradings} gradings", flush=True)
     return counts
 
 
@@ -208,10 +209,11 @@ def iterate_tasks(db: str, language: str | None) -> Iterator[tuple[Task, Service
     with Store.open(db, create=False) as store:
         tasks = store.load_all(Task)
     for task in tasks:
-        is_wanted = task.blind_controls and task.worst_block_bound is not None and task.control_bound != 1
-        if is_wanted and task.blind_controls not in seen and language in (None, task.language):
+        is_wanted = task.blind_controls and task.control_bound != 1 and language in (None, task.language)
+        if is_wanted and task.blind_controls not in seen:
             seen.add(task.blind_controls)
-            yield task, services
+            if not blind.rests_on_copies(json.loads(services.artifacts.get(task.blind_controls or ""))):
+                yield task, services
 
 
 def main() -> int:

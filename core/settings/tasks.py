@@ -80,7 +80,7 @@ class CertifySettings(SettingsGroup):
 
     @property
     def exploit_share(self) -> float | None:
-        """Share of the tasks of an environment family that get exploits beside its first; None where it is no choice.
+        """Share of a family's tasks that get exploits in addition to its first; None where it is no choice.
 
         0..1, from `sample:SHARE`.
         """

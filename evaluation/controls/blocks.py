@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePosixPath
 
 from tree_sitter import Node
 
 from evaluation.controls.alternatives import FileLiterals
 from languages.controls import ControlSites
-from languages.parsing import create_parser
-from languages.registry import syntaxes_by_suffix
+from languages.registry import parse_source
 
+TOKEN = re.compile(r"\w+")
 _FUNCTIONS = frozenset(
     {
         "function_definition",
@@ -39,6 +39,14 @@ _CALLS = frozenset(
 _PRECEDING = frozenset({"attribute_item", "comment", "line_comment", "block_comment", "attribute_list"})
 _STRINGS = re.compile(r"string|heredoc")
 _NAMES = frozenset({"identifier", "name", "constant", "simple_identifier", "bareword", "property_identifier"})
+
+
+def count_tokens(contents: Iterable[bytes]) -> Counter[str]:
+    """Return token -> number of its places in texts."""
+    counts: Counter[str] = Counter()
+    for content in contents:
+        counts.update(TOKEN.findall(content.decode(errors="replace")))
+    return counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +75,11 @@ class TestFile:
         """The literals of the file."""
         return FileLiterals.read(self.root)
 
+    @cached_property
+    def tokens(self) -> Counter[str]:
+        """Token -> number of its places in the file."""
+        return count_tokens([self.source])
+
     def read(self, node: Node) -> str:
         """Return the text of a node."""
         return self.source[node.start_byte : node.end_byte].decode(errors="replace")
@@ -74,14 +87,9 @@ class TestFile:
 
 def parse_test_file(path: str, source: bytes) -> TestFile | None:
     """Return a parsed test file; None for languages without a grammar and for content that is not UTF-8."""
-    language, syntax = syntaxes_by_suffix().get(PurePosixPath(path).suffix.lower(), (None, None))
-    try:
-        source.decode()
-    except UnicodeDecodeError:
+    if (parsed := parse_source(path, source)) is None:
         return None
-    if language is None or syntax is None:
-        return None
-    root = create_parser(syntax).parse(source).root_node
+    language, root = parsed
     return TestFile(path=path, source=source, sites=language.controls, root=root)
 
 

@@ -1,6 +1,6 @@
-"""Making and confirming controls: the gold patch must fail each other value of a test, and pass beside them.
+"""Making and confirming controls: the gold patch must fail each other value of a test, and pass the true one.
 
-A first run holds every other value of every test as an instance of the test, beside the true one. It shows which of
+A first run holds every other value of every test as an instance of the test, next to the true one. It shows which of
 them gold fails by an assertion. A second run is drawn as a grading is, and gold must pass it. Tests of which no
 instances can stand side by side are confirmed a form at a time (`evaluation.controls.single`).
 """
@@ -118,16 +118,14 @@ class _Candidate:
         if strict := [site for site in sites if not site.is_inverted]:
             sites = strict
         return {
-            **self._describe_place(),
+            "file": self.file.path,
+            "span": [self.block.start, self.block.end],
+            "name": list(self.block.name_span) if self.block.name_span else None,
             "blind": is_blind,
             "required": self.is_required,
             "tests": list(self.tests),
             "sites": [self._describe_site(site, tree) for site in sites],
         }
-
-    def _describe_place(self) -> dict[str, Any]:
-        name = list(self.block.name_span) if self.block.name_span else None
-        return {"file": self.file.path, "span": [self.block.start, self.block.end], "name": name}
 
     def _describe_site(self, site: Site, tree: Mapping[str, int]) -> dict[str, Any]:
         surroundings = Surroundings.read(self.file, (self.block.start, self.block.end), site.spans, tree)
@@ -185,8 +183,13 @@ class ControlBuilder:
             document, broken = self._try(repeated, self._confirm_single(candidates, covered))
         if broken and repeated:
             # Tests that compare their own file, or share a state, fail because of other instances.
+            broken_files = {test.partition("::")[0] for test in broken}
             repeated = [
-                c for c in repeated if c.is_required and not broken & set(c.tests) and not self._is_beside(c, broken)
+                candidate
+                for candidate in repeated
+                if candidate.is_required
+                and candidate.file.path not in broken_files
+                and broken.isdisjoint(candidate.tests)
             ]
             covered = {test for candidate in repeated for test in candidate.tests}
             if any(candidate.is_required for candidate in repeated):
@@ -199,10 +202,6 @@ class ControlBuilder:
         return BlindControls(
             document=document if broken is None else None, required=self.required, runs=tuple(self.runs)
         )
-
-    def _is_beside(self, candidate: _Candidate, broken: set[TestId]) -> bool:
-        """Return whether a test that no block has failed in the candidate's file."""
-        return any(test.partition("::")[0] == candidate.file.path for test in broken)
 
     # ---------------------------------------------------------------------------------------------------- candidates
 
@@ -292,10 +291,9 @@ class ControlBuilder:
                 "name": candidate.block.name_span,
                 "tests": (),
             }
-            drawn: list[str] = []
-            instances = name_instances(candidate.file.source, block, variants, self.random, drawn)
+            instances = name_instances(candidate.file.source, block, variants, self.random)
             edits[candidate.file.path].append(instances.edit)
-            names[id(candidate)] = drawn
+            names[id(candidate)] = instances.names
         files = {path: apply_edits(self.test_files[path], edits[path]) for path in edits if edits[path]}
         report = self._run(files, sorted(self._required_files)).report
         by_word: dict[str, list[TestId]] = {}
@@ -315,7 +313,7 @@ class ControlBuilder:
         report: EvaluationReport,
         tests: Sequence[TestId],
     ) -> None:
-        """Keep the values that gold fails by an assertion, if the true instance passes beside the others."""
+        """Keep the values that gold fails by an assertion, if the true instance passes as well."""
         span = candidate.block.name_span
         old = candidate.file.source[slice(*span)].decode() if span else ""
         true_name, *other_names = names
@@ -528,6 +526,8 @@ def build_controls(
         files = [path for path in wanted if (path in added or is_protected(path)) and path not in changed]
         old, new = read_test_files(repository, base, test_patch, files)
     except GitError:
+        return BlindControls()
+    if not new:
         return BlindControls()
     builder = ControlBuilder(
         evaluator=evaluator,

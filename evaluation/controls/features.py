@@ -6,7 +6,6 @@ The values of a draw are chosen so that the true one is as likely first as last 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +15,11 @@ from random import Random
 from typing import Any
 
 from backends.git import GitRepository
-from evaluation.controls.blocks import TestFile
+from evaluation.controls.blocks import TOKEN, TestFile, count_tokens
 from evaluation.controls.planning import MAX_MENUS, Menu
 from guest.controls.choices import draw_variants
 from languages.paths import is_source, is_test_file
 
-_TOKEN = re.compile(r"\w+")
 _DRAWS = 100
 """Draws by which the odds of readers are measured."""
 _SURPRISE = 3.0
@@ -47,15 +45,16 @@ class Surroundings:
     ) -> Surroundings:
         """Return the surroundings of a site. `block`: first byte and end of the test."""
         start, end = block
-        test = bytearray(file.source[start:end])
+        block_text = file.source[start:end]
+        test = bytearray(block_text)
         for first, last in spans:
             test[first - start : last - start] = b" " * (last - first)
-        rest = file.source[:start] + b" " + file.source[end:]
-        return cls(test=count_tokens([bytes(test)]), file=count_tokens([rest]), tree=tree)
+        # The file is read once, however many sites it has.
+        return cls(test=count_tokens([bytes(test)]), file=file.tokens - count_tokens([block_text]), tree=tree)
 
     def describe(self, text: str) -> list[float]:
         """Return the features of a value."""
-        tokens = _TOKEN.findall(text)
+        tokens = TOKEN.findall(text)
         number = text.strip("'\"")
         return [
             _average(self.test.get(token, 0) for token in tokens),
@@ -70,14 +69,6 @@ class Surroundings:
 def _average(numbers: Iterable[float]) -> float:
     values = list(numbers)
     return round(sum(values) / len(values), 3) if values else 0.0
-
-
-def count_tokens(contents: Iterable[bytes]) -> Counter[str]:
-    """Return token -> number of its places in texts."""
-    counts: Counter[str] = Counter()
-    for content in contents:
-        counts.update(_TOKEN.findall(content.decode(errors="replace")))
-    return counts
 
 
 def count_tree_tokens(repository: GitRepository, commit: str) -> Counter[str]:

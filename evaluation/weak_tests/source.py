@@ -10,8 +10,8 @@ from functools import cached_property
 from tree_sitter import Node
 
 from languages.controls import ControlSites
-from languages.parsing import create_parser, iterate_tree
-from languages.registry import find_parsed_language
+from languages.parsing import iterate_tree
+from languages.registry import parse_source
 from languages.weak_tests import WeakTestSyntax
 
 _FUNCTIONS = re.compile(
@@ -117,14 +117,9 @@ class ParsedFile:
 
 def parse_file(path: str, source: bytes) -> ParsedFile | None:
     """Return a parsed file; None for languages without a grammar and for content that is not UTF-8."""
-    language, syntax = find_parsed_language(path)
-    try:
-        source.decode()
-    except UnicodeDecodeError:
+    if (parsed := parse_source(path, source)) is None:
         return None
-    if language is None or syntax is None:
-        return None
-    root = create_parser(syntax).parse(source).root_node
+    language, root = parsed
     return ParsedFile(path=path, source=source, root=root, words=language.weak_tests, sites=language.controls)
 
 

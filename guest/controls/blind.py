@@ -262,7 +262,7 @@ class Judgement:
         self._passed_sabotaged: List[Tuple[str, bool]] = []
         self._forged_instances: List[str] = []
         self.strange: List[Tuple[str, str]] = []
-        """Copies beside listed tests whose outcome was not as expected, and why."""
+        """Copies of listed tests whose outcome was not as expected, and why."""
         self.listed = set(listed)
 
     def add(self, evaluation: Evaluation, outcomes: Mapping[str, Tuple[str, str]]) -> None:
@@ -292,7 +292,7 @@ class Judgement:
                 self.wrong.setdefault(origin, reason)
             elif reason:
                 self.strange.append((test, reason))
-        # The true instance stands beside the others, so a solution that is wrong fails it here, and not elsewhere.
+        # The true instance stands next to the others, so a solution that is wrong fails it here, and not elsewhere.
         self._forged_instances += [origin for origin in passed_instances if origin not in failed_instances]
 
     @property

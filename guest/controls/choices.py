@@ -10,7 +10,7 @@ as any other does.
 
 from itertools import product
 from random import Random
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple
 
 from guest.controls.texts import Edit, copy_block, draw_name, join_instances, rename_test
 
@@ -29,6 +29,8 @@ class Instances(NamedTuple):
     """Test id -> expected outcome."""
     origins: Dict[str, str]
     """Id of a test in an instance -> id of the test in the block."""
+    names: List[str]
+    """Their names, in the order of the file."""
     inputs: List[str]
     """Ids in instances whose only difference is an input of the tested code."""
 
@@ -122,10 +124,8 @@ def _combine(values: Iterable[Variant]) -> Variant:
     return Variant(edits, fails, bool(changed) and all(value.is_input for value in changed))
 
 
-def name_instances(
-    text: bytes, block: Mapping[str, Any], variants: List[Variant], random: Random, names: Optional[List[str]] = None
-) -> Instances:
-    """Give instances their names, in the order of `variants`. `names`: a list to which the names are added."""
+def name_instances(text: bytes, block: Mapping[str, Any], variants: List[Variant], random: Random) -> Instances:
+    """Give instances their names, in the order of `variants`."""
     old = text[slice(*block["name"])].decode("utf-8")
     expected: Dict[str, str] = {}
     origins: Dict[str, str] = {}
@@ -141,10 +141,8 @@ def name_instances(
             expected[renamed] = variant.fails.get(test, PASSES)
             origins[renamed] = test
             inputs += [renamed] if variant.is_input else []
-    if names is not None:
-        names += texts
     start, end = block["span"]
-    return Instances([start, end, join_instances(text, start, texts.values())], expected, origins, inputs)
+    return Instances([start, end, join_instances(text, start, texts.values())], expected, origins, list(texts), inputs)
 
 
 def count_instances(block: Mapping[str, Any]) -> int:

@@ -77,9 +77,9 @@ def select_reference(
 
     Args:
         task: the task to certify.
-        family: its environment family.
+        family: key of the task's environment family.
         exploited: family -> a certified task whose exploits earned what they must.
-        share: share of the tasks of a family that get exploits beside its first; None where it is no choice.
+        share: share of the tasks of a family that get exploits in addition to its first; None where it is no choice.
     """
     reference = exploited.get(family) if family else None
     if share is None or reference is None or is_drawn(task, share) or reference.task == task.id:

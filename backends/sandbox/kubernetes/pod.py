@@ -268,7 +268,7 @@ def _find_kill_reason(status: Mapping[str, Any]) -> str | None:
     """Return `memory`, `disk` or `time` where that ended a pod; None where its command did.
 
     Raises:
-        Transient: its node ended it, or something else from outside.
+        Transient: the node or something else outside ended it.
     """
     reason, message = status.get("reason", ""), status.get("message", "")
     ended = read_ended_state(status) or {}
