@@ -48,7 +48,6 @@ def run_checks(channel: socket.socket, confinements: Sequence[Confinement]) -> N
         return
     os.nice(NICENESS)
     set_clock(message["seed"])
-    seed_step(message["seed"], 0)
     outcomes = CheckRunner(message, confinements).run()
     channel.sendall(pack_frame(encode_json({"outcomes": outcomes})))
 
@@ -79,6 +78,7 @@ class CheckRunner:
     def _start(self, number: int, check: Mapping[str, str]) -> None:
         running = RunningCheck(number, self._free.pop(), read_real_clock() + self._message["seconds"])
         if running.is_child:
+            seed_step(self._message["seed"], 0)  # `random` has drawn itself a seed in the fork
             running.become_check(check, self._states, self._packed)
         for descriptor in running.descriptors:
             self._running[descriptor] = running

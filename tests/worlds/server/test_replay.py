@@ -15,8 +15,9 @@ import pytest
 
 from backends.sandbox.docker import DockerSandbox
 from backends.sandbox.execution import ResourceLimits
+from guest.world.reasons import CheckOutcome
 from tests.worlds.conftest import LIMITS
-from tests.worlds.programs import STATE, make_world
+from tests.worlds.programs import STATE, make_checks, make_world
 from worlds.definitions import Call
 from worlds.examples.loading import list_example_worlds, load_example_world
 from worlds.gates.arguments import StateValues, draw_arguments
@@ -149,6 +150,15 @@ def test_another_seed_gives_other_values(server: WorldServer) -> None:
     assert names[0] == names[1]
     first, last = names[0].split("/"), names[2].split("/")
     assert all(outcome != other for outcome, other in zip(first[1:], last[1:], strict=True))
+
+
+def test_random_numbers_of_a_check_are_those_of_the_seed(server: WorldServer) -> None:
+    checks = make_checks("import random\n\n\ndef draws(final_state):\n    return random.random() < 0.5\n")
+    outcomes = {
+        tuple(server.run_checks(checks, STATE, STATE, seed=seed)[0].outcome for seed in range(12)) for _ in range(3)
+    }
+    (drawn,) = outcomes
+    assert set(drawn) == {CheckOutcome.PASSED, CheckOutcome.FAILED}
 
 
 def test_an_episode_goes_on_from_a_saved_state(server: WorldServer) -> None:
