@@ -188,11 +188,25 @@ class Container:
             time.sleep(MEMORY_EVENT_SECONDS / 10)
         return "memory"
 
+    def is_running(self) -> bool:
+        """Return whether the container is there and has not ended."""
+        return bool(self._find_state().get("Running"))
+
     def require_own_end(self) -> None:
         """Raise ContainerLossError where a container that has ended was killed by neither this process nor itself."""
-        state = self.client.inspect_container(self.id)["State"]
-        if not (self.is_killed or state["Running"]) and state["ExitCode"] == KILLED_EXIT_CODE:
+        state = self._find_state()
+        if not self.is_killed and not state.get("Running") and state.get("ExitCode") == KILLED_EXIT_CODE:
             self.explain_kill()
+
+    def _find_state(self) -> dict[str, Any]:
+        """Return the engine's `State` of the container; empty where another thread of this process has removed it."""
+        try:
+            state: dict[str, Any] = self.client.inspect_container(self.id)["State"]
+        except requests.HTTPError as error:
+            if _get_status(error) != http.HTTPStatus.NOT_FOUND:
+                raise
+            return {}
+        return state
 
     def read_file(self, path: str) -> bytes | None:
         """Return the content of a regular file of at most MAX_FILE_BYTES, or None."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import http
 import select
 import threading
 import time
@@ -29,12 +28,12 @@ from core.errors import CancelledRunError
 
 KEEPALIVE_SCRIPT = "sleep {seconds:.0f} & wait"
 """Main process of the container; bash, because it reaps orphaned processes."""
+CANNOT_EXEC_EXIT_CODE = 126
+"""Exit code of an exec that the engine began while its container was ending."""
 TIMEOUT_EXIT_CODE = 124
 """Exit code of `timeout` for a command that exceeded its time."""
 KILL_AFTER_SECONDS = 5.0
 """Seconds between SIGTERM and SIGKILL of a command that exceeded its time."""
-_ENDED = frozenset((http.HTTPStatus.CONFLICT, http.HTTPStatus.NOT_FOUND))
-"""Error that the engine answers for a container that has ended, or is removed already."""
 EXEC_GRACE = 10.0
 """Seconds after which the container is killed when `timeout` did not end the command."""
 
@@ -87,15 +86,21 @@ class DockerContainerSession:
                 created = container.client.exec_create(
                     container.id, words, environment=self._env, workdir=self._workdir
                 )
-                return self._follow(container, created["Id"], seconds)
+                result = self._follow(container, created["Id"], seconds)
             except requests.HTTPError as error:
-                if error.response is None or error.response.status_code not in _ENDED:
+                if error.response is None or container.is_running():
                     raise
-                if self._container is container:
-                    if error.response.status_code == http.HTTPStatus.CONFLICT:
-                        container.require_own_end()
-                    self.close()  # it ended between two commands: it exceeded its time, or a command ended it
-                return ExecResult(exit_code=KILLED_EXIT_CODE, output="", files={}, seconds=0.0, killed_by="time")
+                return self._close_ended(container)
+            if result.exit_code == CANNOT_EXEC_EXIT_CODE and not container.is_running():
+                return self._close_ended(container)
+            return result
+
+    def _close_ended(self, container: Container) -> ExecResult:
+        """Remove a container that ended between two commands: it exceeded its time, or a command ended it."""
+        if self._container is container:
+            container.require_own_end()
+            self.close()
+        return ExecResult(exit_code=KILLED_EXIT_CODE, output="", files={}, seconds=0.0, killed_by="time")
 
     def read_file(self, path: str) -> bytes | None:
         """Return the content of a file, or None."""

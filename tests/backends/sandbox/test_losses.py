@@ -146,6 +146,20 @@ def test_a_session_whose_command_ends_its_container_is_not_lost(base: str) -> No
         assert shell.run("true", seconds=10).exit_code == 0
 
 
+def test_a_session_that_is_killed_as_its_command_begins_is_lost(base: str) -> None:
+    with DockerSandbox().open_session(base, limits=LIMITS) as shell:
+        container = shell._start_container()
+        follow = shell._follow
+
+        def end_and_follow(*arguments: Any) -> Any:
+            subprocess.run(["docker", "kill", container.id], capture_output=True, check=True)
+            return follow(*arguments)
+
+        shell._follow = end_and_follow  # type: ignore[method-assign]
+        with pytest.raises(ContainerLossError):
+            shell.run("true", seconds=10)
+
+
 @pytest.mark.parametrize(
     ("status", "killed_by"),
     [
