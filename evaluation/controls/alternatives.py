@@ -31,6 +31,12 @@ MAX_ALTERNATIVES = 40
 """Other values of a site: enough for the most instances that a test ever has."""
 _ATTEMPTS = 6
 """Draws for each value that is looked for; most draws of short values repeat an earlier one."""
+_SHARE_BELOW = 0.5
+_LEAST_NEAR = 10
+"""Numbers from which others lie around them; of one digit all are few enough."""
+_NEAR_SPAN = 20
+_LARGE = 1000
+"""Numbers from which others are nearer, as a year or a port has few digits that may differ."""
 _NUMBER = re.compile(r"(number|integer|float|real|hex|octal|binary_literal|int_literal)")
 _STRING = re.compile(r"^(string|string_literal|interpreted_string_literal|raw_string_literal|encapsed_string)$")
 _OTHER_STRING = re.compile(r"^(interpolated_string_literal|template_string|line_string_literal)$")
@@ -231,6 +237,10 @@ def _draw_number(text: str, random: Random) -> str:
     if any(digit.isupper() for digit in digits):
         alphabet = alphabet.upper()
     body, zeros = _split_zeros(digits)
+    if alphabet == string.digits and (near := _draw_near(body, random)):
+        return near + zeros + suffix
+    if zeros == "0" * len(zeros) and body == "1" and zeros and random.random() < _SHARE_BELOW:
+        return random.choice(alphabet[1:]) + zeros[1:] + suffix  # no number as round and as long is below it
     drawn = [random.choice(alphabet) if digit.isalnum() else digit for digit in body]
     # A number begins with a zero only where it is a digit or a fraction; and a last zero would make it rounder.
     if len(digits) > 1:
@@ -238,6 +248,26 @@ def _draw_number(text: str, random: Random) -> str:
         if drawn[-1] == "0" and body[-1] != "0":
             drawn[-1] = random.choice(alphabet[1:])
     return prefix + "".join(drawn) + zeros + suffix
+
+
+def _draw_near(body: str, random: Random) -> str:
+    """Return a number as likely below a decimal number of at least two digits as above it; empty for any other.
+
+    Digits drawn at random would make 12 the smallest of most draws, and a year the only one of its century.
+    """
+    whole, point, fraction = body.partition(".")
+    if not (whole + (fraction or "0")).isdecimal() or (len(whole) > 1 and whole[0] == "0"):
+        return ""
+    number = int(whole + fraction)
+    if number < _LEAST_NEAR:
+        return ""
+    span = max(_NEAR_SPAN, number // 2 if number < _LARGE else number // 50)
+    below = min(span, number - 1)
+    other = number - random.randint(1, below) if random.random() < 0.5 else number + random.randint(1, 2 * span - below)
+    if other % 10 == 0:
+        return body  # drawn again
+    digits = str(other).zfill(len(fraction) + 1)
+    return f"{digits[: -len(fraction)]}.{digits[-len(fraction) :]}" if point else digits
 
 
 # --------------------------------------------------------------------------------------------------------- strings

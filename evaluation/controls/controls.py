@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
@@ -27,13 +27,14 @@ from evaluation.controls.planning import (
     MAX_EVALUATIONS,
     MAX_INSTANCES,
     MAX_MENUS,
+    MIN_INSTANCES,
     OTHER_INSTANCES,
     GradingPlan,
     count_values,
     make_menus,
     plan_grading,
 )
-from evaluation.controls.single import SingleTest, confirm_single_tests
+from evaluation.controls.single import SingleTest, confirm_single_tests, list_seen_failures
 from evaluation.controls.sites import Site, list_sites
 from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
@@ -54,6 +55,8 @@ MAX_FEW_BLOCKS = 70
 SPARE_SHARE = 1.3
 """Values that are tried for each that is needed, as gold passes some or fails them otherwise."""
 SPARE_VALUES = 6
+INPUT_SITES = 4
+"""Inputs of a test that are tried where it has nothing else."""
 TRIAL_SECONDS = 120.0
 """Time that the instances of the first run may take, by the seconds of the tests."""
 
@@ -103,6 +106,11 @@ class _Candidate:
     values: dict[Site, list[dict[str, Any]]] = field(default_factory=dict)
     """Site -> values that gold fails, as a document has them."""
     is_required: bool = False
+
+    @cached_property
+    def single(self) -> SingleTest:
+        """The block as it stands once."""
+        return SingleTest(file=self.file, block=self.block, sites=self.sites)
 
     @property
     def can_repeat(self) -> bool:
@@ -176,24 +184,11 @@ class ControlBuilder:
         candidates = self._select_candidates()
         self._confirm_values([candidate for candidate in candidates if candidate.can_repeat])
         repeated = [candidate for candidate in candidates if candidate.values]
-        covered = {test for candidate in repeated for test in candidate.tests}
-        document: dict[str, Any] | None = None
-        broken: set[TestId] | None = set()
-        if any(candidate.is_required for candidate in repeated):
-            document, broken = self._try(repeated, self._confirm_single(candidates, covered))
-        if broken and repeated:
-            # Tests that compare their own file, or share a state, fail because of other instances.
-            broken_files = {test.partition("::")[0] for test in broken}
-            repeated = [
-                candidate
-                for candidate in repeated
-                if candidate.is_required
-                and candidate.file.path not in broken_files
-                and broken.isdisjoint(candidate.tests)
-            ]
-            covered = {test for candidate in repeated for test in candidate.tests}
-            if any(candidate.is_required for candidate in repeated):
-                document, broken = self._try(repeated, self._confirm_single(candidates, covered))
+        document, broken = self._try_repeated(candidates, repeated)
+        for drop in (_drop_broken_tests, _drop_broken_files):
+            if broken:
+                repeated = drop(repeated, broken)
+                document, broken = self._try_repeated(candidates, repeated)
         if broken is not None:
             singles = self._confirm_single(candidates, set())
             document, broken = self._try((), singles)
@@ -336,16 +331,16 @@ class ControlBuilder:
         for trial, name in zip(trials, other_names, strict=True):
             if trial.is_silent or (trial.site, trial.text) in unseen:
                 continue
-            fails = self._list_failures(candidate, report, old, name, is_exception=trial.site.is_exception)
+            wanted = list_seen_failures(candidate.file, trial.site)
+            fails = self._list_failures(candidate, report, old, name, wanted)
             if fails:
                 candidate.values.setdefault(trial.site, []).append({"text": trial.text, "fails": fails})
 
     def _list_failures(
-        self, candidate: _Candidate, report: EvaluationReport, old: str, name: str, *, is_exception: bool
+        self, candidate: _Candidate, report: EvaluationReport, old: str, name: str, wanted: Collection[str]
     ) -> dict[TestId, str]:
         """Return test -> how it fails in an instance; none where the instance cannot be used."""
         fails: dict[TestId, str] = {}
-        knows_assertions = candidate.file.sites.names_assertions
         for test in candidate.tests:
             outcome = report.outcomes.get(rename_test(test, old, name))
             if outcome is None or outcome.status in (OutcomeStatus.SKIPPED, OutcomeStatus.XFAILED):
@@ -353,7 +348,6 @@ class ControlBuilder:
             if outcome.status is OutcomeStatus.PASSED:
                 continue
             kind = blind.classify_failure(outcome.status.value, outcome.message)
-            wanted = ("assertion", "failed") if is_exception or not knows_assertions else ("assertion",)
             if kind not in wanted:
                 return {}
             fails[test] = kind
@@ -365,16 +359,15 @@ class ControlBuilder:
         missing = self.required - covered
         if not missing:
             return []
-        rest = [
-            SingleTest(path=candidate.file.path, block=candidate.block, sites=candidate.sites)
-            for candidate in candidates
-            if candidate.is_likely and not (covered and set(candidate.tests) & covered)
-        ]
         files = {test.partition("::")[0] for test in missing}
-        rest = [single for single in rest if single.path in files]
-        blocks = confirm_single_tests(
-            rest[:MAX_FEW_BLOCKS], self._run_files, self.test_files, required=missing, others=self.others
-        )
+        rest = [
+            candidate
+            for candidate in candidates
+            if candidate.is_likely and candidate.file.path in files and covered.isdisjoint(candidate.tests)
+        ][:MAX_FEW_BLOCKS]
+        singles = [candidate.single for candidate in rest]
+        confirm_single_tests(singles, self._run_files, self.test_files, self.required | self.others)
+        blocks = [single.describe(missing) for single in singles if single.forms]
         return [block for block in blocks if block["required"]]
 
     def _run_files(self, files: Mapping[str, bytes]) -> EvaluationReport | None:
@@ -386,6 +379,15 @@ class ControlBuilder:
         return run
 
     # ------------------------------------------------------------------------------------------------------ document
+
+    def _try_repeated(
+        self, candidates: Sequence[_Candidate], repeated: Sequence[_Candidate]
+    ) -> tuple[dict[str, Any] | None, set[TestId] | None]:
+        """Return a document of tests that stand several times and of single ones for the rest, and what is broken."""
+        if not any(candidate.is_required for candidate in repeated):
+            return None, set(self.required)
+        covered = {test for candidate in repeated for test in candidate.tests}
+        return self._try(repeated, self._confirm_single(candidates, covered))
 
     def _try(
         self, repeated: Iterable[_Candidate], singles: Sequence[dict[str, Any]]
@@ -453,6 +455,22 @@ class ControlBuilder:
         return None if judgement.is_right else set(judgement.wrong)
 
 
+def _drop_broken_tests(candidates: list[_Candidate], broken: set[TestId]) -> list[_Candidate]:
+    """Return the candidates without broken tests, and without the files of broken tests that no candidate has.
+
+    Such tests compare their own file, or share a state: they fail because of instances of others.
+    """
+    disturbed = broken.difference(*(candidate.tests for candidate in candidates))
+    files = {test.partition("::")[0] for test in disturbed}
+    return [c for c in candidates if broken.isdisjoint(c.tests) and c.file.path not in files]
+
+
+def _drop_broken_files(candidates: list[_Candidate], broken: set[TestId]) -> list[_Candidate]:
+    """Return the required candidates of files without broken tests."""
+    files = {test.partition("::")[0] for test in broken}
+    return [c for c in candidates if c.is_required and c.file.path not in files and broken.isdisjoint(c.tests)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Trial:
     """An instance of the first run: a site with another text, and whether the test asserts nothing."""
@@ -477,11 +495,11 @@ def _choose_values(file: TestFile, sites: Sequence[Site], wanted: int) -> list[_
     can_be_silent = bool(file.sites.silent_calls)
     # Inputs and inverted assertions are used only where there is nothing else.
     for site in sorted(sites, key=lambda site: (site.is_known, site.is_inverted, site.is_input, site.rank)):
-        if len(chosen) >= needed and (site.is_inverted or site.is_known or site.is_input):
+        is_last_resort = site.is_inverted or site.is_known or site.is_input
+        if len(chosen) >= (needed if is_last_resort else 2 * needed):
             break
-        if len(chosen) >= 2 * needed:
-            break
-        for text in site.texts[:needed]:
+        # Few inputs are seen by an assertion, so several are tried.
+        for text in site.texts[: max(MIN_INSTANCES, needed // INPUT_SITES) if site.is_input else needed]:
             chosen.append(_Trial(site=site, text=text))
             if site.needs_silence and can_be_silent:
                 chosen.append(_Trial(site=site, text=text, is_silent=True))

@@ -14,9 +14,9 @@ from itertools import combinations, count, islice
 from math import comb
 from typing import Any
 
-from evaluation.controls.blocks import TestBlock
+from evaluation.controls.blocks import TestBlock, TestFile
 from evaluation.controls.sites import Site
-from evaluation.reports.outcomes import EvaluationReport
+from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from guest.controls import blind
 from guest.controls.texts import apply_edits
 from taskdb.records import TestId
@@ -30,12 +30,22 @@ RunFiles = Callable[[Mapping[str, bytes]], EvaluationReport | None]
 
 @dataclass(kw_only=True)
 class SingleTest:
-    """A block, its sites, and the forms that were confirmed: edits, and test -> how it fails."""
+    """A block, its sites, and the forms that were confirmed: edits, and test -> how it fails.
 
-    path: str
+    Inputs of the tested code are no sites of such a test: whether an assertion sees them shows only beside an instance
+    with its assertions switched off.
+    """
+
+    file: TestFile
     block: TestBlock
     sites: Sequence[Site]
     forms: list[tuple[Site, dict[str, Any]]] = field(default_factory=list)
+    was_tried: bool = False
+
+    @property
+    def path(self) -> str:
+        """Path of its file."""
+        return self.file.path
 
     def describe(self, required: Collection[TestId]) -> dict[str, Any]:
         """Return the block of a document."""
@@ -56,30 +66,29 @@ class SingleTest:
 
 
 def confirm_single_tests(
-    singles: Sequence[SingleTest],
-    run: RunFiles,
-    files: Mapping[str, bytes],
-    *,
-    required: Collection[TestId],
-    others: Collection[TestId],
-) -> list[dict[str, Any]]:
-    """Return the blocks of a document for tests of which gold fails a form, and nothing else fails with it.
+    singles: Sequence[SingleTest], run: RunFiles, files: Mapping[str, bytes], listed: Collection[TestId]
+) -> None:
+    """Add to tests the forms that gold fails by an assertion, if nothing else fails with them; each is tried once.
 
     Args:
         singles: the tests.
         run: function that runs the gold patch.
         files: path -> content of the test files.
-        required: tests to control.
-        others: further listed tests.
+        listed: the tests of the task.
     """
-    tests = [test for test in (*required, *others) if test.partition("::")[0] in files]
-    edits = {id(single): [(site, text) for site in single.sites for text in site.texts[:1]] for single in singles}
+    tests = [test for test in listed if test.partition("::")[0] in files]
+    edits = {
+        id(single): [(site, text) for site in single.sites if not site.is_input for text in site.texts[:1]]
+        for single in singles
+        if not single.was_tried
+    }
     for _ in range(MAX_ROUNDS):
-        active = [single for single in singles if edits[id(single)] and not single.forms]
+        active = [single for single in singles if edits.get(id(single)) and not single.forms]
         if not active:
             break
         _confirm_round([(single, *edits[id(single)].pop(0)) for single in active], run, files, tests)
-    return [single.describe(required) for single in singles if single.forms]
+    for single in singles:
+        single.was_tried = True
 
 
 def _confirm_round(
@@ -101,10 +110,17 @@ def _confirm_round(
         own = {test: set(kinds.values()) for test, kinds in failed.items() if kinds.keys() == word}
         is_mixed = any(word < kinds.keys() for kinds in failed.values())
         # A test that fails in different ways could not be compared with its expected failure.
-        if own and not is_mixed and all(len(kinds) == 1 and "missing" not in kinds for kinds in own.values()):
+        wanted = list_seen_failures(single.file, site)
+        if own and not is_mixed and all(len(kinds) == 1 and kinds.issubset(wanted) for kinds in own.values()):
             fails = {test: kinds.pop() for test, kinds in sorted(own.items())}
             form = {"edits": [[start, end, text] for start, end in site.spans], "fails": fails}
             single.forms.append((site, form))
+
+
+def list_seen_failures(file: TestFile, site: Site) -> Collection[str]:
+    """Return the kinds of failures that show that an assertion has seen another value."""
+    is_named = file.sites.names_assertions and not site.is_exception
+    return ("assertion",) if is_named else ("assertion", OutcomeStatus.FAILED.value)
 
 
 def _list_failures(test: TestId, reports: Sequence[EvaluationReport | None]) -> dict[int, str]:

@@ -22,6 +22,7 @@ from evaluation.controls.alternatives import (
     draw_orders,
     is_container,
     is_literal,
+    is_string,
 )
 from evaluation.controls.blocks import TestBlock, TestFile
 from evaluation.controls.calls import ARGUMENTS, is_call, read_head
@@ -30,6 +31,7 @@ _COMPARISONS = frozenset(
     {"comparison_operator", "binary_expression", "binary", "binary_operator", "equality_expression"}
 )
 _ASSIGNMENTS = frozenset({"assignment", "short_var_declaration", "let_declaration", "variable_declarator", "var_spec"})
+_LOOPS = frozenset({"for_statement", "for_in_statement"})
 _PAIRS = frozenset({"pair", "keyword_argument", "field_initializer", "keyed_element"})
 _EXPECTED_NAMES = re.compile(r"(?i)want|expect|exp\b|result|output|\bout\b|answer")
 _ASSERTING = re.compile(r"(?i)(assert\w*|require\w*|suite|^s|^is|^a|^r)(\(\w*\))?$")
@@ -94,14 +96,25 @@ def list_sites(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], ra
     """
     sites: dict[tuple[tuple[int, int], ...], Site] = {}
     for site in _link_equal_sites(file, block, list(_iterate_sites(file, block, random))):
-        is_known = any(_read_line(file, start) in old_lines for start, _ in site.spans)
-        ranked = replace(site, rank=site.rank + _KNOWN * is_known)
+        ranked = _rank_known_lines(file, site, old_lines)
         if site.spans not in sites or ranked.rank < sites[site.spans].rank:
             sites[site.spans] = ranked
     listed = list(sites.values())
     random.shuffle(listed)
     # At the same rank the richest, as no value of it is used twice.
     return sorted(listed, key=lambda site: (site.rank, -len(site.texts)))[:_MAX_SITES]
+
+
+def _rank_known_lines(file: TestFile, site: Site, old_lines: frozenset[bytes]) -> Site:
+    """Return the site as known where the agent's tree has one of its lines, but not the line with other texts.
+
+    Other texts whose lines the tree has as well are as well known as the true one.
+    """
+    known = [span for span in site.spans if _read_line(file, span[0]) in old_lines]
+    if not known:
+        return site
+    texts = tuple(t for t in site.texts if all(_read_line(file, span[0], (span, t)) in old_lines for span in known))
+    return replace(site, texts=texts) if texts else replace(site, rank=site.rank + _KNOWN)
 
 
 def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> Iterator[Site]:
@@ -114,7 +127,8 @@ def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> It
     for site in sites:
         text = site.literal
         if site.rank not in (_COMPARED, _NAMED) or text not in places:
-            yield site
+            is_echoed = site.rank == _INPUT and len(text) > 1 and places[text] > 1
+            yield replace(site, rank=site.rank + _ECHOED * is_echoed)
             continue
         ((start, end),) = site.spans
         key = (text, start - site.literal_start, end - site.literal_start)
@@ -138,10 +152,15 @@ def _list_literals(file: TestFile, block: TestBlock) -> Iterator[str]:
             todo += node.named_children
 
 
-def _read_line(file: TestFile, position: int) -> bytes:
+def _read_line(file: TestFile, position: int, change: tuple[tuple[int, int], str] | None = None) -> bytes:
+    """Return the line of a position. `change`: first byte and end of a part that has another text."""
     start = file.source.rfind(b"\n", 0, position) + 1
     end = file.source.find(b"\n", position)
-    return file.source[start : end if end >= 0 else len(file.source)].strip()
+    line = file.source[start : end if end >= 0 else len(file.source)]
+    if change is not None:
+        (first, last), text = change
+        line = line[: first - start] + text.encode() + line[last - start :]
+    return line.strip()
 
 
 def _iterate_sites(file: TestFile, block: TestBlock, random: Random) -> Iterator[Site]:
@@ -184,8 +203,12 @@ def _make_literal_sites(
 
 
 def _is_head(child: Node) -> bool:
-    """Return whether a node holds no value of a test: decorators, comments, imports."""
-    return "comment" in child.type or "import" in child.type or child.type in ("decorator", "attribute_item")
+    """Return whether a node holds no value of a test: decorators, comments, imports, docstrings."""
+    if "comment" in child.type or "import" in child.type or child.type in ("decorator", "attribute_item"):
+        return True
+    return (
+        child.type == "expression_statement" and len(child.named_children) == 1 and is_string(child.named_children[0])
+    )
 
 
 class _LiteralRanker:
@@ -211,6 +234,8 @@ class _LiteralRanker:
     def _rank_in(self, parent: Node, child: Node) -> int | None:
         """Return the rank that follows from an ancestor, if any; `child` is on the way to it."""
         kind, file = parent.type, self.file
+        if is_container(parent) and _is_expected_column(file, self.block, parent, child):
+            return _NAMED
         if kind == "assert_statement":
             is_message = len(parent.named_children) > 1 and child == parent.named_children[-1]
             return None if is_message else self._in_assertion
@@ -245,6 +270,33 @@ class _LiteralRanker:
     @property
     def _in_assertion(self) -> int:
         return _INPUT if self.is_nested else _COMPARED
+
+
+def _is_expected_column(file: TestFile, block: TestBlock, row: Node, cell: Node) -> bool:
+    """Return whether a member of a row of cases is bound to a name such as `expected`, by a loop over the rows."""
+    table = row.parent
+    if table is None or not is_container(table):
+        return False
+    assignment = table.parent
+    name = file.read(assignment.named_children[0]) if assignment and assignment.type in _ASSIGNMENTS else None
+    column = row.named_children.index(cell)
+    for loop in _list_loops(block):
+        target, rows = loop.child_by_field_name("left"), loop.child_by_field_name("right")
+        if target is None or rows is None or not (rows == table or file.read(rows) == name):
+            continue
+        names = [part for part in target.named_children if part.type != "comment"]
+        if column < len(names):
+            return bool(_EXPECTED_NAMES.search(file.read(names[column])))
+    return False
+
+
+def _list_loops(block: TestBlock) -> Iterator[Node]:
+    todo = [block.node]
+    while todo:
+        node = todo.pop()
+        if node.type in _LOOPS:
+            yield node
+        todo += node.named_children
 
 
 def _is_function(node: Node) -> bool:

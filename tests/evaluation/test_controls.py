@@ -365,6 +365,29 @@ def test_a_line_that_the_tree_has_already_is_changed_last() -> None:
         assert [source[start:end] for start, end in best.spans] == [literal]
 
 
+def test_a_line_of_the_tree_has_the_texts_of_other_lines_of_it() -> None:
+    """They are as well known as the true text, which thus is not given away."""
+    source = b"def test_a():\n    assert f() == [\n        'ab',\n        'xy',\n    ]\n"
+    file = parse_test_file("tests/test_a.py", source)
+    assert file is not None
+    (block,) = find_blocks(file)
+    known = frozenset((b"assert f() == [", b"'ab',", b"'cd',", b"'xy',"))
+    sites = [site for site in list_sites(file, block, known, Random(1)) if not site.is_known]
+    assert {site.texts for site in sites} == {("xy",), ("'xy'",), ("ab",), ("'ab'",)}
+    unknown = list_sites(file, block, frozenset((b"'ab',",)), Random(1))
+    assert [site.is_known for site in unknown if site.spans[0][0] == source.index(b"ab")] == [True]
+
+
+def test_docstrings_and_echoed_inputs_come_last_or_not_at_all() -> None:
+    source = b"def test_a():\n    'Adds words.'\n    a = g('one', 'two')\n    b = g('two')\n    assert f(a, b)\n"
+    file = parse_test_file("tests/test_a.py", source)
+    assert file is not None
+    (block,) = find_blocks(file)
+    literals = [site.literal for site in list_sites(file, block, frozenset(), Random(1)) if site.is_input]
+    assert literals == sorted(literals)
+    assert set(literals) == {"'one'", "'two'"}
+
+
 def write_texts(source: str, site: Site) -> list[str]:
     """Return the source with each other text of a site."""
     return [
