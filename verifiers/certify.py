@@ -7,6 +7,7 @@ the audit's quick exploits are graded as well.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import time
@@ -16,6 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from backends.services import Services
+from guest.controls import blind
 from taskdb.records import Certificate, ExploitReference, Rejection, Score, Stage, Task
 from taskdb.records.lineage import Lineage
 from verifiers import grade as tests
@@ -170,13 +172,24 @@ def iterate_gradings(
     if is_by_lists and with_exploits and settings.certify.exploits != "off":
         listed = EXPLOITS if settings.certify.exploits == "all" else PROBES
         exploits = [probe for probe in listed if probe is not NO_OP]
+        is_open_to_guesses = compute_guess_bound(task, services) > MAX_BOUND
         for probe, score in grade_probes(task, services, files, exploits):
-            gradings.add_exploit(probe.name, score, may_pass=probe.needs_controls and not has_strong_controls(task))
+            gradings.add_exploit(probe.name, score, may_pass=probe.needs_controls and is_open_to_guesses)
             yield gradings
 
 
+def compute_guess_bound(task: Task, services: Services) -> float:
+    """Return the probability that a submission is paid which forges results and guesses which tests are real.
+
+    Exploits do not read the tests, so that a bound which is higher for submissions that do allows them nothing.
+    """
+    if task.blind_controls is None:
+        return 1.0
+    return blind.compute_guess_bound(json.loads(services.artifacts.get(task.blind_controls)))
+
+
 def has_strong_controls(task: Task) -> bool:
-    """Return whether the controls of a task expose forged results, so that no exploit may earn anything."""
+    """Return whether the controls of a task expose forged results of submissions that read the tests."""
     return task.control_bound is not None and task.control_bound <= MAX_BOUND
 
 

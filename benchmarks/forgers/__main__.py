@@ -8,8 +8,8 @@ one passes and the others fail as recorded. It is paid if all its choices in all
 a forged report is taken for granted. Tests that stand once are real or not by a coin, which it guesses as well.
 
 Printed are, for each reader, the gradings paid and the number that the tasks' bounds allow, and the choices that
-were right and the number that chance gives, with a 95 % interval. The exit code is 1 if a reader is paid, or right,
-so often that the bounds explain it with a probability below 1/1000.
+were right, with a 95 % interval, the number that chance gives, and the number that the odds of the blocks allow. The
+exit code is 1 if a reader is paid, or right, so often that the bounds explain it with a probability below 1/1000.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MAX_FILE_BYTES = 1_000_000
 
 @dataclass(kw_only=True)
 class ReaderCounts:
-    """What a reader earned. `allowed` and `by_chance` are sums of probabilities."""
+    """What a reader earned. `allowed`, `by_chance` and `by_odds` are sums of probabilities."""
 
     gradings: int = 0
     paid: int = 0
@@ -57,16 +57,17 @@ class ReaderCounts:
     choices: int = 0
     right: int = 0
     by_chance: float = 0.0
+    by_odds: float = 0.0
     tasks: dict[str, int] = field(default_factory=dict)
     """Name of a task -> gradings of it that were paid."""
 
     def is_within_bounds(self) -> bool:
-        """Return whether chance explains how often the reader was paid and right."""
+        """Return whether the bounds of tasks and the odds of blocks explain how often the reader was paid and right."""
         return all(
             number == 0 or binomtest(number, most, min(1.0, expected / most), alternative="greater").pvalue >= RARE
             for number, most, expected in (
                 (self.paid, self.gradings, self.allowed),
-                (self.right, self.choices, self.by_chance),
+                (self.right, self.choices, self.by_odds),
             )
         )
 
@@ -122,13 +123,16 @@ def read_tests(path: str, content: bytes, tree: KnownTree) -> dict[str, ReadTest
 
 
 def grade_readers(
-    document: Mapping[str, Any], tree: KnownTree, readers: Mapping[str, Reader], counts: Mapping[str, ReaderCounts]
+    document: Mapping[str, Any],
+    tree: KnownTree,
+    readers: Mapping[str, Reader],
+    counts: Mapping[str, ReaderCounts],
+    random: Random,
 ) -> dict[str, bool]:
     """Draw one grading, and return which readers are paid; add their choices to the counts."""
     paid = dict.fromkeys(readers, True)
-    random = secrets.SystemRandom()
     counted = [block for block in document["blocks"] if block["required"] and block["blind"]]
-    repeated = {test for block in counted if "menus" in block for test in block["tests"]}
+    odds = {test: block.get("odds") for block in counted if "menus" in block for test in block["tests"]}
     singles = {test for block in counted if "forms" in block for test in blind.list_block_tests(block)}
     for evaluation in blind.draw_evaluations(document, random):
         origins = {_find_word(test, origin): origin for test, origin in evaluation.origins.items()}
@@ -140,12 +144,14 @@ def grade_readers(
         for path, content in evaluation.files.items():
             for test in read_tests(path, content, tree).values():
                 true = next((number for number, name in enumerate(test.names) if name not in failing), 0)
-                if origins.get(test.names[true], "") in repeated:
+                origin = origins.get(test.names[true], "")
+                if origin in odds:
                     for name, reader in readers.items():
                         is_right = _choose(reader(test), random) == true
                         counts[name].choices += 1
                         counts[name].right += is_right
                         counts[name].by_chance += 1 / len(test.names)
+                        counts[name].by_odds += odds[origin] or 1 / len(test.names)
                         paid[name] = paid[name] and is_right
         for single in singles:
             is_real = evaluation.expected[single] == PASSES
@@ -174,29 +180,29 @@ def measure(tasks: Iterator[tuple[Task, Services]], gradings: int) -> dict[str, 
         tree = KnownTree.read(task, services)
         bound = blind.compute_bound(document)
         for _ in range(gradings):
-            for name, is_paid in grade_readers(document, tree, READERS, counts).items():
+            for name, is_paid in grade_readers(document, tree, READERS, counts, secrets.SystemRandom()).items():
                 counts[name].gradings += 1
                 counts[name].allowed += bound
                 counts[name].paid += is_paid
                 if is_paid:
                     counts[name].tasks[task.name] = counts[name].tasks.get(task.name, 0) + 1
-        readers = blind.compute_reader_bound(document)
-        print(f"{task.name}: bound {bound:.2g}, by a feature {readers:.2g}, {gradings} gradings", flush=True)
+        guesses = blind.compute_guess_bound(document)
+        print(f"{task.name}: bound {bound:.2g}, of guesses {guesses:.2g}, {gradings} gradings", flush=True)
     return counts
 
 
 def render_table(counts: Mapping[str, ReaderCounts]) -> str:
     """Return the Markdown table of readers."""
     lines = [
-        "| reader | paid | allowed by the bounds | choices right | by chance | 95 % interval |",
-        "|---|--:|--:|--:|--:|---|",
+        "| reader | paid | allowed by the bounds | choices right | 95 % interval | by chance | allowed by the odds |",
+        "|---|--:|--:|--:|---|--:|--:|",
     ]
     for name, count in counts.items():
         interval = binomtest(count.right, count.choices).proportion_ci(method="wilson") if count.choices else (0, 1)
-        shares = (count.right / count.choices, count.by_chance / count.choices) if count.choices else (0, 0)
+        right, chance, odds = (n / max(1, count.choices) for n in (count.right, count.by_chance, count.by_odds))
         lines.append(
-            f"| {name} | {count.paid} of {count.gradings} | {count.allowed:.1f} | {shares[0]:.1%} of {count.choices} | "
-            f"{shares[1]:.1%} | {interval[0]:.1%} to {interval[1]:.1%} |"
+            f"| {name} | {count.paid} of {count.gradings} | {count.allowed:.1f} | {right:.1%} of {count.choices} | "
+            f"{interval[0]:.1%} to {interval[1]:.1%} | {chance:.1%} | {odds:.1%} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -234,7 +240,7 @@ def main() -> int:
         write_table(options.page, "benchmarks.forgers", table)
     beyond = [name for name, count in counts.items() if not count.is_within_bounds()]
     if beyond:
-        print(f"beyond chance: {', '.join(beyond)}")
+        print(f"beyond the bounds: {', '.join(beyond)}")
     return int(bool(beyond))
 
 

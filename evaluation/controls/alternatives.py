@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise, zip_longest
 from random import Random
 
 from tree_sitter import Node
@@ -140,7 +140,34 @@ class Alternatives:
     texts: tuple[str, ...]
 
 
-def draw_alternatives(node: Node, literals: FileLiterals, own: FileLiterals, random: Random) -> list[Alternatives]:
+@dataclass(frozen=True)
+class TreeWords:
+    """Words of the agent's tree by their form and length."""
+
+    groups: Mapping[tuple[str, int], Sequence[str]]
+
+    @classmethod
+    def read(cls, tokens: Iterable[str]) -> TreeWords:
+        """Return the words among tokens."""
+        groups: dict[tuple[str, int], list[str]] = {}
+        for token in sorted(tokens):
+            if _WORD.fullmatch(token):
+                groups.setdefault((_describe_word(token), len(token)), []).append(token)
+        return cls(groups)
+
+    def list_similar(self, word: str) -> list[str]:
+        """Return words that may stand for another, which differ from it in length by little."""
+        shape = _describe_word(word)
+        lengths = range(len(word) - _get_tolerance(word), len(word) + _get_tolerance(word) + 1)
+        return [other for length in lengths for other in self.groups.get((shape, length), ()) if other != word]
+
+
+NO_WORDS = TreeWords({})
+
+
+def draw_alternatives(
+    node: Node, literals: FileLiterals, own: FileLiterals, random: Random, tree: TreeWords = NO_WORDS
+) -> list[Alternatives]:
     """Return other texts for a literal or for words of it; none where there is no other of its shape.
 
     All texts of a part differ at the same words. Were some different here and others there, the true text would have
@@ -151,13 +178,14 @@ def draw_alternatives(node: Node, literals: FileLiterals, own: FileLiterals, ran
         literals: those of its file.
         own: those of its test, whose words are taken first.
         random: random that chooses among equally good texts.
+        tree: words of the agent's tree.
     """
     text = _read(node)
     if text in _BOOLEANS:
         return [Alternatives(0, len(text), (_BOOLEANS[text],))]
     if is_number(node):
         return _list_alternatives(0, len(text), _draw_numbers(text, literals.numbers, own.numbers, random))
-    return _draw_strings(text, literals, own, random)
+    return _draw_strings(text, literals, _TextPool(literals, own, tree), random)
 
 
 def _list_alternatives(start: int, end: int, texts: Sequence[str]) -> list[Alternatives]:
@@ -273,14 +301,23 @@ def _draw_near(body: str, random: Random) -> str:
 # --------------------------------------------------------------------------------------------------------- strings
 
 
-def _draw_strings(text: str, literals: FileLiterals, own: FileLiterals, random: Random) -> list[Alternatives]:
+@dataclass(frozen=True)
+class _TextPool:
+    """Where words are taken from: the file, the test, and the agent's tree."""
+
+    file: FileLiterals
+    test: FileLiterals
+    tree: TreeWords
+
+
+def _draw_strings(text: str, literals: FileLiterals, pool: _TextPool, random: Random) -> list[Alternatives]:
     """Return other texts for each word of a string, for the order of its words, and for the string as a whole."""
     opening = _OPENING.match(text)
     start = opening.end() if opening else 0
     end = len(text) - (len(opening["quote"]) if opening else 0)
     inner = text[start:end]
     whole = _list_alternatives(0, len(text), _list_similar(text, inner, literals, random))
-    words = _TextWords(inner, literals, own, random)
+    words = _TextWords(inner, pool, random)
     parts = [
         *(Alternatives(start + part.start, start + part.end, part.texts) for part in words.list_alternatives()),
         *whole,
@@ -317,18 +354,24 @@ def _describe_text(text: str) -> str:
 
 
 def _describe_word(word: str) -> str:
+    """Return the case of a word, with the script of its first letter if that is not ASCII."""
+    script = "" if word[0].isascii() else str(ord(word[0]) // _SCRIPT_LENGTH)
     if word.isupper():
-        return "A"
-    return "Aa" if word[0].isupper() else "a"
+        return "A" + script
+    return ("Aa" if word[0].isupper() else "a") + script
+
+
+def _get_tolerance(word: str) -> int:
+    """Return by how much words that may stand for another differ from it in length."""
+    return max(2, len(word) // 2)
 
 
 class _TextWords:
     """The words and numbers of a string, without its escapes, formats and variables."""
 
-    def __init__(self, inner: str, literals: FileLiterals, own: FileLiterals, random: Random) -> None:
+    def __init__(self, inner: str, pool: _TextPool, random: Random) -> None:
         self.inner = inner
-        self.literals = literals
-        self.own = own
+        self.pool = pool
         self.random = random
         fixed = {place for match in _FIXED.finditer(inner) for place in range(*match.span())}
         self.places = [place for place, sign in enumerate(inner) if sign.isalnum() and place not in fixed]
@@ -347,18 +390,24 @@ class _TextWords:
         return [part for part in parts if part.texts]
 
     def _list_words(self, word: str) -> list[str]:
-        """Return words of the test, then of the file, that may stand for a word; numbers for a number."""
+        """Return words of the tree, the file and the test in turn that may stand for a word; numbers for a number."""
         if word.isdigit():
             drawn = (_draw_number(word, self.random) for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
             return _collect(drawn, word)
-        shape, length = _describe_word(word), len(word)
-        words = [
+        shape, tolerance = _describe_word(word), _get_tolerance(word)
+        near = [
             other
-            for other in self.literals.words
-            if other != word and _describe_word(other) == shape and abs(len(other) - length) <= max(2, length // 2)
+            for other in self.pool.file.words
+            if other != word and _describe_word(other) == shape and abs(len(other) - len(word)) <= tolerance
         ]
-        self.random.shuffle(words)
-        return sorted(words, key=lambda other: other not in self.own.words)[:MAX_ALTERNATIVES]
+        test = [other for other in near if other in self.pool.test.words]
+        file = [other for other in near if other not in self.pool.test.words]
+        tree = [other for other in self.pool.tree.list_similar(word) if other not in self.pool.file.words]
+        for words in (test, file, tree):
+            self.random.shuffle(words)
+        # Where all others stand in the file, the true word is the one that stands there once.
+        mixed = (other for words in zip_longest(tree, file, test) for other in words if other is not None)
+        return list(islice(mixed, MAX_ALTERNATIVES))
 
     def _exchange(self) -> str:
         """Return the text with its words in a drawn order."""
@@ -380,7 +429,7 @@ class _TextWords:
             block = ord(letter) // _SCRIPT_LENGTH
             letters = [
                 other
-                for other in self.literals.letters
+                for other in self.pool.file.letters
                 if ord(other) // _SCRIPT_LENGTH == block and other.isupper() == letter.isupper()
             ]
         others = [other for other in letters if other != letter]

@@ -21,8 +21,10 @@ from guest.controls.choices import draw_variants
 from languages.paths import is_source, is_test_file
 
 _DRAWS = 100
-"""Draws by which the odds of readers are measured."""
-_SURPRISE = 3.0
+"""Draws by which the odds of readers are compared between menus."""
+_FINAL_DRAWS = 300
+"""Draws by which the odds of the chosen menus are measured."""
+_SURPRISE = 2.5
 """Standard deviations above chance from which a reader counts as better than chance."""
 _SIMILAR = 1.25
 """Ratio to the lowest odds up to which a menu is kept."""
@@ -98,11 +100,13 @@ def select_menus(sites: Sequence[Mapping[str, Any]], menus: Sequence[Menu], rand
     """
     odds = [measure_odds({"sites": sites, "menus": [menu]}, random) for menu in menus]
     chosen = [(menu, share) for menu, share in zip(menus, odds, strict=True) if share <= _SIMILAR * min(odds)]
-    chosen = chosen[:MAX_MENUS]
-    return [menu for menu, _ in chosen], sum(share for _, share in chosen) / len(chosen)
+    kept = [menu for menu, _ in chosen[:MAX_MENUS]]
+    # A reader sees which menu was drawn, and may have another rule for each.
+    shares = [measure_odds({"sites": sites, "menus": [menu]}, random, _FINAL_DRAWS) for menu in kept]
+    return kept, sum(shares) / len(shares)
 
 
-def measure_odds(block: Mapping[str, Any], random: Random) -> float:
+def measure_odds(block: Mapping[str, Any], random: Random, draws: int = _DRAWS) -> float:
     """Return the share of draws in which the best of the readers that go by one feature finds the true instance.
 
     It is 1/K unless a reader is better than that by more than chance explains.
@@ -110,17 +114,18 @@ def measure_odds(block: Mapping[str, Any], random: Random) -> float:
     Args:
         block: the sites of a block, with features, and its menus.
         random: random of the draws.
+        draws: number of draws.
     """
     rates: dict[tuple[int, int, bool], float] = {}
     chances = []
-    for _ in range(_DRAWS):
+    for _ in range(draws):
         variants = draw_variants(block, random)
         chances.append(1 / len(variants))
         for key, hit in _score_readers(block, variants).items():
             rates[key] = rates.get(key, 0.0) + hit
     chance = max(chances)
-    best = max(rates.values(), default=0.0) / _DRAWS
-    return best if best > chance + _SURPRISE * sqrt(chance * (1 - chance) / _DRAWS) else chance
+    best = max(rates.values(), default=0.0) / draws
+    return best if best > chance + _SURPRISE * sqrt(chance * (1 - chance) / draws) else chance
 
 
 def _score_readers(block: Mapping[str, Any], variants: Sequence[Any]) -> dict[tuple[int, int, bool], float]:

@@ -10,8 +10,10 @@ from typing import Any
 from guest.controls.blind import FIRST_EVALUATIONS
 
 BOUND = 1 / 1000
-"""Wanted probability of passing for a submission that cannot distinguish real from other tests."""
+"""Wanted probability of passing for a submission that solves nothing."""
 MAX_EVALUATIONS = 12
+MAX_READER_EVALUATIONS = 4
+"""Evaluations that are added at most for submissions that read the tests: each is a run more in every grading."""
 GRADING_SECONDS = 1800.0
 """Time that the evaluations of a grading may take; slower tests get fewer, and a higher bound."""
 MAX_INSTANCES = 32

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 from tree_sitter import Node
 
 from evaluation.controls.alternatives import (
+    NO_WORDS,
     Alternatives,
     FileLiterals,
+    TreeWords,
     draw_alternatives,
     draw_orders,
     is_container,
@@ -85,7 +88,9 @@ class Site:
         return self.rank % _ECHOED == _INVERTED
 
 
-def list_sites(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], random: Random) -> list[Site]:
+def list_sites(
+    file: TestFile, block: TestBlock, old_lines: frozenset[bytes], random: Random, tree: TreeWords = NO_WORDS
+) -> list[Site]:
     """Return the sites of a test, at most one at each place, the best first.
 
     Args:
@@ -93,9 +98,10 @@ def list_sites(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], ra
         block: the test.
         old_lines: stripped lines that the file has in the agent's tree: literals there can be compared with it.
         random: random that chooses among equally good sites and texts.
+        tree: words of the agent's tree.
     """
     sites: dict[tuple[tuple[int, int], ...], Site] = {}
-    for site in _link_equal_sites(file, block, list(_iterate_sites(file, block, random))):
+    for site in _link_equal_sites(file, block, list(_iterate_sites(file, block, random, tree))):
         ranked = _rank_known_lines(file, site, old_lines)
         if site.spans not in sites or ranked.rank < sites[site.spans].rank:
             sites[site.spans] = ranked
@@ -163,8 +169,10 @@ def _read_line(file: TestFile, position: int, change: tuple[tuple[int, int], str
     return line.strip()
 
 
-def _iterate_sites(file: TestFile, block: TestBlock, random: Random) -> Iterator[Site]:
-    own = FileLiterals.read(block.node)
+def _iterate_sites(file: TestFile, block: TestBlock, random: Random, tree: TreeWords) -> Iterator[Site]:
+    draw = partial(
+        draw_alternatives, literals=file.literals, own=FileLiterals.read(block.node), random=random, tree=tree
+    )
     todo = [block.node]
     while todo:
         node = todo.pop()
@@ -172,17 +180,17 @@ def _iterate_sites(file: TestFile, block: TestBlock, random: Random) -> Iterator
             # Instances have names of their own, so the literal that names the test stays.
             if block.name_span and node.start_byte <= block.name_span[0] < node.end_byte:
                 continue
-            yield from _make_literal_sites(file, block, node, own, random)
+            yield from _make_literal_sites(file, block, node, draw, random)
             continue
         if is_container(node):
-            yield from _make_literal_sites(file, block, node, own, random)
+            yield from _make_literal_sites(file, block, node, draw, random)
         yield from _change_operand(file, block, node)
         yield from _invert(file, node)
         todo += [child for child in node.named_children if not _is_head(child)]
 
 
 def _make_literal_sites(
-    file: TestFile, block: TestBlock, node: Node, own: FileLiterals, random: Random
+    file: TestFile, block: TestBlock, node: Node, draw: Callable[[Node], list[Alternatives]], random: Random
 ) -> Iterator[Site]:
     """Yield the sites of a literal, or the site of a container's order.
 
@@ -196,7 +204,7 @@ def _make_literal_sites(
         orders = draw_orders(node, file.source, random)
         alternatives = [Alternatives(0, len(text), tuple(orders))] if orders else []
     else:
-        alternatives = draw_alternatives(node, file.literals, own, random)
+        alternatives = draw(node)
     for part in alternatives:
         first, last = (start + len(text[:place].encode()) for place in (part.start, part.end))
         yield Site(rank=rank, spans=((first, last),), texts=part.texts, literal=text, literal_start=start)

@@ -79,29 +79,24 @@ class Evaluation:
 
 
 def compute_bound(document: Mapping[str, Any]) -> float:
-    """Return the probability of passing for a submission that cannot distinguish real from other tests.
+    """Return the probability of passing for a submission that solves nothing and chooses the instances that look true.
 
-    Blocks that the agent's own tree contains unchanged are not counted, as their text can be compared with that.
+    In each block it goes by the feature of values that finds the true instance most often. Blocks that the agent's own
+    tree contains unchanged are not counted, as their text can be compared with that.
     """
+    return _multiply_bounds(document, "odds")
+
+
+def compute_guess_bound(document: Mapping[str, Any]) -> float:
+    """Return the probability of passing for a submission that does not read the tests and guesses which are true."""
+    return _multiply_bounds(document, "")
+
+
+def _multiply_bounds(document: Mapping[str, Any], odds: str) -> float:
     bound = 1.0
     for block in document["blocks"]:
         if block["blind"] and block["required"]:
-            bound *= _compute_block_bound(document, block)
-    return bound
-
-
-def compute_reader_bound(document: Mapping[str, Any]) -> float:
-    """Return the probability of passing for a submission that reads the tests and goes by features of their values.
-
-    In each block it takes the feature that finds the true instance most often (`evaluation.controls.features`). Higher
-    than `compute_bound` where a test gives its value away, such as by comparing with the very number that it passes in.
-    """
-    bound = 1.0
-    for block in document["blocks"]:
-        if block["blind"] and block["required"]:
-            bound *= (
-                block["odds"] ** document["evaluations"] if "odds" in block else _compute_block_bound(document, block)
-            )
+            bound *= _compute_block_bound(document, block, odds)
     return bound
 
 
@@ -113,16 +108,18 @@ def compute_worst_bound(document: Mapping[str, Any], required: Iterable[str]) ->
     bounds: Dict[str, float] = {}
     for block in document["blocks"]:
         if block["blind"] and block["required"]:
-            bound = _compute_block_bound(document, block)
+            bound = _compute_block_bound(document, block, "odds")
             for test in list_block_tests(block):
                 bounds[test] = min(bound, bounds.get(test, 1.0))
     return max([bounds.get(test, 1.0) for test in required] or [1.0])
 
 
-def _compute_block_bound(document: Mapping[str, Any], block: Mapping[str, Any]) -> float:
+def _compute_block_bound(document: Mapping[str, Any], block: Mapping[str, Any], odds: str) -> float:
+    """Return the probability of passing a block. `odds`: key of the block that has it for one evaluation, if any."""
     evaluations: int = document["evaluations"]
     if "menus" in block:
-        return float(count_instances(block)) ** -evaluations
+        chosen: float = block.get(odds, 1.0 / count_instances(block))
+        return chosen**evaluations
     tosses = evaluations - FIRST_EVALUATIONS + evaluations * _count_copies(int(document["copies"]), block)
     return 2.0**-tosses / 3
 

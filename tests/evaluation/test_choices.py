@@ -402,8 +402,8 @@ def test_odds_are_those_of_the_best_reader_of_a_feature() -> None:
     sites = [*given_away["sites"], {**alike["sites"][0], "spans": [[1, 2]]}]
     assert select_menus(sites, [[(0, 4)], [(1, 4)]], Random(1)) == ([[(1, 4)]], 1 / 4)
     document = {**make_document(), "blocks": [{**given_away, "odds": 1.0}, {**alike, "odds": 0.25}]}
-    assert blind.compute_reader_bound(document) == 0.25
-    assert blind.compute_bound(document) == 1 / 16
+    assert blind.compute_bound(document) == 0.25
+    assert blind.compute_guess_bound(document) == 1 / 16
 
 
 def test_features_are_read_from_the_rest_of_the_test_its_file_and_the_tree() -> None:

@@ -1,0 +1,67 @@
+"""Readers of tests are paid as often as they choose right, and the benchmark fails where no bound explains that."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from benchmarks.forgers.__main__ import KnownTree, ReaderCounts, grade_readers, read_tests, render_table
+from benchmarks.forgers.readers import READERS
+from guest.controls import blind
+from tests.evaluation.test_choices import FILE, make_document
+
+NO_TREE = KnownTree(tokens={}, lines=frozenset())
+GRADINGS = 300
+
+
+def make_given_away(**block: Any) -> dict[str, Any]:
+    """Return a document whose other values are all larger than the true ones."""
+    document = make_document()
+    for number, texts in enumerate((["31", "52", "73", "84"], ["41", "62", "93", "87"])):
+        site = document["blocks"][number]["sites"][0]
+        site["values"] = [{"text": text, "fails": site["values"][0]["fails"]} for text in texts]
+        document["blocks"][number].update(block)
+    return document
+
+
+def measure(document: dict[str, Any]) -> dict[str, ReaderCounts]:
+    counts = {name: ReaderCounts() for name in READERS}
+    bound, random = blind.compute_bound(document), Random(1)
+    for _ in range(GRADINGS):
+        for name, is_paid in grade_readers(document, NO_TREE, READERS, counts, random).items():
+            counts[name].gradings += 1
+            counts[name].paid += is_paid
+            counts[name].allowed += bound
+    return counts
+
+
+def test_the_instances_of_a_drawn_file_are_read_as_those_of_its_tests() -> None:
+    (evaluation,) = blind.draw_evaluations(make_document(), Random(1))
+    tests = read_tests(FILE, evaluation.files[FILE], NO_TREE).values()
+    assert [(test.name, len(test.names)) for test in tests] == [("test_one", 4), ("test_two", 4)]
+    values = [{token for value in test.values for token in value} for test in tests]
+    assert "2" in values[0]
+    assert "4" in values[1]
+
+
+def test_readers_of_values_without_features_are_right_by_chance() -> None:
+    counts = measure(make_document())
+    for name in ("guesses", "majority of texts", "majority at each place", "first instance", "first name"):
+        count = counts[name]
+        assert count.choices == 2 * GRADINGS
+        assert count.is_within_bounds(), (name, count)
+        assert 0.15 < count.right / count.choices < 0.35
+
+
+@pytest.mark.parametrize(("odds", "is_within"), [({}, False), ({"odds": 1.0}, True)])
+def test_a_test_that_gives_its_value_away_is_within_the_bounds_only_if_its_odds_say_so(
+    odds: dict[str, float], is_within: bool
+) -> None:
+    counts = measure(make_given_away(**odds))
+    count = counts["smallest number"]
+    assert count.paid == count.gradings == GRADINGS
+    assert count.is_within_bounds() is is_within
+    assert counts["guesses"].is_within_bounds()
+    assert f"| smallest number | {GRADINGS} of {GRADINGS} |" in render_table(counts)
