@@ -63,8 +63,8 @@ A model wrote the tests of {written}: see the column `tests` (`human` or `model-
 MEANINGS = """\
 - `strength`: share of the faults in the gold patch (a hunk left out, a mutant of a line) that the tests detect, in an
   audit. `untested_hunks` names the hunks that no test misses.
-- `control_bound`: probability of passing for a submission that forges test results, and has to guess which tests are
-  sabotaged.
+- `control_bound`: probability of passing for a submission that forges test results, and has to choose which tests are
+  true by a feature of their values.
 - `flaky_bound`: 95 % upper bound on the probability that the gold submission fails in one grading. It follows from the
   number of gradings: after 3 without a failure it is 0.56, and no sign of a defect. Above are the gradings
   of the certificates, with the largest bound where one failed, or where it is below {shown_bound:g}.

@@ -288,7 +288,7 @@ class Verification(Record):
     blind_controls: Annotated[ArtifactHash | None, LATER] = None
     """Other instances of the tests (`guest.controls.blind`); null where no test has any."""
     control_bound: Annotated[float | None, LATER] = None
-    """Probability of passing for a submission that cannot distinguish true from other instances of tests."""
+    """Probability of passing for a submission that solves nothing and chooses the instances of tests that look true."""
     worst_block_bound: Annotated[float | None, LATER] = None
     """Probability of passing for a submission that solves all tests but those of one block, for the worst block."""
     evaluations: Annotated[int, LATER] = 1

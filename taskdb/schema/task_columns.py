@@ -128,8 +128,9 @@ class TaskColumns:
         float | None,
         TaskColumn(
             exported=True,
-            doc="probability of passing for a submission that cannot distinguish true from "
-            "[other instances](guide/verify/verify.md#negative-controls) of tests; null where there are none",
+            doc="probability of passing for a submission that solves nothing and chooses among "
+            "[the instances](guide/verify/verify.md#negative-controls) of tests by a feature of their values; null where "
+            "there are none",
         ),
     ]
     flaky_bound: Annotated[

@@ -122,8 +122,10 @@ def test_a_test_that_its_instances_disturb_leaves_those_of_other_tests() -> None
 
 def test_a_test_that_reads_its_own_file_takes_the_instances_of_that_file_alone() -> None:
     sources = {
-        FILE: "def test_one():\n    assert add(1, 11) == 12\n\n\ndef test_size():\n    assert len(SOURCE) < 120 + add(0, 1)\n",
-        "tests/test_more.py": "def test_two():\n    assert add(20, 13) == 33\n\n\ndef test_three():\n    assert add(4, 13) == 17\n",
+        FILE: "def test_one():\n    assert add(1, 11) == 12\n\n\n"
+        "def test_size():\n    assert len(SOURCE) < 120 + add(0, 1)\n",
+        "tests/test_more.py": "def test_two():\n    assert add(20, 13) == 33\n\n\n"
+        "def test_three():\n    assert add(4, 13) == 17\n",
     }
     controls, _ = build(sources, ADD)
     assert controls.document is not None
