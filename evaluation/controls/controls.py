@@ -22,7 +22,7 @@ from evaluation.controls import NO_CONTROLS
 from evaluation.controls.alternatives import TreeWords
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
 from evaluation.controls.calls import silence_assertions
-from evaluation.controls.features import Surroundings, count_tree_tokens, select_menus
+from evaluation.controls.features import Surroundings, compute_balance, count_tree_tokens, select_menus
 from evaluation.controls.planning import (
     BOUND,
     GRADING_SECONDS,
@@ -59,6 +59,11 @@ SPARE_SHARE = 1.3
 SPARE_VALUES = 12
 """Values that are tried for each that is needed, and besides: gold passes some or fails them otherwise, and the true
 one shall lie between others in every feature."""
+MAX_TRIALS = 3000
+"""Instances that are tried at most, of all tests together where each has LEAST_TRIALS."""
+LEAST_TRIALS = 40
+LEAST_BALANCE = 0.1
+"""Balance of a site below which its true value shows among the others."""
 INPUT_SITES = 4
 """Inputs of a test that are tried where it has nothing else."""
 TRIAL_SECONDS = 120.0
@@ -122,6 +127,16 @@ class _Candidate:
         line = self.file.source.rfind(b"\n", 0, self.block.start) + 1
         return bool(self.block.name_span) and not self.file.source[line : self.block.start].strip()
 
+    def compute_balance(self, site: Site, tree: Mapping[str, int]) -> float:
+        """Return how well the true value of a site hides among the others, 0..0.5."""
+        return compute_balance(self._read_surroundings(site, tree), self._read_true(site), site.texts)
+
+    def _read_surroundings(self, site: Site, tree: Mapping[str, int]) -> Surroundings:
+        return Surroundings.read(self.file, (self.block.start, self.block.end), site.spans, tree)
+
+    def _read_true(self, site: Site) -> str:
+        return self.file.source[slice(*site.spans[0])].decode(errors="replace")
+
     def describe(self, tree: Mapping[str, int]) -> dict[str, Any]:
         """Return the block of a document, without menus. `tree`: tokens of the agent's tree, with their numbers."""
         is_blind = any(not site.is_known for site in self.values)
@@ -140,11 +155,9 @@ class _Candidate:
         }
 
     def _describe_site(self, site: Site, tree: Mapping[str, int]) -> dict[str, Any]:
-        surroundings = Surroundings.read(self.file, (self.block.start, self.block.end), site.spans, tree)
-        start, end = site.spans[0]
-        true = self.file.source[start:end].decode(errors="replace")
+        surroundings = self._read_surroundings(site, tree)
         return {
-            "features": surroundings.describe(true),
+            "features": surroundings.describe(self._read_true(site)),
             "spans": [list(span) for span in site.spans],
             "lines": sorted({self.file.source.count(b"\n", 0, start) for start, _ in site.spans}),
             "literal": site.literal_start,
@@ -249,8 +262,9 @@ class ControlBuilder:
         are tried once more.
         """
         wanted = self._count_wanted(candidates)
+        most = max(LEAST_TRIALS, MAX_TRIALS // max(1, len(candidates)))
         trials = {
-            id(c): _choose_values(c.file, c.sites, wanted if c.is_likely else OTHER_INSTANCES) for c in candidates
+            id(c): _choose_values(c, self.tree, wanted if c.is_likely else OTHER_INSTANCES, most) for c in candidates
         }
         self._run_trials(candidates, trials)
         lost = [candidate for candidate in candidates if candidate.is_likely and not candidate.tests]
@@ -497,18 +511,28 @@ class _Trial:
         return Variant([*edits, *silent] if self.is_silent else edits, {})
 
 
-def _choose_values(file: TestFile, sites: Sequence[Site], wanted: int) -> list[_Trial]:
+def _choose_values(candidate: _Candidate, tree: Mapping[str, int], wanted: int, most: int) -> list[_Trial]:
     """Return values to try, of the best sites, until there are enough of them for so many instances.
 
     A value that may have other effects than a failed assertion is tried with the assertions switched off as well.
+
+    Args:
+        candidate: the block.
+        tree: tokens of the agent's tree, with their numbers.
+        wanted: number of instances.
+        most: the most instances to try.
     """
+    file = candidate.file
     needed = int((wanted - 1) * SPARE_SHARE) + SPARE_VALUES
     chosen: list[_Trial] = []
     can_be_silent = bool(file.sites.silent_calls)
-    # Inputs and inverted assertions are used only where there is nothing else.
-    for site in sorted(sites, key=lambda site: (site.is_known, site.is_input, site.is_inverted, site.rank)):
-        is_last_resort = site.is_known or site.is_input
-        if len(chosen) >= (needed if is_last_resort else 2 * needed):
+    shows = {site: candidate.compute_balance(site, tree) < LEAST_BALANCE for site in candidate.sites}
+    # Inputs and inverted assertions are used only where no other value is hidden among others.
+    for site in sorted(
+        candidate.sites, key=lambda site: (site.is_known, shows[site], site.is_input, site.is_inverted, site.rank)
+    ):
+        is_last_resort = site.is_known or site.is_input or shows[site]
+        if len(chosen) >= (needed if is_last_resort else most):
             break
         # Few inputs are seen by an assertion, so several are tried.
         for text in site.texts[: max(MIN_INSTANCES, needed // INPUT_SITES) if site.is_input else needed]:

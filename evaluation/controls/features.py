@@ -90,6 +90,20 @@ def count_tree_tokens(repository: GitRepository, commit: str) -> Counter[str]:
     return counts
 
 
+def compute_balance(surroundings: Surroundings, true: str, texts: Sequence[str]) -> float:
+    """Return the share of other values that lie on the rarer side of the true one, in the feature that shows it best.
+
+    0 where the true value has the most or least of some feature, 0.5 at most; equal values lie on both sides.
+    """
+    own, others = surroundings.describe(true), [surroundings.describe(text) for text in texts]
+    shares = []
+    for place, feature in enumerate(own):
+        above = sum(other[place] > feature for other in others)
+        below = sum(other[place] < feature for other in others)
+        shares.append((min(above, below) + (len(others) - above - below) / 2) / len(others))
+    return min(shares)
+
+
 def select_menus(sites: Sequence[Mapping[str, Any]], menus: Sequence[Menu], random: Random) -> tuple[list[Menu], float]:
     """Return the menus in which readers find the true instance most seldom, and the odds of the best reader.
 
