@@ -126,6 +126,11 @@ class FileLiterals:
         return sorted({word for text in self.strings if "\\" not in text for word in _WORD.findall(text)})
 
     @cached_property
+    def known(self) -> frozenset[str]:
+        """The same words, to search in."""
+        return frozenset(self.words)
+
+    @cached_property
     def letters(self) -> Sequence[str]:
         """Letters in strings that are not ASCII, sorted."""
         return sorted({letter for text in self.strings for letter in text if letter.isalpha() and not letter.isascii()})
@@ -400,11 +405,12 @@ class _TextWords:
             for other in self.pool.file.words
             if other != word and _describe_word(other) == shape and abs(len(other) - len(word)) <= tolerance
         ]
-        test = [other for other in near if other in self.pool.test.words]
-        file = [other for other in near if other not in self.pool.test.words]
-        tree = [other for other in self.pool.tree.list_similar(word) if other not in self.pool.file.words]
-        for words in (test, file, tree):
-            self.random.shuffle(words)
+        test = [other for other in near if other in self.pool.test.known]
+        file = [other for other in near if other not in self.pool.test.known]
+        tree = [other for other in self.pool.tree.list_similar(word) if other not in self.pool.file.known]
+        test, file, tree = (
+            self.random.sample(words, min(len(words), MAX_ALTERNATIVES)) for words in (test, file, tree)
+        )
         # Where all others stand in the file, the true word is the one that stands there once.
         mixed = (other for words in zip_longest(tree, file, test) for other in words if other is not None)
         return list(islice(mixed, MAX_ALTERNATIVES))

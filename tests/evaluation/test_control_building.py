@@ -60,7 +60,11 @@ class ProcessEvaluator:
 
 
 def build(
-    sources: Mapping[str, str], names: Mapping[str, object], *, required: Sequence[str] | None = None
+    sources: Mapping[str, str],
+    names: Mapping[str, object],
+    *,
+    required: Sequence[str] | None = None,
+    tree: Mapping[str, int] | None = None,
 ) -> tuple[BlindControls, ProcessEvaluator]:
     """Build the controls of test files whose tests are all listed, and by default all required."""
     files = {path: text.encode() for path, text in sources.items()}
@@ -75,6 +79,7 @@ def build(
         test_files=files,
         old_files={},
         random=Random(1),
+        tree=tree or {},
     )
     return builder.build(), evaluator
 
@@ -175,6 +180,39 @@ def test_other_numbers_lie_on_both_sides(number: int) -> None:
     others = dict(list_values(controls)["test_one"])[str(number)]
     below = sum(int(other) < number for other in others)
     assert len(others) / 4 <= below <= 3 * len(others) / 4
+
+
+FRUITS = ("pear", "plum", "kiwi", "lime", "date", "fig", "nut", "apple", "mango", "peach", "lemon", "grape")
+TREE = (
+    "door",
+    "roof",
+    "wall",
+    "floor",
+    "stair",
+    "lamp",
+    "chair",
+    "table",
+    "shelf",
+    "bed",
+    "sofa",
+    "desk",
+    "mat",
+    "rug",
+)
+
+
+@pytest.mark.parametrize(("tree", "least", "most"), [((), 1.0, 1.0), (TREE, 0.0, 0.6)])
+def test_words_of_the_tree_hide_a_word_that_stands_once(tree: Sequence[str], least: float, most: float) -> None:
+    source = "".join(f"def test_{fruit}():\n    assert name({n}) == '{fruit}'\n\n\n" for n, fruit in enumerate(FRUITS))
+    controls, _ = build(
+        {FILE: source},
+        {"name": lambda number: FRUITS[number]},
+        required=[f"{FILE}::test_pear"],
+        tree=dict.fromkeys(tree, 1),
+    )
+    assert controls.document is not None
+    (odds,) = [block["odds"] for block in controls.document["blocks"] if block["required"]]
+    assert least <= odds <= most
 
 
 def test_gold_passes_what_is_drawn() -> None:
