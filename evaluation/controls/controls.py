@@ -12,7 +12,8 @@ import logging
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -59,6 +60,9 @@ SPARE_SHARE = 1.3
 SPARE_VALUES = 12
 """Values that are tried for each that is needed, and besides: gold passes some or fails them otherwise, and the true
 one shall lie between others in every feature."""
+MORE_INSTANCES = (1.5, 2.0)
+"""Multiples of the planned instances of a test that are taken before evaluations are added."""
+ROUNDING = 1 + 1e-9
 MAX_TRIALS = 3000
 """Instances that are tried at most, of all tests together where each has LEAST_TRIALS."""
 LEAST_TRIALS = 40
@@ -436,28 +440,27 @@ class ControlBuilder:
         most = [count_values(block["sites"]) for block, counts in zip(blocks, counted, strict=True) if counts]
         times = [time for time, counts in zip(seconds, counted, strict=True) if counts]
         plan = self._plan(most, times, singles=n_singles)
-        described = self._add_menus(blocks, plan)
         files = {block["file"] for block in (*blocks, *singles)}
-        document = {
+        document: dict[str, Any] = {
             "files": {path: content.decode() for path, content in self.test_files.items() if path in files},
-            "blocks": [*described, *singles],
-            "evaluations": plan.evaluations,
             "copies": 0,
             "partial": True,
         }
-        # Readers find some true instances more often than a guess: a few more evaluations may keep them at the bound.
+        add_menus = cache(lambda instances: [*self._add_menus(blocks, instances), *singles])
+        sizes = {plan.instances, *(min(MAX_INSTANCES, int(plan.instances * factor)) for factor in MORE_INSTANCES)}
         last = min(MAX_READER_EVALUATIONS, self._max_evaluations)
-        for evaluations in range(plan.evaluations, last + 1):
-            more = {**document, "evaluations": evaluations}
-            if blind.compute_bound(more) <= BOUND:
-                return more
-        return document
+        # Readers find some true instances more often than a guess does.
+        for evaluations, instances in product(range(plan.evaluations, last + 1), sorted(sizes)):
+            larger = {**document, "blocks": add_menus(instances), "evaluations": evaluations}
+            if blind.compute_bound(larger) <= BOUND * ROUNDING:
+                return larger
+        return {**document, "blocks": add_menus(plan.instances), "evaluations": plan.evaluations}
 
-    def _add_menus(self, blocks: Sequence[dict[str, Any]], plan: GradingPlan) -> list[dict[str, Any]]:
-        """Return the blocks of a document, with menus for the instances of a plan and the odds of readers."""
+    def _add_menus(self, blocks: Sequence[dict[str, Any]], instances: int) -> list[dict[str, Any]]:
+        """Return the blocks of a document, with menus for a number of instances and the odds of readers."""
         described = []
         for block in blocks:
-            menus = make_menus(block["sites"], plan.instances if block["required"] else OTHER_INSTANCES)
+            menus = make_menus(block["sites"], instances if block["required"] else OTHER_INSTANCES)
             odds: dict[str, float] = {}
             # Blocks that are not required count for no bound.
             if block["required"]:
