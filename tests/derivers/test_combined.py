@@ -16,8 +16,8 @@ from taskdb.records import Certificate, Kind, Task, Verification
 from taskdb.records.lineage import Lineage
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
+from tests.short_certificates import certify_shortly
 from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, TESTS
-from verifiers.certify import certify
 from verifiers.grade import grade
 from verifiers.verify import verify
 
@@ -44,7 +44,7 @@ def verified(repo: TinyRepo, services: Services, base: str, merge: str, name: st
 
 def pair(tmp_path: Path, source: str, tests: str, **between: str) -> tuple[Services, Lineage]:
     """Return the shop's fix and a later change to these contents; `between`: modules changed in between."""
-    services = make_services(tmp_path, repeats=1)
+    services = make_services(tmp_path, repeats=1, certify_exploits="off")
     repo = TinyRepo(tmp_path / "repo")
     base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/test_shop.py": TESTS})
     middle = repo.commit("Count the first", {"shop/__init__.py": SHOP_RIGHT, "tests/test_shop.py": HIDDEN})
@@ -75,7 +75,7 @@ def test_two_changes_become_one_task_that_needs_both(tmp_path: Path) -> None:
     assert set(task.controls) == {test for test, _ in task.FAIL_TO_PASS}
     for part in (older, lineage):
         assert part.candidate.problem_statement in task.problem_statement
-    assert isinstance(certify(lineage.with_record(task), services), Certificate)
+    assert isinstance(certify_shortly(lineage.with_record(task), services), Certificate)
     for part in (older, lineage):
         score = grade(task, services, services.artifacts.get(part.candidate.gold_patch))
         assert score.value == 0.0, "half of it is not enough"
@@ -116,7 +116,7 @@ def test_a_change_that_depends_on_an_intermediate_commit_fails_together(tmp_path
 
 @pytest.mark.slow
 def test_related_changes_become_a_chain_that_needs_each_of_them(tmp_path: Path) -> None:
-    services = make_services(tmp_path, repeats=1)
+    services = make_services(tmp_path, repeats=1, certify_exploits="off")
     repo = TinyRepo(tmp_path / "repo")
     base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/test_shop.py": TESTS, "shop/other.py": "ONE = 2\n"})
     sources = [SHOP_RIGHT, SHOP_RIGHT.replace(*LABEL_RIGHT)]
@@ -142,7 +142,7 @@ def test_related_changes_become_a_chain_that_needs_each_of_them(tmp_path: Path) 
     for part in (first, second, third):
         assert part.candidate.problem_statement in task.problem_statement
     assert "# Third task" in task.problem_statement
-    certificate = certify(lineage.with_record(task), services)
+    certificate = certify_shortly(lineage.with_record(task), services)
     assert isinstance(certificate, Certificate), certificate
     halves = stack_patches(
         GitRepository(repo.path),
