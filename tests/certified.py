@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import run_mergemill
+from tests.command_server import SHORT_CERTIFICATES
 from tests.sample import make_sample
 
 SECONDS = "seconds"
@@ -28,7 +29,8 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.rmtree(folder, ignore_errors=True)
             make_sample(folder / "ada__greet")
             started = time.monotonic()
-            done = run_mergemill("run", "git:ada__greet", "--json", cwd=folder)
+            # Other processes make the same tasks, and how long this takes counts as well.
+            done = run_mergemill("run", "git:ada__greet", "--json", cwd=folder, **{SHORT_CERTIFICATES: ""})
             assert (done.exit_code, done.lines[-1]["certified"]) == (0, 2), done.stderr
             (folder / SECONDS).write_text(str(time.monotonic() - started))
     return folder

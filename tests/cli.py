@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.command_server import RunningCommand, start_command_server
+from tests.command_server import SHORT_CERTIFICATES, RunningCommand, start_command_server
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class CommandResult:
 def make_command_environment(**variables: str) -> dict[str, str]:
     """Return the environment for commands under test: the user's, without settings of mergemill.
 
-    Certificates take no exploits, which would double the time of all tests that run the pipeline, and verification
-    repeats no run, which takes a third of the rest. The run of test_end_to_end.py has both.
+    Certificates take no exploits and grade the gold submission once, and verification repeats no run: together they
+    would take four of five containers of all tests that run the pipeline. The run of test_end_to_end.py has them.
     """
     kept = {k: v for k, v in os.environ.items() if not k.startswith("MERGEMILL_")}
     return (
@@ -47,6 +47,7 @@ def make_command_environment(**variables: str) -> dict[str, str]:
         | {
             "MERGEMILL_CERTIFY_EXPLOITS": "off",
             "MERGEMILL_REPEATS": "1",
+            SHORT_CERTIFICATES: "yes",
             "MERGEMILL_STRENGTH_RUNS": "5",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "COLUMNS": "200",

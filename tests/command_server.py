@@ -46,6 +46,8 @@ USUAL_MODULES = (
 """Modules that commands import when they run."""
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """Variables without which numpy and pyarrow start threads when they are imported, which forks lose."""
+SHORT_CERTIFICATES = "TESTS_SHORT_CERTIFICATES"
+"""Variable of a command's environment; where it is not empty, certificates are those of `tests.short_certificates`."""
 REQUEST_BYTES = 2**17
 """Less than what a socket takes at once."""
 
@@ -179,7 +181,7 @@ def serve(requests: socket.socket) -> None:
     from tests.new_databases import copy_new_databases  # noqa: PLC0415
 
     commands = [f"mergemill.cli.{entry.module}" for entry in COMMANDS.values()]
-    for module in (*commands, *USUAL_MODULES):
+    for module in (*commands, *USUAL_MODULES, "tests.short_certificates"):
         importlib.import_module(module)
     copy_new_databases()
     with tempfile.TemporaryDirectory() as folder:
@@ -213,6 +215,7 @@ def _run_and_report(request: dict[str, Any], output: int, errors: int, ended: in
 
 def _run(request: dict[str, Any], output: int, errors: int) -> None:
     from mergemill.cli import main  # noqa: PLC0415
+    from tests.short_certificates import shorten_certificates  # noqa: PLC0415
 
     os.chdir(request["cwd"])
     os.environ.clear()
@@ -222,6 +225,8 @@ def _run(request: dict[str, Any], output: int, errors: int) -> None:
             os.dup2(source, target)
     os.close(output)
     os.close(errors)
+    if os.environ.get(SHORT_CERTIFICATES):
+        shorten_certificates()
     sys.argv = ["mergemill", *request["arguments"]]
     main()
 

@@ -66,8 +66,8 @@ def grade_patch(
 
     Which instances of tests are true is drawn here, and shows in nothing but the texts of the tests. Once every test
     was real, an unexpected outcome ends the grading; without `need_rates`, the first failure does, since the value is
-    decided and only the rates are not. Such a grading is expected to end with its first evaluation, so no container is
-    prepared for the next.
+    decided and only the rates are not. Such a grading, and that of an empty patch, is expected to end with its first
+    evaluation, so no container is prepared for the next.
     """
     grading = _Grading(task, is_empty=not patch, need_rates=need_rates)
     evaluations = draw_task_evaluations(task, services)
@@ -80,7 +80,7 @@ def grade_patch(
             seed=conditions.seed,
             files=evaluation.only or (list_test_files(task) if conditions.seed else ()),
             time_zone=conditions.time_zone,
-            last=last or not need_rates,
+            last=last or not need_rates or not patch,
         )
         if run.result.infrastructure_error:
             return grading.make_unscored(run.result.infrastructure_error)

@@ -84,7 +84,7 @@ class BugSearch:
             Transient: the engine failed.
         """
         plan = self.lineage.require_environment().plan
-        self.base_result = run_tests(self.pool, self.script, workdir=plan.workdir, collect_lines=True)
+        self.base_result = run_tests(self.pool, self.script, workdir=plan.workdir, collect_lines=True, last=True)
         passing = _list_passing(self.base_result.report)
         stable = self.lineage.require_environment().base_report
         if stable:

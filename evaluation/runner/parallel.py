@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from backends.sandbox.base import ContainerPool, Sandbox
 from backends.sandbox.execution import ResourceLimits
@@ -15,7 +16,7 @@ MAX_PARALLEL_RUNS = 2
 
 T = TypeVar("T")
 PoolJob = Callable[[ContainerPool, bool], T]
-"""Takes a container pool and whether no later job uses that pool."""
+"""Takes a container pool and whether the pool need not prepare a container for a later job."""
 
 
 def run_parallel(
@@ -30,22 +31,21 @@ def run_parallel(
     Raises:
         Transient: the engine failed. An exception of a job is raised as well; jobs that have not begun are dropped.
     """
-    queue = deque(enumerate(jobs))
+    width = min(max_parallel, len(jobs))
+    queue = _JobQueue(jobs, width)
     results: dict[int, T] = {}
 
     def work() -> None:
         with sandbox.open_pool(image, limits=limits) as pool:
+            last = False
             try:
-                while queue:
-                    number, job = queue.popleft()
-                    results[number] = job(pool, not queue)
-            except IndexError:  # another worker took the last job
-                return
+                while taken := queue.take(has_container=not last):
+                    number, job, last = taken
+                    results[number] = job(pool, last)
             except BaseException:
                 queue.clear()
                 raise
 
-    width = min(max_parallel, len(jobs))
     if width < 2:
         work()
     else:
@@ -53,3 +53,36 @@ def run_parallel(
             for future in [threads.submit(work) for _ in range(width)]:
                 future.result()
     return [results[number] for number in range(len(jobs))]
+
+
+class _JobQueue(Generic[T]):
+    """Jobs that have not begun, and the number of containers that are prepared for them.
+
+    Args:
+        jobs: all jobs.
+        width: number of pools, each of which begins with a prepared container.
+    """
+
+    def __init__(self, jobs: Sequence[PoolJob[T]], width: int) -> None:
+        self._jobs = deque(enumerate(jobs))
+        self._n_prepared = width
+        self._lock = threading.Lock()
+
+    def take(self, *, has_container: bool) -> tuple[int, PoolJob[T], bool] | None:
+        """Return the next job, its number, and whether its pool need not prepare a container; None at the end.
+
+        `has_container`: whether the job's pool has prepared a container. No more are prepared than jobs are left.
+        """
+        with self._lock:
+            if not self._jobs:
+                return None
+            number, job = self._jobs.popleft()
+            self._n_prepared -= has_container
+            is_last = len(self._jobs) <= self._n_prepared
+            self._n_prepared += not is_last
+            return number, job, is_last
+
+    def clear(self) -> None:
+        """Drop the jobs."""
+        with self._lock:
+            self._jobs.clear()

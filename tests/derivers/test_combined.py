@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,8 @@ from taskdb.records import Certificate, Kind, Task, Verification
 from taskdb.records.lineage import Lineage
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
+from tests.short_certificates import certify_shortly
 from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, TESTS
-from verifiers.certify import certify
 from verifiers.grade import grade
 from verifiers.verify import verify
 
@@ -42,21 +42,38 @@ def verified(repo: TinyRepo, services: Services, base: str, merge: str, name: st
     return lineage.with_record(verification)
 
 
-def pair(tmp_path: Path, source: str, tests: str, **between: str) -> tuple[Services, Lineage]:
-    """Return the shop's fix and a later change to these contents; `between`: modules changed in between."""
-    services = make_services(tmp_path, repeats=1)
-    repo = TinyRepo(tmp_path / "repo")
+@dataclass(frozen=True)
+class FirstChange:
+    """The shop's fix, verified, and the repository in which later changes are committed on top of it."""
+
+    services: Services
+    repo: TinyRepo
+    merge: str
+    lineage: Lineage
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> FirstChange:
+    folder = tmp_path_factory.mktemp("first")
+    services = make_services(folder, repeats=1, certify_exploits="off")
+    repo = TinyRepo(folder / "repo")
     base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/test_shop.py": TESTS})
-    middle = repo.commit("Count the first", {"shop/__init__.py": SHOP_RIGHT, "tests/test_shop.py": HIDDEN})
+    merge = repo.commit("Count the first", {"shop/__init__.py": SHOP_RIGHT, "tests/test_shop.py": HIDDEN})
+    return FirstChange(services, repo, merge, verified(repo, services, base, merge, "ada__greet-1"))
+
+
+def pair(first: FirstChange, source: str, tests: str, **between: str) -> tuple[Services, Lineage]:
+    """Return the shop's fix and a later change to these contents; `between`: modules changed in between."""
+    repo = first.repo
+    repo.git("checkout", "-q", "--detach", first.merge)
     before = repo.commit("Something else", {f"shop/{name}.py": text for name, text in between.items()})
     end = repo.commit("And then", {"shop/__init__.py": source, "tests/test_shop.py": tests})
-    older = verified(repo, services, base, middle, "ada__greet-1")
-    newer = verified(repo, services, before, end, "ada__greet-2")
-    return services, replace(newer, neighbours=(older,))
+    newer = verified(repo, first.services, before, end, "ada__greet-2")
+    return first.services, replace(newer, neighbours=(first.lineage,))
 
 
-def test_two_changes_become_one_task_that_needs_both(tmp_path: Path) -> None:
-    services, lineage = pair(tmp_path, SHOP_RIGHT.replace(*LABEL_RIGHT), HIDDEN.replace(*LABEL_TESTS))
+def test_two_changes_become_one_task_that_needs_both(first: FirstChange) -> None:
+    services, lineage = pair(first, SHOP_RIGHT.replace(*LABEL_RIGHT), HIDDEN.replace(*LABEL_TESTS))
     made = derive_combined(lineage, services)
     assert isinstance(made, list), made
     (task,) = made
@@ -75,48 +92,48 @@ def test_two_changes_become_one_task_that_needs_both(tmp_path: Path) -> None:
     assert set(task.controls) == {test for test, _ in task.FAIL_TO_PASS}
     for part in (older, lineage):
         assert part.candidate.problem_statement in task.problem_statement
-    assert isinstance(certify(lineage.with_record(task), services), Certificate)
+    assert isinstance(certify_shortly(lineage.with_record(task), services), Certificate)
     for part in (older, lineage):
         score = grade(task, services, services.artifacts.get(part.candidate.gold_patch))
         assert score.value == 0.0, "half of it is not enough"
 
 
-def test_a_pair_is_rejected_when_one_part_alone_passes_the_others_tests(tmp_path: Path) -> None:
-    services, lineage = pair(tmp_path, SHOP_RIGHT.replace(*ROUNDED), HIDDEN + ROUNDED_TEST)
+def test_a_pair_is_rejected_when_one_part_alone_passes_the_others_tests(first: FirstChange) -> None:
+    services, lineage = pair(first, SHOP_RIGHT.replace(*ROUNDED), HIDDEN + ROUNDED_TEST)
     assert get_rejection(lineage, services) == "part-not-needed", "the later fix of the same line holds the earlier one"
 
 
 @pytest.mark.slow
-def test_changes_of_adjacent_lines_are_a_task_when_both_are_needed(tmp_path: Path) -> None:
+def test_changes_of_adjacent_lines_are_a_task_when_both_are_needed(first: FirstChange) -> None:
     none_is_no_price = ("    return sum(", "    prices = [price for price in prices if price]\n    return sum(")
     more = "\n\ndef test_gaps():\n    assert total([1, None]) == 1\n"
-    services, lineage = pair(tmp_path, SHOP_RIGHT.replace(*none_is_no_price), HIDDEN + more)
+    services, lineage = pair(first, SHOP_RIGHT.replace(*none_is_no_price), HIDDEN + more)
     made = derive_combined(lineage, services)
     assert isinstance(made, list), made
     assert isinstance(made[0], Task)
 
 
-def test_a_change_of_lines_from_an_intermediate_commit_does_not_apply(tmp_path: Path) -> None:
+def test_a_change_of_lines_from_an_intermediate_commit_does_not_apply(first: FirstChange) -> None:
     between = SHOP_RIGHT.replace('"EUR %s" % price', 'f"EUR {price}"')
     services, lineage = pair(
-        tmp_path, between.replace("{price}", "{price:.2f}"), HIDDEN.replace(*LABEL_TESTS), __init__=between
+        first, between.replace("{price}", "{price:.2f}"), HIDDEN.replace(*LABEL_TESTS), __init__=between
     )
     assert get_rejection(lineage, services) == "does-not-apply"
 
 
 @pytest.mark.slow
-def test_a_change_that_depends_on_an_intermediate_commit_fails_together(tmp_path: Path) -> None:
+def test_a_change_that_depends_on_an_intermediate_commit_fails_together(first: FirstChange) -> None:
     cents = 'def cents(price):\n    return "%.2f" % price\n'
     with_cents = SHOP_RIGHT.replace('"EUR %s" % price', '"EUR " + cents(price)')
     services, lineage = pair(
-        tmp_path, f"from shop.money import cents\n{with_cents}", HIDDEN.replace(*LABEL_TESTS), money=cents
+        first, f"from shop.money import cents\n{with_cents}", HIDDEN.replace(*LABEL_TESTS), money=cents
     )
     assert get_rejection(lineage, services) == "fails-together"
 
 
 @pytest.mark.slow
 def test_related_changes_become_a_chain_that_needs_each_of_them(tmp_path: Path) -> None:
-    services = make_services(tmp_path, repeats=1)
+    services = make_services(tmp_path, repeats=1, certify_exploits="off")
     repo = TinyRepo(tmp_path / "repo")
     base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/test_shop.py": TESTS, "shop/other.py": "ONE = 2\n"})
     sources = [SHOP_RIGHT, SHOP_RIGHT.replace(*LABEL_RIGHT)]
@@ -142,7 +159,7 @@ def test_related_changes_become_a_chain_that_needs_each_of_them(tmp_path: Path) 
     for part in (first, second, third):
         assert part.candidate.problem_statement in task.problem_statement
     assert "# Third task" in task.problem_statement
-    certificate = certify(lineage.with_record(task), services)
+    certificate = certify_shortly(lineage.with_record(task), services)
     assert isinstance(certificate, Certificate), certificate
     halves = stack_patches(
         GitRepository(repo.path),

@@ -20,6 +20,7 @@ from textwrap import dedent
 import pytest
 
 from tests.cli import CommandResult, run_command
+from tests.command_server import SHORT_CERTIFICATES
 from tests.namespaces import require_bubblewrap
 from tests.sample import make_sample
 
@@ -80,6 +81,7 @@ def run_example(command: str, folder: Path) -> CommandResult:
         "MERGEMILL_STRENGTH_RUNS": "5",
         "MERGEMILL_CERTIFY_EXPLOITS": "off",  # they would double the time; a page that shows them asks for them
         "MERGEMILL_REPEATS": "1",  # as in tests of commands
+        SHORT_CERTIFICATES: "yes",
     }
     if words := split_plain_command(command):
         return run_command(words[1:], folder, environment)

@@ -10,12 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
+
 from backends.services import Services
 from core.config import Settings
 from mergemill.agents.sampling.programs import make_program_store
 from mergemill.agents.sampling.task_sampler import make_oracle
 from mergemill.execution.services import make_services as make_usual_services
-from mergemill.pipeline.kinds import derive
 from samplers.gateway.exchanges import Exchange
 from samplers.gateway.process import Budget, GatewayProcess, Upstream
 from samplers.programs.store import ProgramStore
@@ -25,15 +26,12 @@ from samplers.rollouts.run import RolloutRun, RolloutServices
 from samplers.scaffolds.base import AgentLimits, Scaffold
 from taskdb.queries import tasks as queries
 from taskdb.queries.task_filters import TaskFilters
-from taskdb.records import Rejection, Task, Verification
+from taskdb.records import Task
 from taskdb.records.rollouts import Rollout, RolloutPlan, Trajectory
 from taskdb.store import Store
-from tests.containers import make_lineage, make_services
-from tests.helpers import TinyRepo
 from tests.samplers.scripted_model import Answer, ModelRequest, ScriptedModel
 from tests.samplers.shell_player import ShellPlayer
-from tests.verifiers.shop import make_shop
-from verifiers.verify import verify
+from tests.verifiers.shop import open_shop_task
 
 PATCH_FILE = "/tmp/change.patch"
 LIMITS = AgentLimits(seconds=120.0, turns=30)
@@ -135,17 +133,10 @@ def open_bench(folder: Path, name: str) -> AgentBench:
     return _make_bench(task, make_usual_services(settings, engine=True))
 
 
-def make_bench(folder: Path) -> AgentBench:
-    """Make a verified task in a folder."""
-    services = make_services(folder, repeats=1, test_timeout=60, memory_mb=2048, disk_mb=1024, pids=512)
-    repo = TinyRepo(folder / "repo")
-    lineage = make_lineage(repo, services, *make_shop(repo))
-    verification = verify(lineage, services)
-    assert isinstance(verification, Verification), verification
-    made = derive(lineage.with_record(verification), services)
-    assert not isinstance(made, Rejection), made
-    (task,) = made
-    return _make_bench(task, services)
+def make_bench(factory: pytest.TempPathFactory) -> AgentBench:
+    """Make the bench of the verified task of a test run."""
+    shop = open_shop_task(factory, test_timeout=60, memory_mb=2048, disk_mb=1024, pids=512)
+    return _make_bench(shop.task, shop.services)
 
 
 def _make_bench(task: Task, services: Services) -> AgentBench:

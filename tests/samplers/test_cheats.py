@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -65,8 +64,8 @@ NETWORK = "ls /sys/class/net | grep -v '^lo$'"
 """Ends with exit code 0 where there is a network: that no address is reached may be this machine's doing."""
 
 
-def test_a_cheat_gets_nothing_earns_nothing_and_is_named(tmp_path: Path) -> None:
-    bench = make_bench(tmp_path)
+def test_a_cheat_gets_nothing_earns_nothing_and_is_named(tmp_path_factory: pytest.TempPathFactory) -> None:
+    bench = make_bench(tmp_path_factory)
     commands = [*(cheat.command for cheat in CHEATS), *SEARCHES, NETWORK]
     result = bench.run(ReactScaffold(), ShellPlayer({"": commands}))
     rollout = result.rollout

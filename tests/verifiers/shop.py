@@ -96,6 +96,13 @@ def open_shop_task(factory: pytest.TempPathFactory, **settings: object) -> ShopT
     return ShopTask(services, TinyRepo(folder / "repo"), candidate.base_commit, lineage, task)
 
 
+def set_evaluations(task: Task, services: Services, number: int) -> Task:
+    """Return the task with another number of evaluations in each grading, all alike."""
+    document = json.loads(services.artifacts.get(task.blind_controls or "")) | {"evaluations": number}
+    put = services.artifacts.put(json.dumps(document).encode())
+    return task.model_copy(update={"blind_controls": put, "evaluations": number})
+
+
 def _make_shop_task(folder: Path) -> None:
     """Write the task's repository, artifacts and records."""
     services = make_services(folder, repeats=1)

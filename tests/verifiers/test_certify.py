@@ -14,7 +14,8 @@ from mergemill.execution.environment_families import compute_family
 from mergemill.pipeline import certification
 from taskdb.records import Certificate, ExploitReference, Rejection, Task
 from taskdb.records.lineage import Lineage, RepositoryHistory
-from tests.verifiers.shop import SHOP, SHOP_RIGHT, open_shop_task
+from tests.short_certificates import certify_shortly
+from tests.verifiers.shop import SHOP, SHOP_RIGHT, open_shop_task, set_evaluations
 from verifiers.certify import Reason, certify
 from verifiers.probes import make_patch
 
@@ -52,13 +53,20 @@ class CertifiedTask:
 
 
 @pytest.fixture(scope="module")
-def certified_task(tmp_path_factory: pytest.TempPathFactory) -> CertifiedTask:
+def verified_task(tmp_path_factory: pytest.TempPathFactory) -> CertifiedTask:
+    """The task with two evaluations in a grading, as it was verified."""
     made = open_shop_task(tmp_path_factory, test_timeout=20)
     return CertifiedTask(made.services, made.lineage, made.task)
 
 
-def test_the_gold_patch_earns_1_in_three_fresh_gradings(certified_task: CertifiedTask) -> None:
-    outcome = certified_task.certify()
+@pytest.fixture(scope="module")
+def certified_task(verified_task: CertifiedTask) -> CertifiedTask:
+    """The task with a single evaluation in a grading."""
+    return replace(verified_task, task=set_evaluations(verified_task.task, verified_task.services, 1))
+
+
+def test_the_gold_patch_earns_1_in_three_fresh_gradings(verified_task: CertifiedTask) -> None:
+    outcome = verified_task.certify()
     assert isinstance(outcome, Certificate), outcome
     assert (outcome.gold, outcome.noop) == ((1.0, 1.0, 1.0), 0.0)
     assert outcome.conditions == (
@@ -69,7 +77,8 @@ def test_the_gold_patch_earns_1_in_three_fresh_gradings(certified_task: Certifie
     assert len(outcome.exploits) == 9
     assert set(outcome.exploits.values()) == {0.0}
     others = 1 + len(outcome.exploits)
-    per_grading = certified_task.task.evaluations
+    per_grading = verified_task.task.evaluations
+    assert per_grading == 2
     assert 3 * per_grading + others <= outcome.evaluations <= (3 + others) * per_grading
     assert {"architecture", "cpus", "memory_mb", "kernel", "engine", "storage_driver"} == set(outcome.machine)
 
@@ -87,11 +96,16 @@ def test_an_exploit_that_is_paid_is_a_reason_for_rejection_where_controls_should
     certified_task: CertifiedTask,
 ) -> None:
     changes = {"gold_patch": certified_task.put_gold(SHOP_RIGHT), "blind_controls": None, "controls": ()}
-    outcome = certified_task.certify(**changes, control_bound=0.001)
+
+    def certify_with(bound: float | None) -> Certificate | Rejection:
+        task = certified_task.task.model_copy(update={**changes, "control_bound": bound})
+        return certify_shortly(certified_task.lineage.with_record(task), certified_task.services)
+
+    outcome = certify_with(0.001)
     assert isinstance(outcome, Rejection), outcome
     assert outcome.reason == Reason.EXPLOIT_PASSES
     assert "source-forges scored 1.0" in outcome.detail
-    unbound = certified_task.certify(**changes, control_bound=None)
+    unbound = certify_with(None)
     assert isinstance(unbound, Certificate), unbound
     assert unbound.exploits["source-forges"] == 1.0
     assert sum(value or 0.0 for value in unbound.exploits.values()) == 1.0
@@ -112,7 +126,9 @@ def test_the_stage_grades_what_the_written_bundle_has(
 ) -> None:
     task = certified_task.make_task(certified_task.put_gold(SHOP_RIGHT))
     lineage = certified_task.lineage.with_record(task)
-    outcome = certification.certify(lineage, certified_task.services)
+    settings = replace_values(certified_task.services.settings, {"certify_exploits": "off"})
+    services = replace(certified_task.services, settings=settings)
+    outcome = certification.certify(lineage, services)
     assert isinstance(outcome, Certificate), outcome
     assert (outcome.parent, outcome.gold) == (task.id, (1.0, 1.0, 1.0))
 
@@ -121,7 +137,7 @@ def test_the_stage_grades_what_the_written_bundle_has(
         return write_records_bundle(wrong, folder, services)
 
     monkeypatch.setattr(certification, "write_records_bundle", write_another)
-    assert isinstance(rejected := certification.certify(lineage, certified_task.services), Rejection)
+    assert isinstance(rejected := certification.certify(lineage, services), Rejection)
     assert rejected.reason == Reason.GOLD_FAILS
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from backends.git import GitRepository
 from backends.services import Services
 from taskdb.records import Task
 from tests.helpers import TinyRepo
-from tests.verifiers.shop import HIDDEN, PYPROJECT, SHOP, SHOP_RIGHT, TESTS, open_shop_task
+from tests.verifiers.shop import HIDDEN, PYPROJECT, SHOP, SHOP_RIGHT, TESTS, open_shop_task, set_evaluations
 from verifiers.grade import grade
 
 pytestmark = pytest.mark.docker
@@ -207,28 +206,32 @@ def graded_task(tmp_path_factory: pytest.TempPathFactory) -> GradedTask:
 @pytest.fixture(scope="module")
 def guarded_task(graded_task: GradedTask) -> GradedTask:
     """The task with so many evaluations that no exploit is paid by chance."""
-    return replace(graded_task, task=add_evaluations(graded_task.task, graded_task.services))
+    return replace(graded_task, task=set_evaluations(graded_task.task, graded_task.services, 6))
 
 
-def add_evaluations(task: Task, services: Services) -> Task:
-    """Return the task with so many evaluations that a test of it does not fail by chance."""
-    document = json.loads(services.artifacts.get(task.blind_controls or "")) | {"evaluations": 6}
-    put = services.artifacts.put(json.dumps(document).encode())
-    return task.model_copy(update={"blind_controls": put, "evaluations": 6})
+@pytest.fixture(scope="module")
+def short_task(graded_task: GradedTask) -> GradedTask:
+    """The task with a single evaluation in a grading."""
+    return replace(graded_task, task=set_evaluations(graded_task.task, graded_task.services, 1))
 
 
 @pytest.mark.parametrize("name", CHEATS)
 def test_an_exploit_earns_nothing(name: str, guarded_task: GradedTask) -> None:
-    score = grade(guarded_task.task, guarded_task.services, guarded_task.patch(name, CHEATS[name]))
+    patch = guarded_task.patch(name, CHEATS[name])
+    # One evaluation shows what is forged; that a test is not forged shows only once both its sides were seen.
+    need_rates = name not in (*DETECTED, *UNSURE)
+    score = grade(guarded_task.task, guarded_task.services, patch, need_rates=need_rates)
     assert score.value == 0.0, score
     assert name in UNSURE or bool(score.tampering) == (name in DETECTED), score
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_an_honest_solution_earns_1(name: str, graded_task: GradedTask) -> None:
-    score = grade(graded_task.task, graded_task.services, graded_task.patch(name, HONEST[name]))
+def test_an_honest_solution_earns_1(name: str, graded_task: GradedTask, short_task: GradedTask) -> None:
+    task = graded_task if name == "gold" else short_task
+    score = grade(task.task, task.services, task.patch(name, HONEST[name]))
     assert score.value == 1.0, score
     assert score.resolved
+    assert score.evaluations == task.task.evaluations == (2 if name == "gold" else 1)
 
 
 def test_a_partial_fix_is_visible_in_its_pass_rates(graded_task: GradedTask) -> None:
@@ -263,27 +266,27 @@ FORMS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_an_honest_patch_in_another_form_earns_1(name: str, graded_task: GradedTask) -> None:
+def test_an_honest_patch_in_another_form_earns_1(name: str, short_task: GradedTask) -> None:
     change, repairs = FORMS[name]
-    score = grade(graded_task.task, graded_task.services, change(graded_task.patch("gold", HONEST["gold"])))
+    score = grade(short_task.task, short_task.services, change(short_task.patch("gold", HONEST["gold"])))
     assert score.value == 1.0, score
     assert score.explanation.endswith(f"tests pass; applied after: {repairs}")
 
 
-def test_protected_files_that_were_put_back_are_named(graded_task: GradedTask) -> None:
+def test_protected_files_that_were_put_back_are_named(short_task: GradedTask) -> None:
     protected = dict.fromkeys(("tests/test_shop.py", "tests/test_mine.py", "conftest.py"), "")
     files = {**HONEST["gold"], **protected, "notes.txt": "a\n"}
-    score = grade(graded_task.task, graded_task.services, graded_task.patch("protected", files))
+    score = grade(short_task.task, short_task.services, short_task.patch("protected", files))
     assert score.value == 1.0, score
     assert score.explanation.endswith(
         "tests pass; put back or removed, as protected: conftest.py, tests/test_mine.py, tests/test_shop.py"
     )
 
 
-def test_a_hidden_test_patch_that_does_not_apply_is_no_score(graded_task: GradedTask) -> None:
-    script = graded_task.services.artifacts.get_text(graded_task.task.eval_script)
+def test_a_hidden_test_patch_that_does_not_apply_is_no_score(short_task: GradedTask) -> None:
+    script = short_task.services.artifacts.get_text(short_task.task.eval_script)
     script = script.replace("base64 -d >", "cat >", 1)  # this blob is no patch
-    broken = graded_task.task.model_copy(update={"eval_script": graded_task.services.artifacts.put_text(script)})
-    score = grade(broken, graded_task.services, graded_task.patch("gold", HONEST["gold"]))
+    broken = short_task.task.model_copy(update={"eval_script": short_task.services.artifacts.put_text(script)})
+    score = grade(broken, short_task.services, short_task.patch("gold", HONEST["gold"]))
     assert score.value is None
     assert score.infrastructure_error == "the test patch does not apply"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+import verifiers
 from benchmarks.fairness.__main__ import MAX_REFUSED, render_table
 from benchmarks.fairness.projects import PROJECTS
 from benchmarks.fairness.suite import GradedSubmission, HonestTask, SubmissionGroup, open_task
@@ -18,6 +20,7 @@ from exporters.item import ExportItem
 from taskdb.records import Score, TestCommand
 from tests.containers import make_environment_image, make_services
 from tests.exporters.verifying import run_verifier
+from tests.short_certificates import certify_shortly
 from tests.verifiers.shop import PYPROJECT
 
 REPRESENTATIVES = (
@@ -40,7 +43,12 @@ REFUSED = {("python", "code in a folder of tests")}
 
 @pytest.fixture(scope="module")
 def python_task(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HonestTask]:
-    with open_task(PROJECTS["python"], tmp_path_factory.mktemp("fairness")) as task:
+    with ExitStack() as opened:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("MERGEMILL_REPEATS", "1")
+            patch.setenv("MERGEMILL_CERTIFY_EXPLOITS", "off")
+            patch.setattr(verifiers, "certify", certify_shortly)
+            task = opened.enter_context(open_task(PROJECTS["python"], tmp_path_factory.mktemp("fairness")))
         yield task
 
 

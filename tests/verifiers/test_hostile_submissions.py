@@ -20,7 +20,7 @@ from exporters.formats.swebench import build_row
 from exporters.item import ExportItem
 from exporters.verifier_files import PATCH_PATH, REWARD_PATH, build_verifier_files
 from tests.exporters.verifying import run_verifier
-from tests.verifiers.shop import SHOP, SHOP_RIGHT, open_shop_task
+from tests.verifiers.shop import SHOP, SHOP_RIGHT, open_shop_task, set_evaluations
 from tests.verifiers.test_grade import GradedTask
 from verifiers.rewards import MAX_SUBMISSION_BYTES, grade
 
@@ -87,13 +87,13 @@ while True:
 RUNNING: Mapping[str, dict[str, str | None]] = {
     **{f"exit-{code}": exit_with(code) for code in (0, 96, 97, 124, 137, 255)},
     "killed": {PACKAGE: "import os\nos.kill(os.getpid(), 9)\n"},
-    "report-of-126-megabytes": write_report(MANY.format(2_200_000)),
-    "report-of-elements": write_report("open(path, 'w').write('<a>' + '<a/>' * 9_000_000 + '</a>')"),
+    "report-of-46-megabytes": write_report(MANY.format(900_000)),
+    "report-of-elements": write_report("open(path, 'w').write('<a>' + '<a/>' * 5_100_000 + '</a>')"),
     "sparse-report": write_report("os.truncate(path, 200 * 2**20)"),
-    "deep-report": write_report("open(path, 'w').write('<a>' * 12_000_000)"),
-    "report-of-one-name": write_report(f"open(path, 'w').write('{CASE}' % ('a.' * 15_000_000))"),
+    "deep-report": write_report("open(path, 'w').write('<a>' * 4_000_000)"),
+    "report-of-one-name": write_report(f"open(path, 'w').write('{CASE}' % ('a.' * 6_000_000))"),
     "report-of-one-class": write_report(
-        "open(path, 'w').write('<testcase classname=\"%s\" name=\"a\"/>' % ('a.' * 9_000_000))"
+        "open(path, 'w').write('<testcase classname=\"%s\" name=\"a\"/>' % ('a.' * 5_000_000))"
     ),
     "pipe-for-a-report": write_report("os.remove(path)\nos.mkfifo(path)"),
     "link-for-a-report": write_report("os.remove(path)\nos.symlink('/dev/zero', path)"),
@@ -134,7 +134,7 @@ LATER: Mapping[str, dict[str, str | None]] = {
     "links-for-folders": sabotage(
         "subprocess.call('rm -rf tests .git; ln -s /etc tests; ln -s /proc .git', shell=True, cwd=root)"
     ),
-    "deep-folders": sabotage("for _ in range(3000):\n    os.mkdir('d' * 200)\n    os.chdir('d' * 200)"),
+    "deep-folders": sabotage("for _ in range(1500):\n    os.mkdir('d' * 200)\n    os.chdir('d' * 200)"),
     "invalid-names": sabotage("for n in range(128, 256):\n    os.mkdir(bytes([n, 10, 45]))"),
     "surviving-processes": sabotage(
         """if os.fork() == 0:
@@ -200,14 +200,22 @@ PATCHES: Mapping[str, tuple[str, float | None]] = {
 
 
 @pytest.fixture(scope="module")
-def graded_task(tmp_path_factory: pytest.TempPathFactory) -> GradedTask:
+def repeated_task(tmp_path_factory: pytest.TempPathFactory) -> GradedTask:
+    """The task with two evaluations in a grading, as it was verified; a bundle makes both in one container."""
     made = open_shop_task(tmp_path_factory, test_timeout=30)
+    assert made.task.evaluations == 2
     return GradedTask(made.services, made.repo, made.base, made.task)
+
+
+@pytest.fixture(scope="module")
+def graded_task(repeated_task: GradedTask) -> GradedTask:
+    """The task with a single evaluation in a grading."""
+    return replace(repeated_task, task=set_evaluations(repeated_task.task, repeated_task.services, 1))
 
 
 FLOODS = ("all-processes", "surviving-processes")
 """Submissions whose processes keep the processors busy until the time of their container is over."""
-FLOODED_SECONDS = 15
+FLOODED_SECONDS = 8
 
 
 def limit_container(graded_task: GradedTask, **limits: float) -> GradedTask:
@@ -232,9 +240,9 @@ def test_a_test_process_earns_0_whatever_it_does(name: str, graded_task: GradedT
 
 
 @pytest.mark.parametrize("name", LATER)
-def test_one_run_does_not_change_the_next(name: str, graded_task: GradedTask) -> None:
-    limited = limit_container(graded_task, test_timeout=FLOODED_SECONDS) if name in FLOODS else graded_task
-    graded, exported, why = grade_twice(limited, graded_task.patch(name, LATER[name]))
+def test_one_run_does_not_change_the_next(name: str, repeated_task: GradedTask) -> None:
+    limited = limit_container(repeated_task, test_timeout=FLOODED_SECONDS) if name in FLOODS else repeated_task
+    graded, exported, why = grade_twice(limited, repeated_task.patch(name, LATER[name]))
     if name in FLOODS:  # surviving processes may keep the script from starting its own
         assert {graded, exported} <= {0, 1}, why
     else:

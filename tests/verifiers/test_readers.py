@@ -93,7 +93,7 @@ class Shelf:
 @pytest.fixture(scope="module")
 def shelves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Task, Services]:
     folder = tmp_path_factory.mktemp("shelves")
-    services, repo = make_services(folder), TinyRepo(folder / "repo")
+    services, repo = make_services(folder, repeats=1), TinyRepo(folder / "repo")
     base = repo.commit("Begin", {"shelf.py": SHELF, "tests/test_shelf.py": OLD_TESTS, "pyproject.toml": PYPROJECT})
     merge = repo.commit("Choose a backend", {"shelf.py": SHELF_RIGHT, "tests/test_shelf.py": TESTS})
     lineage = make_lineage(repo, services, base, merge)

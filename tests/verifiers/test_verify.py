@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from mergemill.pipeline.kinds import derive
 from taskdb.records import FailureKind, PublishedLists, Rejection, RunVariant, Verification, Weakness
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
-from tests.verifiers.shop import SHOP, SHOP_RIGHT, TESTS, make_shop
+from tests.verifiers.shop import SHOP, SHOP_RIGHT, TESTS, make_shop, open_shop_task
 from verifiers.grade import grade
 from verifiers.verify import Reason, verify
 
@@ -63,10 +64,13 @@ def test_a_change_is_verified_and_derived(tmp_path: Path) -> None:
     (task,) = made
     assert (task.control_bound or 1) <= BOUND
     assert task.evaluations == json.loads(services.artifacts.get(task.blind_controls or ""))["evaluations"] == 2
-    again = verify(
-        make_lineage(repo, services, lineage.candidate.base_commit, lineage.candidate.merge_commit), services
-    )
-    assert again.id == verification.id
+
+
+def test_a_verification_made_again_is_the_same(tmp_path_factory: pytest.TempPathFactory) -> None:
+    shop = open_shop_task(tmp_path_factory)
+    again = verify(replace(shop.lineage, verification=None), shop.services)
+    assert isinstance(again, Verification), again
+    assert again.id == shop.lineage.require_verification().id
 
 
 def test_a_long_suite_runs_once_as_a_whole_and_then_with_the_files_that_matter(tmp_path: Path) -> None:
@@ -145,7 +149,8 @@ def test_a_flaky_test_is_left_out_and_a_flaky_f2p_alone_rejects(tmp_path: Path) 
     ids=["gold-fails", "nothing-fixed", "never-ends", "eats-memory", "dies", "removes-its-tests"],
 )
 def test_every_failed_verification_has_its_reason(source: str, test: str, reason: str | None, tmp_path: Path) -> None:
-    services = make_services(tmp_path, test_timeout=12, memory_mb=512, repeats=1)
+    seconds = 4 if reason == "killed-by-time" else 12
+    services = make_services(tmp_path, test_timeout=seconds, memory_mb=512, repeats=1)
     repo = TinyRepo(tmp_path / "repo")
     base, _ = make_shop(repo)
     repo.git("checkout", "-q", "-b", "other", base)
@@ -199,7 +204,7 @@ def test_a_published_task_is_compared_even_when_it_is_rejected(tmp_path: Path) -
 
 
 def test_a_unittest_project_is_verified(tmp_path: Path) -> None:
-    services = make_services(tmp_path, repeats=2)
+    services = make_services(tmp_path, repeats=1)
     repo = TinyRepo(tmp_path / "repo")
     case = "import unittest\nfrom shop import total\n\n\nclass TotalTest(unittest.TestCase):\n"
     case += "    def test_none(self):\n        self.assertEqual(total([]), 0)\n"
@@ -217,7 +222,7 @@ def test_a_unittest_project_is_verified(tmp_path: Path) -> None:
 
 
 def test_a_suite_that_does_not_collect_added_test_files_is_verified_without_canaries(tmp_path: Path) -> None:
-    services = make_services(tmp_path, repeats=2)
+    services = make_services(tmp_path, repeats=1)
     repo = TinyRepo(tmp_path / "repo")
     repo.write({"conftest.py": CLOSED})
     lineage = make_lineage(repo, services, *make_shop(repo))
@@ -232,7 +237,7 @@ def test_a_suite_that_does_not_collect_added_test_files_is_verified_without_cana
 
 
 def test_a_suite_that_reports_no_failures_is_rejected(tmp_path: Path) -> None:
-    services = make_services(tmp_path, repeats=2)
+    services = make_services(tmp_path, repeats=1)
     repo = TinyRepo(tmp_path / "repo")
     repo.write({"conftest.py": FORGIVING})
     result = verify(make_lineage(repo, services, *make_shop(repo)), services)

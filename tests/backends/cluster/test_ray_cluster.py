@@ -24,7 +24,7 @@ from core.errors import MachineError, Transient
 from tests.backends.cluster import functions
 from tests.backends.cluster.drivers import DRIVER
 from tests.backends.cluster.functions import VERSION, CountingKeeper, ModuloKeeper, Said, make_functions
-from tests.ray_nodes import QUICK, RayNodes, list_session, read_title, start_ray_nodes
+from tests.ray_nodes import QUICK, RayNode, RayNodes, list_session, read_title, start_ray_nodes
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]  # Ray's own
 
@@ -54,8 +54,15 @@ def connect(nodes: RayNodes, folder: Path, **options: Any) -> Iterator[Any]:
         "notify": messages.append,
     }
     with RayCluster(**settings | options) as cluster:
+        # Its node is chosen by chance, so that each test looks: a lost one would take the messages with it.
+        assert "ray::Mailbox" in list_titles(nodes.nodes["head"])
         cluster.messages = messages
         yield cluster
+
+
+def list_titles(node: RayNode) -> set[str]:
+    """Return what the processes of a node show as their commands, without methods of actors."""
+    return {read_title(pid).partition(".")[0] for pid in list_session(node.process.pid)}
 
 
 def group(results: list[Said]) -> dict[int, list[str]]:
@@ -68,18 +75,42 @@ def group(results: list[Said]) -> dict[int, list[str]]:
 WHOLE = ["begin", "end"]
 
 
-def test_all_nodes_work_and_each_result_arrives_once_and_in_order(nodes: RayNodes, tmp_path: Path) -> None:
-    keeper = CountingKeeper()
-    with connect(nodes, tmp_path) as cluster:
+class TestOneConnection:
+    """Maps that use the same workers, one after the other."""
+
+    @pytest.fixture(scope="class")
+    def cluster(self, nodes: RayNodes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+        with connect(nodes, tmp_path_factory.mktemp("cluster")) as connected:
+            yield connected
+
+    def test_all_nodes_work_and_each_result_arrives_once_and_in_order(self, cluster: Any, tmp_path: Path) -> None:
+        keeper = CountingKeeper()
         together = partial(functions.work_with_others, folder=tmp_path, workers=4)
         results = list(cluster.map(together, range(40), keeper))
         again = list(cluster.map(partial(functions.work, seconds=0.0), range(40, 60), keeper))
-    assert group(results) == dict.fromkeys(range(40), WHOLE)
-    assert group(again) == dict.fromkeys(range(40, 60), WHOLE)
-    assert {result.node for result in results} == keeper.places == {"node-a", "node-b"}
-    assert len({result.pid for result in results}) == 4
-    assert sorted(keeper.ended) == [(n, True) for n in range(60)]
-    assert keeper.resumed == []
+        assert group(results) == dict.fromkeys(range(40), WHOLE)
+        assert group(again) == dict.fromkeys(range(40, 60), WHOLE)
+        assert {result.node for result in results} == keeper.places == {"node-a", "node-b"}
+        assert len({result.pid for result in results}) == 4
+        assert sorted(keeper.ended) == [(n, True) for n in range(60)]
+        assert keeper.resumed == []
+
+    def test_records_that_share_something_go_to_the_same_node(self, cluster: Any) -> None:
+        results = list(cluster.map(functions.work, range(60), ModuloKeeper()))
+        places = [(result.record % 3, result.node) for result in results if result.part == "end"]
+        moved = sum(min(places.count((kind, node)) for node in ("node-a", "node-b")) for kind in range(3))
+        assert moved <= 15  # of 60; by chance about 25
+
+    def test_the_record_of_a_lost_worker_is_resumed_elsewhere(self, cluster: Any, tmp_path: Path) -> None:
+        keeper = CountingKeeper()
+        results = list(cluster.map(partial(functions.die_once, folder=tmp_path, mortal=5), range(12), keeper))
+        assert (tmp_path / "died-5").exists()
+        assert group(results) == dict.fromkeys(range(12), WHOLE) | {5: ["begin", *WHOLE]}
+        first, second = (result.node for result in results if result.record == 5 and result.part == "begin")
+        assert first != second
+        assert keeper.resumed == [5]
+        assert (5, False) in keeper.ended
+        assert (5, True) in keeper.ended
 
 
 def test_no_more_workers_are_started_than_allowed(nodes: RayNodes, tmp_path: Path) -> None:
@@ -87,19 +118,6 @@ def test_no_more_workers_are_started_than_allowed(nodes: RayNodes, tmp_path: Pat
         results = list(cluster.map(functions.work, range(20)))
     assert len({result.pid for result in results}) == 2
     assert {result.node for result in results} == {"node-a", "node-b"}
-
-
-def test_the_record_of_a_lost_worker_is_resumed_elsewhere(nodes: RayNodes, tmp_path: Path) -> None:
-    keeper = CountingKeeper()
-    with connect(nodes, tmp_path) as cluster:
-        results = list(cluster.map(partial(functions.die_once, folder=tmp_path, mortal=5), range(12), keeper))
-    assert (tmp_path / "died-5").exists()
-    assert group(results) == dict.fromkeys(range(12), WHOLE) | {5: ["begin", *WHOLE]}
-    first, second = (result.node for result in results if result.record == 5 and result.part == "begin")
-    assert first != second
-    assert keeper.resumed == [5]
-    assert (5, False) in keeper.ended
-    assert (5, True) in keeper.ended
 
 
 def test_a_record_that_kills_each_worker_is_given_up(nodes: RayNodes, tmp_path: Path) -> None:
@@ -153,14 +171,6 @@ def test_leaving_a_map_early_stops_the_workers(nodes: RayNodes, tmp_path: Path) 
     assert [type(error) for error in left] == [GeneratorExit]
 
 
-def test_records_that_share_something_go_to_the_same_node(nodes: RayNodes, tmp_path: Path) -> None:
-    with connect(nodes, tmp_path) as cluster:
-        results = list(cluster.map(functions.work, range(60), ModuloKeeper()))
-    places = [(result.record % 3, result.node) for result in results if result.part == "end"]
-    moved = sum(min(places.count((kind, node)) for node in ("node-a", "node-b")) for kind in range(3))
-    assert moved <= 15  # of 60; by chance about 25
-
-
 def test_a_node_that_joins_is_used_and_one_that_is_killed_costs_nothing(nodes: RayNodes, tmp_path: Path) -> None:
     keeper = CountingKeeper()
     with connect(nodes, tmp_path) as cluster:
@@ -194,10 +204,9 @@ def test_the_loss_of_all_nodes_ends_the_map(nodes: RayNodes, tmp_path: Path, mon
 
 
 def test_no_node_that_can_be_lost_keeps_the_messages(nodes: RayNodes, tmp_path: Path) -> None:
-    for _ in range(4):  # a node is chosen by chance
-        with connect(nodes, tmp_path):
-            names = {pid: read_title(pid) for pid in list_session(nodes.nodes["head"].process.pid)}
-            assert "ray::Mailbox" in {name.partition(".")[0] for name in names.values()}
+    with connect(nodes, tmp_path):
+        titles = {name: list_titles(node) for name, node in nodes.nodes.items()}
+    assert {name for name, node_titles in titles.items() if "ray::Mailbox" in node_titles} == {"head"}
 
 
 def test_messages_that_nobody_waits_for_are_sent_together(nodes: RayNodes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import tempfile
 import threading
+import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +17,18 @@ import pytest
 from backends.sandbox.docker import DockerSandbox
 from backends.sandbox.execution import ResourceLimits
 from backends.sandbox.host_disk import LEAST_FREE_BYTES, DiskObserver, HostDisk
-from benchmarks.isolated_engine import start_engine
+from benchmarks.isolated_engine import BASES, start_engine
 from benchmarks.small_disk import fill_disk, mount_disk
 from core.errors import Transient
 
 LIMITS = ResourceLimits(seconds=60, memory_mb=256, disk_mb=1000, pids=64, cpus=1, output_bytes=100_000)
 WRITE = ["bash", "-c", "for n in 1 2 3 4 5 6; do sleep 0.5; head -c 1000000 /dev/zero > /opt/$n || exit 9; done"]
+
+PACK = r"""
+files="/bin/bash $(type -P head sleep timeout true)"
+libraries=$(ldd $files | grep -o '/[^ :]* ' | sort -u)
+cd / && tar -chf small.tar --no-recursion opt tmp etc/passwd etc/group $files $libraries 2> /dev/null
+"""
 
 
 class ChangingDisk(HostDisk):
@@ -59,6 +68,21 @@ def disk() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture
+def small_base(base: str) -> Iterator[str]:
+    """Base image with the programs of these tests alone, which is quickly copied to another engine."""
+    sandbox, name = DockerSandbox(), f"{BASES}:small-{uuid.uuid4().hex[:16]}"
+    packed = sandbox.run(base, ["bash", "-c", PACK], limits=LIMITS, collect=["/small.tar"])
+    assert packed.exit_code == 0, packed.output
+    sandbox.images.import_rootfs(io.BytesIO(packed.files["/small.tar"]), name, env={}, labels={})
+    yield name
+    end = time.monotonic() + 10
+    # The container whose network the other engine used may take a moment to go, and an image in use is kept.
+    while sandbox.images.inspect(name) is not None and time.monotonic() < end:
+        sandbox.images.remove(name)
+        time.sleep(0.1)
+
+
 @pytest.mark.docker
 def test_a_disk_is_full_before_nothing_is_left(disk: Path) -> None:
     host_disk = HostDisk(str(disk))
@@ -72,8 +96,9 @@ def test_a_disk_is_full_before_nothing_is_left(disk: Path) -> None:
 @pytest.mark.docker
 @pytest.mark.timeout(180)
 def test_a_full_disk_of_the_host_is_no_failure_of_a_command(
-    disk: Path, base: str, monkeypatch: pytest.MonkeyPatch
+    disk: Path, small_base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    base = small_base
     with start_engine(disk / "engine", [base.partition(":")[2]]) as engine:
         monkeypatch.setenv("DOCKER_HOST", engine.host)
         sandbox = DockerSandbox()

@@ -81,8 +81,8 @@ def test_a_command_that_fills_the_disk_is_killed(sandbox, base, filler):
     assert result.exit_code != 0
 
 
-def test_a_gigabyte_of_output_is_reduced_to_head_and_tail(sandbox, base):
-    result = sh(sandbox, base, "echo first; head -c 1000000000 /dev/zero; echo last")
+def test_much_output_is_reduced_to_head_and_tail(sandbox, base):
+    result = sh(sandbox, base, "echo first; head -c 200000000 /dev/zero; echo last")
     assert result.exit_code == 0
     assert result.output.startswith("first\n\0")
     assert result.output.endswith("\0last\n")

@@ -125,7 +125,8 @@ def prepare(tmp_path: Path, tests: dict[str, str | bytes | None], **settings: ob
 
 
 def test_a_bug_that_tests_detect_becomes_a_certified_task(tmp_path: Path) -> None:
-    lineage, services = prepare(tmp_path, {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL})
+    tests: dict[str, str | bytes | None] = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
+    lineage, services = prepare(tmp_path, tests, certify_exploits="off")
     made = derive_injected(lineage, services)
     assert isinstance(made, list), made
     (task,) = made

@@ -20,7 +20,7 @@ from taskdb.records.tags import ChangeKind
 from tests.containers import make_lineage, make_services
 from tests.exporters.verifying import run_verifier
 from tests.helpers import TinyRepo
-from verifiers.certify import certify
+from tests.short_certificates import certify_shortly
 from verifiers.rewards import grade
 from verifiers.verify import verify
 
@@ -108,7 +108,7 @@ def test_a_moved_function_must_be_at_its_new_place_and_work(tmp_path: Path) -> N
     assert [definition.name for definition in task.oracle.gone] == ["label"]
     assert {definition.name for definition in task.oracle.kept} == {"total", "print_bill"}
     assert "`shop/tags.py` defines `label`, which is `label` of `shop/__init__.py` today" in task.problem_statement
-    certificate = certify(lineage.with_record(task), services)
+    certificate = certify_shortly(lineage.with_record(task), services)
     assert isinstance(certificate, Certificate), certificate
     honest = TAGS.replace("Tags", "Labels, in other words") + "\n\nUNIT = 1\n"
     other_order = MOVED.replace("\nfrom shop.tags import label", "") + "\n\nfrom shop.tags import label\n"
@@ -173,7 +173,7 @@ def test_a_dependency_must_be_replaced_and_the_tests_pass(tmp_path: Path) -> Non
     (task,) = made
     assert task.oracle == MigrationOracle(old_modules=("optparse",), new_modules=("argparse",))
     assert "- No source file imports `optparse` any more." in task.problem_statement
-    certificate = certify(lineage.with_record(task), services)
+    certificate = certify_shortly(lineage.with_record(task), services)
     assert isinstance(certificate, Certificate), certificate
     unused = "import argparse\n\n\ndef parse(words):\n    return [word for word in words if word[:1] != '-']\n"
     unused_score = grade(task, services, make_patch(repo, base, {"shop/words.py": unused}))

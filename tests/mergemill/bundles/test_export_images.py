@@ -31,8 +31,18 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         DockerSandbox().images.remove(line["image"])
 
 
+@pytest.fixture(scope="module")
+def whole(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Bundle with the image."""
+    bundle = tmp_path_factory.mktemp("bundles") / "whole"
+    exported = run_mergemill("export", "--format", "swebench", "--out", str(bundle), "--with-images", cwd=home)
+    assert exported.exit_code == 0, exported.stderr
+    assert "only on this engine" not in exported.stderr
+    return bundle
+
+
 def test_an_export_holds_the_images_names_their_copies_or_counts_them(
-    registry: LocalRegistry, home: Path, tmp_path: Path
+    registry: LocalRegistry, home: Path, whole: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(home, tmp_path, dirs_exist_ok=True)  # a push is recorded
 
@@ -42,11 +52,10 @@ def test_an_export_holds_the_images_names_their_copies_or_counts_them(
         return exported.stderr
 
     assert "1 of 1 images exist only on this engine" in export("plain")
-    assert "only on this engine" not in export("whole", "--with-images")
-    (entry,) = json.loads((tmp_path / "whole/images/index.json").read_text())["manifests"]
-    row = json.loads((tmp_path / "whole/manifest.json").read_text())["tasks"][0]
+    (entry,) = json.loads((whole / "images/index.json").read_text())["manifests"]
+    row = json.loads((whole / "manifest.json").read_text())["tasks"][0]
     assert entry["annotations"]["org.opencontainers.image.ref.name"] == row["image"]
-    assert check_manifest(tmp_path / "whole") == []
+    assert check_manifest(whole) == []
     assert "only on this engine" not in export("pushed", "--push", f"{registry.host}/ada/")
     reference = json.loads((tmp_path / "pushed/manifest.json").read_text())["tasks"][0]["registry"]
     assert registry.fetch_manifest(reference)["config"]["digest"] == row["image_digest"]
@@ -57,12 +66,11 @@ def test_an_export_holds_the_images_names_their_copies_or_counts_them(
 
 
 def test_an_engine_without_the_image_gets_it_from_the_bundle_to_certify_and_to_import(
-    home: Path, tmp_path: Path
+    home: Path, whole: Path, tmp_path: Path
 ) -> None:
-    for name, options in (("whole", ["--with-images"]), ("plain", [])):
-        words = ("--format", "swebench", "--out", str(tmp_path / name), *options)
-        assert run_mergemill("export", *words, cwd=home).exit_code == 0
-    row = json.loads((tmp_path / "whole/manifest.json").read_text())["tasks"][0]
+    words = ("--format", "swebench", "--out", str(tmp_path / "plain"))
+    assert run_mergemill("export", *words, cwd=home).exit_code == 0
+    row = json.loads((whole / "manifest.json").read_text())["tasks"][0]
     images = DockerSandbox().images
     images.remove(row["image"])
     assert images.inspect(row["image"]) is None
@@ -72,7 +80,7 @@ def test_an_engine_without_the_image_gets_it_from_the_bundle_to_certify_and_to_i
     assert "the image of 1 task is missing" in line
     unscored = run_mergemill("grade", row["name"], "--gold", cwd=tmp_path)
     assert (unscored.exit_code, len(unscored.stderr.splitlines())) == (3, 1)
-    certified = run_mergemill("bundle", "certify", "whole", "--json", cwd=tmp_path)
+    certified = run_mergemill("bundle", "certify", str(whole), "--json", cwd=tmp_path)
     assert certified.exit_code == 0, certified.stderr
     assert (certified.json["gold"], certified.json["noop"], certified.json["problems"]) == (
         [1.0, 1.0, 1.0],
@@ -81,8 +89,8 @@ def test_an_engine_without_the_image_gets_it_from_the_bundle_to_certify_and_to_i
     )
     assert "the image that was verified" in certified.json["conditions"]
     images.remove(row["image"])
-    loaded = run_mergemill("bundle", "import", "whole", cwd=tmp_path)
-    assert (loaded.exit_code, loaded.stdout) == (0, "1 task in whole, 0 new\n"), loaded.stderr
+    loaded = run_mergemill("bundle", "import", str(whole), cwd=tmp_path)
+    assert (loaded.exit_code, loaded.stdout) == (0, f"1 task in {whole}, 0 new\n"), loaded.stderr
     assert "images of 1 task were loaded" in loaded.stderr
     info = images.inspect(row["image"])
     assert info is not None

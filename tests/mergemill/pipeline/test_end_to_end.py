@@ -10,6 +10,7 @@ import pytest
 
 from exporters.manifest import check_manifest
 from tests.cli import run_mergemill, run_with_closed_pipe
+from tests.command_server import SHORT_CERTIFICATES
 from tests.mergemill.cli.test_closed_pipe import IMAGE_COMMANDS
 from tests.sample import make_sample
 
@@ -33,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the sample was run."""
     folder = tmp_path_factory.mktemp("whole")
     make_sample(folder / "ada__greet")
-    complete = {"MERGEMILL_CERTIFY_EXPLOITS": "quick", "MERGEMILL_REPEATS": "3"}
+    complete = {"MERGEMILL_CERTIFY_EXPLOITS": "quick", "MERGEMILL_REPEATS": "3", SHORT_CERTIFICATES: ""}
     first = run_mergemill("run", "git:ada__greet", "--json", cwd=folder, **complete)
     assert first.exit_code == 0, first.stderr
     last = first.lines[-1]
@@ -98,6 +99,7 @@ def test_tasks_are_listed_searched_shown_and_counted(folder: Path) -> None:
     assert shown["FAIL_TO_PASS"] == ["tests/test_words.py::test_wide_gaps"]
     assert len(shown["PASS_TO_PASS"]) == 3
     assert (shown["certified"], shown["license"], shown["repo"]) == (True, "MIT", "ada/greet")
+    assert shown["certificate"]["gold"] == [1.0, 1.0, 1.0]
     assert run_mergemill("tasks", "stats", "--json", cwd=folder).json["status"] == {"certified": 2}
     answer = run_mergemill(
         "sql", "SELECT name FROM tasks WHERE status = 'certified' ORDER BY name", "--json", cwd=folder

@@ -16,6 +16,7 @@ LIMITS = {
     "MERGEMILL_PIDS": "64",
     "MERGEMILL_OUTPUT_MB": "1",
 }
+"""Limits far below what the suites take."""
 HOSTILE = {
     "never ends": "import time\n\ndef test_hostile():\n    time.sleep(10_000)\n",
     "forks without end": "import os\n\ndef test_hostile():\n    while True:\n        try:\n            os.fork()\n"
@@ -25,8 +26,8 @@ HOSTILE = {
     "        (tmp_path / str(n)).write_bytes(b'x' * 10_000_000)\n",
 }
 HARMLESS = {
-    "prints a gigabyte": "import sys\n\ndef test_hostile(capfd):\n    with capfd.disabled():\n"
-    "        for _ in range(1024):\n            sys.stdout.write('x' * 1048576)\n",
+    "prints 64 megabytes": "import sys\n\ndef test_hostile(capfd):\n    with capfd.disabled():\n"
+    "        for _ in range(64):\n            sys.stdout.write('x' * 1048576)\n",
     "removes its own tests": "import pathlib, shutil\n\ndef test_hostile():\n"
     "    shutil.rmtree(pathlib.Path(__file__).parent)\n",
 }
@@ -53,7 +54,7 @@ def test_a_hostile_suite_is_rejected_with_its_reason(name: str, tmp_path: Path) 
     add_change(tmp_path, HOSTILE[name])
     started = time.monotonic()
     done = run_mergemill(
-        "run", "git:ada__greet", "--only", "ada__greet-9", "--test-timeout", "15", cwd=tmp_path, **LIMITS
+        "run", "git:ada__greet", "--only", "ada__greet-9", "--test-timeout", "8", cwd=tmp_path, **LIMITS
     )
     why = run_mergemill("why", "ada__greet-9", "--json", cwd=tmp_path).json
 

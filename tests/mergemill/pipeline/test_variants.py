@@ -20,8 +20,8 @@ from taskdb.records.verdicts import Verdict
 from tests.backends.llm.server import ModelServer, ScriptedAnswer, run_model_server
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
+from tests.short_certificates import certify_shortly
 from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, TESTS
-from verifiers.certify import certify
 from verifiers.judge import judge
 from verifiers.verify import verify
 
@@ -39,7 +39,7 @@ PRICED = HIDDEN + '\n\ndef test_tag():\n    assert label(total([12.5])) == "EUR 
 
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Services:
-    return make_services(tmp_path_factory.mktemp("variants"), repeats=3)
+    return make_services(tmp_path_factory.mktemp("variants"), repeats=1, certify_exploits="off")
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_variants_differ_in_the_statement_alone_and_are_derived_without_a_run(
         same = {"kind", "name", "problem_statement", "variant_of"}
         assert task.model_dump(exclude=same) == original.model_dump(exclude=same)
         assert "test_" not in task.problem_statement
-    assert isinstance(certify(lineage.with_record(task), services), Certificate)
+    assert isinstance(certify_shortly(lineage.with_record(task), services), Certificate)
     assert "variant_of" not in original.model_fields_set
 
 

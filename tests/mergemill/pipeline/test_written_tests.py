@@ -30,14 +30,13 @@ __all__ = ["server"]
 LIMITS = {
     "NO_PROXY": "127.0.0.1",
     "MERGEMILL_CERTIFY_EXPLOITS": "off",
-    "MERGEMILL_REPEATS": "3",  # tests with random outcomes are among the answers
     "MERGEMILL_WRITE_ATTEMPTS": "2",
 }
 
 
-def run(folder: Path, server: ModelServer, *more: str) -> Any:
+def run(folder: Path, server: ModelServer, *more: str, **variables: str) -> Any:
     model = ("--llm", server.url, "--model", "scripted", "--write-tests")
-    return run_mergemill("run", "git:words", "--json", *model, *more, cwd=folder, **LIMITS)
+    return run_mergemill("run", "git:words", "--json", *model, *more, cwd=folder, **LIMITS | variables)
 
 
 def read_reasons(folder: Path) -> dict[str, str]:
@@ -113,7 +112,7 @@ def test_an_objection_is_sent_back_and_better_tests_are_accepted(tmp_path: Path,
 def test_only_good_tests_become_tasks(tmp_path: Path, server: ModelServer) -> None:
     server.script = answer_request
     make_words(tmp_path / "words")
-    done = run(tmp_path, server)
+    done = run(tmp_path, server, MERGEMILL_REPEATS="3")  # tests with random outcomes are among the answers
     assert done.exit_code == 0, done.stderr
     reasons = read_reasons(tmp_path)
     assert reasons.pop("swap") in RANDOM_REASONS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -115,6 +115,17 @@ def exam(tmp_path_factory: pytest.TempPathFactory) -> WritingExam:
     return open_writing_exam(tmp_path_factory, test_timeout=60)
 
 
+@pytest.fixture(scope="module")
+def short_exam(exam: WritingExam) -> WritingExam:
+    """The exam with three mutants beside the rewritten fault."""
+    oracle = exam.task.oracle
+    assert isinstance(oracle, TestWritingOracle)
+    faults = [edit for edit in oracle.mutants if edit.operator == REWRITTEN_FAULT]
+    others = [edit for edit in oracle.mutants if edit.operator != REWRITTEN_FAULT]
+    changed = oracle.model_copy(update={"mutants": (*faults, *others[:3])})
+    return replace(exam, task=exam.task.model_copy(update={"oracle": changed}))
+
+
 def open_writing_exam(factory: pytest.TempPathFactory, **settings: object) -> WritingExam:
     """Return the exam, with a repository and artifacts of its own; it is made once in a test run."""
     folder = copy_shared_folder(factory, "writing-exam", _make_writing_task)
@@ -170,7 +181,8 @@ def test_an_exploit_earns_nothing(name: str, exam: WritingExam) -> None:
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_other_honest_tests_earn_their_share_of_detected_mutants(name: str, exam: WritingExam) -> None:
+def test_other_honest_tests_earn_their_share_of_detected_mutants(name: str, short_exam: WritingExam) -> None:
+    exam = short_exam
     score = writing.grade(exam.task, exam.services, exam.patch(name, HONEST[name]))
     assert score.value is not None
     assert 0.3 < score.value < 1.0, score
