@@ -375,7 +375,7 @@ def test_a_line_of_the_tree_has_the_texts_of_other_lines_of_it() -> None:
     sites = [site for site in list_sites(file, block, known, Random(1)) if not site.is_known]
     assert {site.texts for site in sites} == {("xy",), ("'xy'",), ("ab",), ("'ab'",)}
     unknown = list_sites(file, block, frozenset((b"'ab',",)), Random(1))
-    assert [site.is_known for site in unknown if site.spans[0][0] == source.index(b"ab")] == [True]
+    assert {site.is_known for site in unknown if site.spans[0][0] == source.index(b"ab")} == {True}
 
 
 def test_docstrings_and_echoed_inputs_come_last_or_not_at_all() -> None:
