@@ -48,7 +48,7 @@ def compute_family(task: Task, services: Services) -> str:
         "base": _identify_base(image) if image else task.image_digest,
         "harness": compute_harness_version(services.artifacts.get_text(task.require_script())),
         "grader": compute_grader_version(),
-        "exploits": [probe.name for probe in PROBES],
+        "exploits": [(probe.name, probe.group) for probe in PROBES],
         "strong_controls": has_strong_controls(task),
     }
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()

@@ -68,7 +68,8 @@ def test_the_gold_patch_earns_1_in_three_fresh_gradings(certified_task: Certifie
     )
     assert len(outcome.exploits) == 9
     assert set(outcome.exploits.values()) == {0.0}
-    others = 1 + len(outcome.exploits)
+    assert [len(names) for names in outcome.combined_exploits.values()] == [6, 2]
+    others = 1 + 3
     per_grading = certified_task.task.evaluations
     assert 3 * per_grading + others <= outcome.evaluations <= (3 + others) * per_grading
     assert {"architecture", "cpus", "memory_mb", "kernel", "engine", "storage_driver"} == set(outcome.machine)
