@@ -148,7 +148,7 @@ def test_a_task_that_cannot_be_scored_is_rejected(certified_task: CertifiedTask)
 
 def test_a_certificate_relies_on_the_exploits_of_its_family(certified_task: CertifiedTask) -> None:
     task = certified_task.make_task(certified_task.put_gold(SHOP_RIGHT))
-    family = compute_family(task, certified_task.services)
+    family = compute_family(task, certified_task.services, certified_task.lineage.environment)
     reference = ExploitReference(task="0" * 64, name="ada__shop-1.bugfix")
     lineage = replace(
         certified_task.lineage, task=task, history=RepositoryHistory(exploited_families={family: reference})
