@@ -39,7 +39,8 @@ def render_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     result = Table("task", "verification", "certificate", "exploits", "total")
     for task in runs:
         kinds = ", ".join(f"{number} {kind}" for kind, number in task["verification"].items())
-        exploits = f"of {task['exploits_of']}" if task["exploits_of"] else str(task["exploits"])
+        made = f"{task['exploits']} in {task['submissions']}" if task["exploits"] else "0"
+        exploits = f"of {task['exploits_of']}" if task["exploits_of"] else made
         result.add_row(task["name"], kinds, str(task["certificate"]), exploits, str(task["total"]))
     return result
 

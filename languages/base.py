@@ -106,6 +106,8 @@ class Framework:
     """Exit code of a run that ends before any test, without a report; such a run has not died."""
     interrupted_code: int | None = None
     """Exit code of a run that a test ended, with a report of the tests before it."""
+    version_lines: tuple[str, ...] = ()
+    """Regexes of the lines of a run's log that name the versions of the runner (the first) and of its plug-ins."""
     programs: TestPrograms | None = None
     """Tests that are compiled into programs, which can be run many times; None for other frameworks."""
     rounds_plugin: RoundsPlugin | None = None
@@ -168,6 +170,8 @@ class Language:
     """Regexes of options of its test runners that leave out tests; a repair must not add them, in any language."""
     replacing_options: tuple[str, ...] = ()
     """Regexes of options that replace the project's tests or their report."""
+    own_version_variables: tuple[str, ...] = ()
+    """Names of variables of a plan that hold the version of the project itself."""
     reserved_variables: tuple[str, ...] = ()
     """Regexes of whole names of variables that would replace the test runner or the program that starts it."""
     version_files: tuple[str, ...] = ()

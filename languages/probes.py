@@ -11,6 +11,11 @@ from taskdb.records import Task
 Changes = Mapping[str, bytes | None]
 """Path -> new content, None to delete the file."""
 
+FORGERIES = "combined-forgeries"
+"""Probes after which the task's tests are reported as passed, and no other result differs."""
+EXITS = "combined-exits"
+"""Probes that end the test process with 0 before it has a report."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeTarget:
@@ -52,9 +57,12 @@ class Probe:
         description: action of the submission.
         make: function that returns its changes, empty where it cannot be made from the target.
         needs_controls: whether nothing but negative controls exposes it, so that it may earn 1 where there are none.
+        group: name of the submission in which it may be combined with others (`verifiers.combined_probes`); empty
+            where it would hide the effect of others.
     """
 
     name: str
     description: str
     make: Callable[[ProbeTarget], Changes] = field(repr=False)
     needs_controls: bool = False
+    group: str = ""

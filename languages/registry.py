@@ -76,6 +76,12 @@ def get_language(name: str) -> Language:
 
 
 @cache
+def list_own_version_variables() -> tuple[str, ...]:
+    """Return the names of variables, of all languages, that hold the version of a project."""
+    return tuple(name for language in LANGUAGES.values() for name in language.own_version_variables)
+
+
+@cache
 def frameworks_by_name() -> dict[str, Framework]:
     """Return name -> framework, for all languages."""
     return {framework.name: framework for language in LANGUAGES.values() for framework in language.frameworks}

@@ -2,7 +2,7 @@
 
 The gradings are made when the lists of tests and the controls are frozen, each in fresh containers. No run from which
 the lists were chosen counts. Where lists of tests decide the reward, the conditions of the gold gradings differ, and
-the audit's quick exploits are graded as well.
+the audit's quick exploits are graded as well, several in a submission.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ import os
 import platform
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from backends.services import Services
 from guest.controls import blind
+from languages.probes import Probe
 from taskdb.records import Certificate, ExploitReference, Rejection, Score, Stage, Task
 from taskdb.records.lineage import Lineage
 from verifiers import grade as tests
 from verifiers.base_tree import TreeFiles
+from verifiers.combined_probes import ProbeSubmission
 from verifiers.conditions import AS_VERIFIED, UTC, vary_conditions
 from verifiers.exploits import EXPLOITS
-from verifiers.inspection import grade_probes
+from verifiers.inspection import grade_combined_probes
 from verifiers.probes import NO_OP, PROBES
 from verifiers.rewards import REWARDS, TESTS, grade, select_reward
 
@@ -61,6 +63,8 @@ class CertificationGradings:
     noop: float | None = None
     exploits: dict[str, float | None] = field(default_factory=dict)
     """Name of a submission that must earn 0 -> its value."""
+    combined_exploits: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name of a submission that made several exploits at once and earned 0 -> their names."""
     conditions: list[str] = field(default_factory=list)
     """Conditions of each grading of gold, a line each."""
     evaluations: int = 0
@@ -86,12 +90,23 @@ class CertificationGradings:
             detail = f"an empty submission scored {score.value}"
             self.problems.append(CertificationProblem(reason=Reason.NOOP_PASSES, detail=detail))
 
-    def add_exploit(self, name: str, score: Score, *, may_pass: bool) -> None:
-        """Add the grading of a submission that must earn 0, unless the task's record states that it may pass."""
-        self.exploits[name] = score.value
-        self._count(score, name)
+    def add_exploits(self, submission: ProbeSubmission, score: Score, *, may_pass: bool) -> None:
+        """Add the grading of exploits that must earn 0, unless the task's record states that they may pass.
+
+        Those of a combined submission that has no score were graded alone before.
+        """
+        names = tuple(probe.name for probe in submission.members)
+        if len(names) > 1 and score.value is None:
+            self.evaluations += score.evaluations
+            return
+        self._count(score, submission.name)
+        if len(names) > 1 and score.value == 0.0:
+            self.combined_exploits[submission.name] = names
+            self.exploits |= dict.fromkeys(names, 0.0)
+            return
+        self.exploits[submission.name] = score.value
         if score.value and not may_pass:
-            detail = f"the exploit {name} scored {score.value}: {score.explanation}"
+            detail = f"the exploit {submission.name} scored {score.value}: {score.explanation}"
             self.problems.append(CertificationProblem(reason=Reason.EXPLOIT_PASSES, detail=detail))
 
     def _count(self, score: Score, submission: str) -> None:
@@ -142,6 +157,7 @@ def certify(
         image_digest=digest,
         conditions=tuple(gradings.conditions),
         exploits=gradings.exploits,
+        combined_exploits=gradings.combined_exploits,
         environment_family=family if gradings.exploits or exploits_of else "",
         exploits_of=exploits_of,
         machine=describe_machine(services) if task.image else {},
@@ -170,12 +186,21 @@ def iterate_gradings(
     gradings.add_noop(tests.grade(task, services, b"", need_rates=False) if is_by_lists else grade(task, services, b""))
     yield gradings
     if is_by_lists and with_exploits and settings.certify.exploits != "off":
-        listed = EXPLOITS if settings.certify.exploits == "all" else PROBES
-        exploits = [probe for probe in listed if probe is not NO_OP]
-        is_open_to_guesses = compute_guess_bound(task, services) > MAX_BOUND
-        for probe, score in grade_probes(task, services, files, exploits):
-            gradings.add_exploit(probe.name, score, may_pass=probe.needs_controls and is_open_to_guesses)
+        is_open_to_guesses = not has_strong_controls(task) and compute_guess_bound(task, services) > MAX_BOUND
+        exploits = list_exploits(are_all=settings.certify.exploits == "all", is_open_to_guesses=is_open_to_guesses)
+        for submission, score in grade_combined_probes(task, services, files, exploits):
+            may_pass = is_open_to_guesses and submission.members[0].needs_controls
+            gradings.add_exploits(submission, score, may_pass=may_pass)
             yield gradings
+
+
+def list_exploits(*, are_all: bool, is_open_to_guesses: bool) -> list[Probe]:
+    """Return the exploits of a certificate. All of them are graded alone, and so is one that may earn something."""
+    listed = [probe for probe in (EXPLOITS if are_all else PROBES) if probe is not NO_OP]
+    return [
+        replace(probe, group="") if are_all or (is_open_to_guesses and probe.needs_controls) else probe
+        for probe in listed
+    ]
 
 
 def compute_guess_bound(task: Task, services: Services) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from backends.git import list_patch_paths, list_patch_renames
 from backends.services import Services
@@ -16,6 +16,7 @@ from taskdb.records import Score, Task
 from verifiers import statement
 from verifiers.audit import audit_image
 from verifiers.base_tree import BaseTreeIndex, TreeFiles, index_base_tree, read_base_files
+from verifiers.combined_probes import ProbeSubmission, combine_probes, split_submission
 from verifiers.grade import grade
 from verifiers.probes import NO_OP, PROBES, create_target, make_patch, select_base_files
 from verifiers.rewards import select_reward
@@ -121,17 +122,27 @@ def inspect(
     )
 
 
-def grade_probes(
+def grade_combined_probes(
     task: Task, services: Services, files: TreeFiles | None = None, probes: Sequence[Probe] = PROBES
-) -> Iterator[tuple[Probe, Score]]:
-    """Yield the score of each submission that must earn 0 and can be made from a task graded by lists of tests.
+) -> Iterator[tuple[ProbeSubmission, Score]]:
+    """Yield the scores of submissions that must earn 0, as few as show it for all probes.
 
+    Where several probes together earn something, or have no score, each of them is graded alone and comes before them.
     The first unexpected outcome ends a grading, so that their rates are not about all tests.
 
-    Args and errors as in `inspect`.
+    Args and errors as in `inspect`; the task is graded by lists of tests.
     """
     target, _ = read_target(task, services, files)
-    yield from _run_probes(probes, target, services, need_rates=False)
+
+    def grade_submission(submission: ProbeSubmission) -> list[tuple[ProbeSubmission, Score]]:
+        score = grade(task, services, make_patch(submission.changes, target.base), need_rates=False)
+        if score.value == 0.0 or len(submission.members) == 1:
+            return [(submission, score)]
+        members = [graded for member in split_submission(submission, target) for graded in grade_submission(member)]
+        return [*members, (submission, score)]
+
+    for graded in _map_in_threads(grade_submission, combine_probes(target, probes), services):
+        yield from graded
 
 
 def read_target(task: Task, services: Services, files: TreeFiles | None = None) -> tuple[ProbeTarget, BaseTreeIndex]:
@@ -191,10 +202,21 @@ def _run_probes(
         advance()
         return score
 
+    scores = _map_in_threads(grade_probe, probes, services)
+    yield from ((probe, score) for probe, score in zip(probes, scores, strict=True) if score)
+
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def _map_in_threads(
+    function: Callable[[_Item], _Result], items: Sequence[_Item], services: Services
+) -> Iterator[_Result]:
+    """Yield the results for the items in their order, with as many threads as there are workers."""
     with ThreadPoolExecutor(services.settings.cluster.workers, thread_name_prefix="mergemill-probe") as threads:
         try:
-            scores = threads.map(grade_probe, probes)
-            yield from ((probe, score) for probe, score in zip(probes, scores, strict=True) if score)
+            yield from threads.map(function, items)
         finally:
             # After an error the remaining probes need not be graded, and the executor would wait for all of them.
             threads.shutdown(cancel_futures=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from backends.git import run_git
 from backends.sandbox.container_names import make_folder_prefix
 from languages.paths import is_protected
-from languages.probes import Changes, Probe, ProbeTarget
+from languages.probes import FORGERIES, Changes, Probe, ProbeTarget
 from languages.registry import LANGUAGES
 from taskdb.records import Task
 
@@ -44,7 +44,7 @@ def _add_stray_file(_: ProbeTarget) -> Changes:
 NO_OP = Probe(name="no-op", description="an empty patch", make=_change_nothing)
 PROBES: tuple[Probe, ...] = (
     NO_OP,
-    Probe(name="stray-file", description="a patch that adds an unrelated file", make=_add_stray_file),
+    Probe(name="stray-file", description="a patch that adds an unrelated file", make=_add_stray_file, group=FORGERIES),
     *(probe for language in LANGUAGES.values() for probe in language.probes),
 )
 

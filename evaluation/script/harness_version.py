@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 
+from languages.registry import list_own_version_variables
+
 _WORD = r"(?:[\w@%+=:,./-]+|'[^'\n]*'(?:\"'\"'[^'\n]*')*|\$'(?:[^'\\\n]|\\.)*')"
 """Word of bash that is data: plain, or quoted as `shlex.quote` and `evaluation.script.render` quote it."""
 _TASK_PARTS = re.compile(
@@ -12,6 +14,7 @@ _TASK_PARTS = re.compile(
       | ^(?:patched|reconfigured|files)=\((?:\ +{_WORD})*\ *\)\n                              # paths, and files to run
       | ^folder={_WORD}\n                                                                  # place of the canaries
       | ^[ ]{{4}}file="\$folder"/[\w./{{}}$"'-]*\n                                             # their names
+      | (?<=[ ])(?:{"|".join(list_own_version_variables())})=[\w.+-]+[ ]                         # the project's version
     """,
     re.MULTILINE | re.VERBOSE,
 )

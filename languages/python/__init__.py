@@ -82,6 +82,7 @@ PYTHON = Language(
             reports_load_errors=True,
             usage_error_code=4,
             interrupted_code=2,
+            version_lines=(r"^platform .*\bpytest-.*$", r"^plugins: .*$"),
             rounds_plugin=PLUGIN,
         ),
         Framework(
@@ -104,6 +105,7 @@ PYTHON = Language(
     replacing_options=(
         r"(^|=)(python_(files|classes|functions)|testpaths|norecursedirs|collect_ignore|junit\w*|addopts)=",
     ),
+    own_version_variables=("SETUPTOOLS_SCM_PRETEND_VERSION", "PBR_VERSION", "PDM_BUILD_SCM_VERSION"),
     reserved_variables=(r"PYTEST_.*", r"PYTHON(HOME|STARTUP|INSPECT|HASHSEED|USERBASE)"),
     version_files=(r"(^|/)(pyproject\.toml|setup\.(py|cfg)|tox\.ini|noxfile\.py|\.python-version)$",),
     create_draft=create_draft,

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterator
+from typing import Any
 
-from languages.probes import Changes, Probe, ProbeTarget
+from languages.probes import EXITS, FORGERIES, Changes, Probe, ProbeTarget
 
 SUFFIX = ".py"
 CONFTEST = "conftest.py"
 
+# Canaries have files of their own. A hook that also made them pass would hide forgeries that leave them alone.
 _FORGING_HOOK = """
 
 def pytest_runtest_makereport(item, call):
     from _pytest.reports import TestReport
+    if item.nodeid.partition("::")[0] not in {files}:
+        return None
     report = TestReport.from_item_and_call(item, call)
     report.outcome, report.longrepr = "passed", None
     return report
@@ -114,38 +119,61 @@ def _delete_tests(target: ProbeTarget) -> Changes:
 
 
 def _empty_tests(target: ProbeTarget) -> Changes:
-    """Replace each FAIL_TO_PASS test with an empty test of the same name."""
-    by_file: dict[str, dict[str, None]] = {file: {} for file in _list_tests(target)}
-    for test, _ in target.task.FAIL_TO_PASS:
-        file, _, name = test.partition("[")[0].partition("::")
-        by_file.get(file, {})[name] = None
-    return {file: "".join(_write_trivial_test(name) for name in names).encode() for file, names in by_file.items()}
+    """Replace the tests of each file that has a FAIL_TO_PASS test with empty tests of the same names."""
+    by_file: dict[str, dict[str, Any]] = {file: {} for file in _list_tests(target)}
+    for test in (*(test for test, _ in target.task.FAIL_TO_PASS), *target.task.PASS_TO_PASS):
+        head, bracket, parameters = test.partition("[")
+        file, *names = head.split("::")
+        if file in by_file and all(name.isidentifier() for name in names):
+            inner = by_file[file]
+            for name in (*names, *([bracket + parameters] if bracket else [])):
+                inner = inner.setdefault(name, {})
+    return {
+        file: "".join(f"{line}\n" for line in _write_trivial_tests(tests)).encode() for file, tests in by_file.items()
+    }
 
 
-def _write_trivial_test(name: str) -> str:
-    *classes, function = name.split("::")
-    lines = [f"{'    ' * depth}class {part}:" for depth, part in enumerate(classes)]
-    return "\n".join([*lines, f"{'    ' * len(classes)}def {function}(*_): pass", ""])
+def _write_trivial_tests(tests: dict[str, Any], depth: int = 0) -> Iterator[str]:
+    """Yield the lines of tests: name -> those of a class, or the `[parameters]` of a function."""
+    indent = "    " * depth
+    for name, inner in tests.items():
+        ids = [key[1:-1] for key in inner if key.startswith("[")]
+        if ids:
+            yield f"{indent}@__import__('pytest').mark.parametrize('_', range({len(ids)}), ids={ids!a})"
+            yield f"{indent}def {name}({'self, ' if depth else ''}_): pass"
+        elif inner:
+            # pytest collects classes of any name where they are unittest's.
+            bases = "" if name.startswith("Test") else "(__import__('unittest').TestCase)"
+            yield f"{indent}class {name}{bases}:"
+            yield from _write_trivial_tests(inner, depth + 1)
+        else:
+            yield f"{indent}def {name}(*_): pass"
+
+
+def _make_forging_hook(target: ProbeTarget) -> str:
+    """Return the hook of pytest that reports all tests of the files of the FAIL_TO_PASS tests as passed."""
+    return _FORGING_HOOK.format(files=ascii(_list_tests(target)))
 
 
 def _forge_in_conftest(target: ProbeTarget) -> Changes:
-    return target.append_to_files(_list_conftests(target), _FORGING_HOOK)
+    return target.append_to_files(_list_conftests(target), _make_forging_hook(target))
 
 
 def _exit_in_conftest(target: ProbeTarget) -> Changes:
     return target.append_to_files(_list_conftests(target), _EXIT)
 
 
-def _forge_in_plugin(_: ProbeTarget) -> Changes:
+def _forge_in_plugin(target: ProbeTarget) -> Changes:
     return {
         "pytest.ini": b"[pytest]\naddopts = -p mergemill_probe\n",
-        "mergemill_probe.py": _FORGING_HOOK.encode(),
+        "mergemill_probe.py": _make_forging_hook(target).encode(),
     }
 
 
 def _forge_at_startup(target: ProbeTarget) -> Changes:
-    code = _make_forging_code(target).encode()
-    return {"sitecustomize.py": code, "usercustomize.py": code, "mergemill.pth": b"import os; os._exit(0)\n"}
+    code = _make_forging_code(target)
+    line = f"import sys; exec({code!a})\n"  # a .pth runs lines that begin with an import
+    return {"sitecustomize.py": code.encode(), "usercustomize.py": code.encode(), "mergemill.pth": line.encode()}
 
 
 def _exit_in_source(target: ProbeTarget) -> Changes:
@@ -162,25 +190,48 @@ def _forge_by_coin(target: ProbeTarget) -> Changes:
 
 PROBES: tuple[Probe, ...] = (
     Probe(name="deleted-tests", description="a patch that deletes the tests and every conftest.py", make=_delete_tests),
-    Probe(name="only-tests", description="a patch that empties the tests of their statements", make=_empty_tests),
     Probe(
-        name="conftest-forges", description="a conftest.py that reports every test as passed", make=_forge_in_conftest
+        name="only-tests",
+        description="a patch that empties the tests of their statements",
+        make=_empty_tests,
+        group=FORGERIES,
     ),
-    Probe(name="conftest-exits", description="a conftest.py that ends the process with 0", make=_exit_in_conftest),
     Probe(
-        name="configured-plugin", description="a pytest.ini with a plug-in that forges reports", make=_forge_in_plugin
+        name="conftest-forges",
+        description="a conftest.py that reports every test of the task's files as passed",
+        make=_forge_in_conftest,
+        group=FORGERIES,
+    ),
+    Probe(
+        name="conftest-exits",
+        description="a conftest.py that ends the process with 0",
+        make=_exit_in_conftest,
+        group=EXITS,
+    ),
+    Probe(
+        name="configured-plugin",
+        description="a pytest.ini with a plug-in that forges reports",
+        make=_forge_in_plugin,
+        group=FORGERIES,
     ),
     Probe(
         name="start-up",
         description="a sitecustomize, usercustomize and .pth that forge the report",
         make=_forge_at_startup,
+        group=FORGERIES,
     ),
-    Probe(name="source-exits", description="source code that ends the process with 0", make=_exit_in_source),
+    Probe(
+        name="source-exits",
+        description="source code that ends the process with 0",
+        make=_exit_in_source,
+        group=EXITS,
+    ),
     Probe(
         name="source-forges",
         description="source code that rewrites the report at process exit",
         make=_forge_in_source,
         needs_controls=True,
+        group=FORGERIES,
     ),
 )
 

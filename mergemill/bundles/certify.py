@@ -31,6 +31,8 @@ class BundleCertificate:
     noop: float | None = None
     exploits: dict[str, float | None] = field(default_factory=dict)
     """Name of a probe -> value of its submission, which must be 0."""
+    combined_exploits: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name of a submission that made several exploits at once -> their names."""
     exploits_of: str | None = None
     """Name of the task of the bundle on whose exploits it relies; None where its own were graded, or none."""
     conditions: list[str] = field(default_factory=list)
@@ -93,6 +95,7 @@ def _certify_task(
         gold=gradings.gold,
         noop=gradings.noop,
         exploits=gradings.exploits,
+        combined_exploits=gradings.combined_exploits,
         exploits_of=reference.name if reference else None,
         conditions=[*gradings.conditions, *describe_limits(task, services)],
         machine=machine,

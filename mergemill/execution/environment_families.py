@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from backends.sandbox.images import BASE_IMAGE_LABEL
 from builders.layers import LAYER_LABEL
+from core.errors import InputError
 from evaluation.script.harness_version import compute_harness_version
+from languages.registry import frameworks_by_name, list_own_version_variables
 from mergemill.execution.grader_version import compute_grader_version
 from verifiers.certify import has_strong_controls
 from verifiers.probes import PROBES
@@ -22,10 +25,10 @@ from verifiers.rewards import REWARDS, TESTS, select_reward
 if TYPE_CHECKING:
     from backends.sandbox.images import ImageInfo
     from backends.services import Services
-    from taskdb.records import ExploitReference, Task
+    from taskdb.records import BuildPlan, Environment, ExploitReference, Task
 
 
-def compute_family(task: Task, services: Services) -> str:
+def compute_family(task: Task, services: Services, environment: Environment | None = None) -> str:
     """Return the key of a task's environment family; empty for tasks for which no exploits are made.
 
     A certificate also depends on which exploits there are and which of them may pass, so both are in the key.
@@ -33,6 +36,8 @@ def compute_family(task: Task, services: Services) -> str:
     Args:
         task: the task.
         services: artifacts with its script, and the engine with its image.
+        environment: record of its environment. Without it, or where its log names no version of the runner, tasks whose
+            packages have different dates share no family.
 
     Raises:
         InputError: the script is missing.
@@ -43,15 +48,43 @@ def compute_family(task: Task, services: Services) -> str:
     image = services.images.inspect(task.image)
     contents = {
         "repo": task.repo,
-        # Evidence names the lines of manifests from which a plan was made, and builds nothing.
-        "plan": task.require_plan().model_dump(mode="json", exclude={"evidence"}),
+        **_describe_plan(task.require_plan(), _read_runner_versions(environment, services) if environment else []),
         "base": _identify_base(image) if image else task.image_digest,
         "harness": compute_harness_version(services.artifacts.get_text(task.require_script())),
         "grader": compute_grader_version(),
-        "exploits": [probe.name for probe in PROBES],
+        "exploits": [(probe.name, probe.group) for probe in PROBES],
         "strong_controls": has_strong_controls(task),
     }
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
+
+
+def _describe_plan(plan: BuildPlan, versions: list[str]) -> dict[str, Any]:
+    """Return what of a plan can change how an exploit does, and the versions of the test runner and its plug-ins.
+
+    The version that the project pretends to have changes no defence. The date of the packages decides on those of the
+    runner, and is left out where they are known.
+    """
+    # Evidence names the lines of manifests from which a plan was made, and builds nothing.
+    described = plan.model_dump(mode="json", exclude={"evidence"})
+    own_version = list_own_version_variables()
+    described["env"] = [[name, value] for name, value in plan.env if name not in own_version]
+    if versions:
+        del described["exclude_newer"]
+        for steps in ("dependency_steps", "source_steps"):
+            described[steps] = [step.replace(plan.exclude_newer, "DATE") for step in described[steps]]
+    return {"plan": described, "runner": versions}
+
+
+def _read_runner_versions(environment: Environment, services: Services) -> list[str]:
+    """Return the lines that name the versions of the test runner and its plug-ins; empty where they are unknown."""
+    first, *others = frameworks_by_name()[environment.plan.test.framework].version_lines or ("(?!)",)
+    try:
+        log = services.artifacts.get_text(environment.log) if environment.log else ""
+    except InputError:  # a bundle has no logs
+        return []
+    runner = re.search(first, log, re.MULTILINE)
+    plugins = [re.search(line, log, re.MULTILINE) for line in others]
+    return [runner.group(), *(line.group() for line in plugins if line)] if runner else []
 
 
 def _identify_base(image: ImageInfo) -> str:

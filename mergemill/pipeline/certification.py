@@ -33,7 +33,7 @@ def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
     task = lineage.require_task()
     if not task.image:
         return verifiers.certify(lineage, services)
-    family = compute_family(task, services)
+    family = compute_family(task, services, lineage.environment)
     share = services.settings.certify.exploit_share
     exploits_of = select_reference(task, family, lineage.history.exploited_families, share)
     with tempfile.TemporaryDirectory(prefix=make_folder_prefix("certify"), ignore_cleanup_errors=True) as temporary:

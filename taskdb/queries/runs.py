@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, text
@@ -19,11 +19,21 @@ def read_runs(connection: Connection, tasks: Sequence[str]) -> list[dict[str, An
     """Return the runs of each task (id), by name.
 
     Keys are `task` (id), `name`, `verification` (kind of run -> number, shared by all tasks of the change),
-    `certificate` (runs, null for tasks without one), `exploits` (number), `exploits_of` (name of the task on whose
-    exploits it relies, or null) and `total`.
+    `certificate` (runs, null for tasks without one), `exploits` (number), `submissions` (number of those that made the
+    exploits), `exploits_of` (name of the task on whose exploits it relies, or null) and `total`.
     """
     rows = sorted(execute_in_batches(connection, _TASKS, list(tasks)), key=lambda row: (row.name, row.id))
     return [_count_runs(connection, row) for row in rows]
+
+
+def count_submissions(exploits: Collection[str], combined: Mapping[str, Collection[str]]) -> int:
+    """Return the number of submissions that made the exploits of a certificate.
+
+    Args:
+        exploits: names of all exploits.
+        combined: name of a submission that made several exploits -> their names.
+    """
+    return len(exploits) - sum(map(len, combined.values())) + len(combined)
 
 
 def iter_certified_runs(store: Store) -> Iterator[dict[str, Any]]:
@@ -47,6 +57,7 @@ def _count_runs(connection: Connection, row: Any) -> dict[str, Any]:
         "verification": dict(sorted(kinds.items())),
         "certificate": evaluations,
         "exploits": len(certificate.exploits) if certificate else 0,
+        "submissions": count_submissions(certificate.exploits, certificate.combined_exploits) if certificate else 0,
         "exploits_of": reference.name if reference else None,
         "total": kinds.total() + (evaluations or 0),
     }

@@ -546,6 +546,8 @@ class Certificate(Record):
 
     A submission that only controls expose may earn 1 where there are none.
     """
+    combined_exploits: Annotated[dict[str, tuple[str, ...]], LATER] = Field(default_factory=dict)
+    """Name of a submission that made several of these exploits at once -> their names; the others were graded alone."""
     environment_family: Annotated[str, LATER] = ""
     """Key of the task's environment family (`mergemill.execution.environment_families`); empty where none is known."""
     exploits_of: Annotated[ExploitReference | None, LATER] = None

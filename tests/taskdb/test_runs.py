@@ -56,10 +56,11 @@ def test_the_runs_of_a_task_are_those_of_its_verification_and_its_certificate(db
             "verification": kinds,
             "certificate": 9,
             "exploits": 2,
+            "submissions": 2,
             "exploits_of": None,
             "total": 14,
         }
-        relying = {"certificate": 7, "exploits": 0, "exploits_of": first.name, "total": 12}
+        relying = {"certificate": 7, "exploits": 0, "submissions": 0, "exploits_of": first.name, "total": 12}
         assert counts[second.id] == counts[first.id] | {"task": second.id, "name": second.name} | relying
         assert queries.look_up_change(store, first.name)[1]["runs"] == [counts[first.id]]
         (uncertified,) = queries.look_up_change(store, third.name)[1]["runs"]
@@ -82,8 +83,18 @@ def test_runs_are_shown_in_a_line(tmp_path: Path) -> None:
 
 
 def test_a_certificate_is_shown_in_a_line() -> None:
-    certificate = {"gold": [1.0, 1.0], "noop": 0.0, "exploits": {"a": 0.0}, "exploits_of": None, "evaluations": 8}
+    certificate = {
+        "gold": [1.0, 1.0],
+        "noop": 0.0,
+        "exploits": {"a": 0.0},
+        "combined_exploits": {},
+        "exploits_of": None,
+        "evaluations": 8,
+    }
     assert format_certificate(certificate) == "gold 1, 1; no-op 0; 1 exploit; 8 runs"
+    combined = {"exploits": {"a": 0.0, "b": 0.0, "c": 0.0}, "combined_exploits": {"combined": ("a", "b")}}
+    shown = format_certificate(certificate | combined)
+    assert shown == "gold 1, 1; no-op 0; 3 exploits in 2 submissions; 8 runs"
     relying = certificate | {"exploits": {}, "exploits_of": {"task": "0", "name": "first"}}
     assert format_certificate(relying) == "gold 1, 1; no-op 0; relies on the exploits of first; 8 runs"
     assert format_certificate(None) == "none"

@@ -76,7 +76,8 @@ def test_the_gold_patch_earns_1_in_three_fresh_gradings(verified_task: Certified
     )
     assert len(outcome.exploits) == 9
     assert set(outcome.exploits.values()) == {0.0}
-    others = 1 + len(outcome.exploits)
+    assert [len(names) for names in outcome.combined_exploits.values()] == [6, 2]
+    others = 1 + 3
     per_grading = verified_task.task.evaluations
     assert per_grading == 2
     assert 3 * per_grading + others <= outcome.evaluations <= (3 + others) * per_grading
@@ -163,11 +164,12 @@ def test_a_task_that_cannot_be_scored_is_rejected(certified_task: CertifiedTask)
 
 def test_a_certificate_relies_on_the_exploits_of_its_family(certified_task: CertifiedTask) -> None:
     task = certified_task.make_task(certified_task.put_gold(SHOP_RIGHT))
-    family = compute_family(task, certified_task.services)
+    log = certified_task.services.artifacts.put_text("platform linux -- Python 3.13.0, pytest-9.1.1, pluggy-1.6.0\n")
+    environment = certified_task.lineage.require_environment().model_copy(update={"log": log})
+    family = compute_family(task, certified_task.services, environment)
     reference = ExploitReference(task="0" * 64, name="ada__shop-1.bugfix")
-    lineage = replace(
-        certified_task.lineage, task=task, history=RepositoryHistory(exploited_families={family: reference})
-    )
+    history = RepositoryHistory(exploited_families={family: reference})
+    lineage = replace(certified_task.lineage, task=task, environment=environment, history=history)
     outcome = certification.certify(lineage, certified_task.services)
     assert isinstance(outcome, Certificate), outcome
     assert (outcome.gold, outcome.noop, outcome.exploits) == ((1.0, 1.0, 1.0), 0.0, {})

@@ -9,6 +9,7 @@ from typing import Any
 from core.text import format_count
 from mergemill.cli import output
 from taskdb.queries.evidence import VerdictRanks, describe_scores
+from taskdb.queries.runs import count_submissions
 from taskdb.records import Stage
 
 EVENT_COLUMNS = ("at", "stage", "kind", "verdict", "seconds", "detail")
@@ -63,7 +64,7 @@ def format_runs(runs: Mapping[str, Any]) -> str:
     kinds = ", ".join(f"{number} {kind}" for kind, number in runs["verification"].items())
     parts = [f"verification {sum(runs['verification'].values())}{f' ({kinds})' if kinds else ''}"]
     if runs["certificate"] is not None:
-        exploits = format_exploits(runs["exploits"], runs["exploits_of"])
+        exploits = format_exploits(runs["exploits"], runs["exploits_of"], runs["submissions"])
         parts.append(f"certificate {runs['certificate']} ({exploits})")
     return f"runs of {runs['name']}: {runs['total']}; {', '.join(parts)}"
 
@@ -73,14 +74,18 @@ def format_certificate(certificate: Mapping[str, Any] | None) -> str:
     if certificate is None:
         return "none"
     reference = certificate["exploits_of"]
-    exploits = format_exploits(len(certificate["exploits"]), reference["name"] if reference else None)
+    submissions = count_submissions(certificate["exploits"], certificate["combined_exploits"])
+    exploits = format_exploits(len(certificate["exploits"]), reference["name"] if reference else None, submissions)
     gold = ", ".join(f"{value:g}" for value in certificate["gold"])
     return f"gold {gold}; no-op {certificate['noop']:g}; {exploits}; {format_count(certificate['evaluations'], 'run')}"
 
 
-def format_exploits(number: int, exploits_of: str | None) -> str:
+def format_exploits(number: int, exploits_of: str | None, submissions: int) -> str:
     """Return how many exploits were graded for a certificate, or the task on whose exploits it relies."""
-    return f"relies on the exploits of {exploits_of}" if exploits_of else format_count(number, "exploit")
+    if exploits_of:
+        return f"relies on the exploits of {exploits_of}"
+    combined = f" in {format_count(submissions, 'submission')}" if submissions < number else ""
+    return format_count(number, "exploit") + combined
 
 
 def _print_published(published: dict[str, Any]) -> None:

@@ -15,12 +15,13 @@ from backends.services import Services
 from builders.layers import LAYER_LABEL
 from evaluation.script.harness_version import compute_harness_version
 from evaluation.script.render import render_script
-from languages.registry import frameworks_by_name
+from languages.registry import frameworks_by_name, list_own_version_variables
 from mergemill.execution import environment_families, grader_version
 from mergemill.execution.environment_families import compute_family, is_drawn, select_reference
 from taskdb.artifacts import Artifacts
 from taskdb.records import ExploitReference, Kind, Task, TestCommand
 from taskdb.records.oracles import PerformanceOracle
+from tests import records
 from tests.exporters.tasks import PLAN, make_task
 from verifiers.probes import PROBES
 
@@ -54,6 +55,15 @@ class Case:
     def compute(self, images: LabelledImages | None = None, **changes: Any) -> str:
         services = self.services if images is None else SimpleNamespace(**vars(self.services) | {"images": images})
         return compute_family(self.task.model_copy(update=changes), services)
+
+    def compute_with_log(self, day: str, log: str | None, **changes: Any) -> str:
+        """Compute the family of a task with packages of a day, and an environment with a log; None for a lost one."""
+        steps = (f"uv pip install --exclude-newer {day}T00:00:00Z pytest",)
+        plan = PLAN.model_copy(update={"exclude_newer": day, "dependency_steps": steps} | changes)
+        candidate = records.make_candidate(records.make_pull_request())
+        digest = "0" * 64 if log is None else self.services.artifacts.put_text(log)
+        environment = records.make_environment(candidate, plan=plan, log=digest)
+        return compute_family(self.task.model_copy(update={"plan": plan}), self.services, environment)
 
 
 @pytest.fixture
@@ -111,6 +121,47 @@ def test_another_plan_base_image_or_harness_is_another_family(case: Case, monkey
     grader_version.compute_grader_version.cache_clear()
     assert len(set(families)) == len(families)
     assert case.compute() == families[0]
+
+
+def make_log(runner: str = "pytest-9.1.1", plugins: str = "") -> str:
+    lines = [
+        "==== test session starts ====",
+        f"platform linux -- Python 3.13.0, {runner}, pluggy-1.6.0",
+        plugins,
+        "...",
+    ]
+    return "\n".join(lines)
+
+
+def test_the_day_of_the_packages_makes_no_other_family_where_the_runner_is_the_same(case: Case) -> None:
+    first = case.compute_with_log("2024-03-01", make_log())
+    assert case.compute_with_log("2024-04-01", make_log()) == first
+    others = [
+        case.compute_with_log("2024-04-01", make_log("pytest-9.2.0")),
+        case.compute_with_log("2024-04-01", make_log(plugins="plugins: benchmark-5.2.3")),
+        case.compute_with_log("2024-04-01", make_log(plugins="plugins: benchmark-5.3.0")),
+        case.compute_with_log("2024-04-01", make_log(), dependency_steps=("uv pip install pytest",)),
+        case.compute_with_log("2024-04-01", make_log(), language_version="3.12"),
+    ]
+    assert len({first, *others}) == 6
+
+
+@pytest.mark.parametrize("log", [None, "", "2 passed in 0.1s", "plugins: benchmark-5.2.3"])
+def test_the_day_of_the_packages_makes_another_family_where_the_runner_is_unknown(log: str | None, case: Case) -> None:
+    families = [case.compute_with_log(day, log) for day in ("2024-03-01", "2024-03-01", "2024-04-01")]
+    assert families[0] == families[1] != families[2]
+
+
+@pytest.mark.parametrize("name", list_own_version_variables())
+def test_the_version_of_the_project_makes_no_other_family(name: str, case: Case) -> None:
+    def compute(*env: tuple[str, str]) -> str:
+        script = case.services.artifacts.put_text(render(env=[*PLAN.env, *env]))
+        return case.compute(eval_script=script, plan=PLAN.model_copy(update={"env": (*PLAN.env, *env)}))
+
+    first = compute((name, "7.3.1"))
+    assert compute((name, "8.0.0.dev1+local")) == first
+    assert compute((name, "7.3.1"), ("OTHER_VERSION", "1")) != first
+    assert compute((name, "7.3.1; evil")) != first
 
 
 @pytest.mark.parametrize("word", ["folder=tests; evil", "files=( $(evil) )", '    file="$folder"/$(evil)'])
