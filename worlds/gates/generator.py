@@ -25,7 +25,7 @@ WRONG_EVERY = 5
 """Every fifth call breaks the schema."""
 CATEGORIES = "Cc Cf Cn Co Ll Lm Lo Lt Lu Mc Me Mn Nd Nl No Pc Pd Pe Pf Pi Po Ps Sc Sk Sm So Zl Zp Zs"
 """Categories of all characters that UTF-8 can encode. Hypothesis would take shorter constants for examples."""
-CHARACTERS = st.characters(categories=CATEGORIES.split())
+CHARACTERS = st.characters(categories=list[Any](CATEGORIES.split()))
 """All characters of UTF-8. To find those of a codec, Hypothesis encodes a million of them in each new process."""
 TEXTS = ("", " ", "x", "Ada Lovelace", "ada@example.org", "2025-06-05", "not an id", "ö\u2603", "0")
 WRONG_VALUES: tuple[Any, ...] = (None, True, 7, 1.5, "x", [], {}, [[]], {"a": 1})
