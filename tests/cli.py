@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tests.command_server import SHORT_CERTIFICATES, RunningCommand, start_command_server
 
@@ -94,6 +94,32 @@ def start_mergemill(*arguments: str, cwd: Path, **variables: str) -> Iterator[Ru
         yield command
     finally:
         command.kill()
+
+
+@dataclass(frozen=True)
+class OpenCommand:
+    """A command that runs, and the pipes of its outputs."""
+
+    process: RunningCommand
+    stdout: TextIO
+    stderr: TextIO
+
+
+@contextmanager
+def open_mergemill(*arguments: str, cwd: Path, **variables: str) -> Iterator[OpenCommand]:
+    """Start `mergemill ARGUMENTS` in `cwd`, with pipes for its outputs; it is killed at the end."""
+    output, output_end = os.pipe()
+    errors, errors_end = os.pipe()
+    environment = make_command_environment(**variables)
+    command = start_command_server().start(arguments, cwd, environment, output_end, errors_end)
+    os.close(output_end)
+    os.close(errors_end)
+    with os.fdopen(output) as stdout, os.fdopen(errors) as stderr:
+        assert command is not None, "only a new process has these variables"
+        try:
+            yield OpenCommand(command, stdout, stderr)
+        finally:
+            command.kill()
 
 
 def run_with_closed_pipe(command: str, folder: Path) -> CommandResult:

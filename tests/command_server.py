@@ -11,6 +11,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -116,19 +117,25 @@ class CommandServer:
             )
 
     def run(
-        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int | None = None
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        output: int | None = None,
+        module: str = "",
     ) -> tuple[int, str, str] | None:
         """Run `mergemill ARGUMENTS` in a process.
 
         Args:
             output: descriptor of the standard output, which is not read then.
+            module: name of a module that runs as a program instead (`python -m MODULE ARGUMENTS`).
 
         Returns:
             its exit code, below 0 for a signal, and both outputs; None where only a new process will do.
         """
         with tempfile.TemporaryFile() as kept, tempfile.TemporaryFile() as errors:
             stdout = kept.fileno() if output is None else output
-            command = self.start(arguments, cwd, environment, stdout, errors.fileno())
+            command = self.start(arguments, cwd, environment, stdout, errors.fileno(), module)
             if command is None:
                 return None
             code = command.wait()
@@ -137,18 +144,26 @@ class CommandServer:
             return code, kept.read().decode(), errors.read().decode()
 
     def start(
-        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int, errors: int
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        output: int,
+        errors: int,
+        module: str = "",
     ) -> RunningCommand | None:
         """Start `mergemill ARGUMENTS` in a process.
 
         Args:
             output: descriptor of the standard output.
             errors: descriptor of the standard error.
+            module: name of a module that runs as a program instead.
 
         Returns:
             the process; None where only a new one will do.
         """
-        request = json.dumps({"arguments": arguments, "cwd": str(cwd), "environment": dict(environment)}).encode()
+        content = {"arguments": arguments, "cwd": str(cwd), "environment": dict(environment), "module": module}
+        request = json.dumps(content).encode()
         if len(request) > REQUEST_BYTES or not self._has_same_start(environment):
             return None
         reader, writer = os.pipe()
@@ -227,7 +242,10 @@ def _run(request: dict[str, Any], output: int, errors: int) -> None:
     os.close(errors)
     if os.environ.get(SHORT_CERTIFICATES):
         shorten_certificates()
-    sys.argv = ["mergemill", *request["arguments"]]
+    sys.argv = [request["module"] or "mergemill", *request["arguments"]]
+    if request["module"]:
+        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+        sys.exit()
     main()
 
 

@@ -11,16 +11,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from tests.cli import CommandResult, run_command
-from tests.command_server import SHORT_CERTIFICATES
+from tests.command_server import SHORT_CERTIFICATES, start_command_server
 from tests.namespaces import require_bubblewrap
 from tests.sample import make_sample
 
@@ -73,7 +76,7 @@ def matches_output(expected: str, actual: str) -> bool:
 
 
 def run_example(command: str, folder: Path) -> CommandResult:
-    """Run a line of a page in Bash; one that is a `mergemill` command alone needs no shell and no new Python."""
+    """Run a line of a page in Bash; a `mergemill` command or a module alone needs no shell and no new Python."""
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "MERGEMILL_SOURCE": str(ROOT),
@@ -85,6 +88,12 @@ def run_example(command: str, folder: Path) -> CommandResult:
     }
     if words := split_plain_command(command):
         return run_command(words[1:], folder, environment)
+    if (module := split_module_command(command)) and (
+        ended := start_command_server().run(
+            module.arguments, ROOT if module.in_source else folder, environment, module=module.name
+        )
+    ):
+        return CommandResult(*ended)
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
@@ -103,9 +112,81 @@ def split_plain_command(command: str) -> list[str]:
     return shlex.split(command) if is_plain else []
 
 
-def run_page(page: Path, folder: Path) -> None:
-    for example in parse_examples(page):
-        done = run_example(example.command, folder)
+@dataclass(frozen=True)
+class ModuleCommand:
+    """A module that runs as a program, in the current folder or in that of the source."""
+
+    name: str
+    arguments: list[str]
+    in_source: bool
+
+
+def split_module_command(command: str) -> ModuleCommand | None:
+    """Return the parts of `[cd "$MERGEMILL_SOURCE" &&] python -m MODULE ARGUMENTS`; None for other commands."""
+    rest = command.removeprefix('cd "$MERGEMILL_SOURCE" && ')
+    if not re.fullmatch(r"python -m [\w./:=,@%+ -]+", rest):
+        return None
+    name, *arguments = rest.split()[2:]
+    return ModuleCommand(name, arguments, in_source=rest != command)
+
+
+@dataclass
+class SharedStarts:
+    """Folders as they are after commands with which several pages begin.
+
+    Each is copied to the same place for one page after the other, as records hold the path of the repository.
+    """
+
+    folder: Path
+    results: dict[str, CommandResult] = field(default_factory=dict)
+    """Command -> its result."""
+
+    def open_folder(self, command: str) -> tuple[Path, CommandResult]:
+        """Return a folder in which a command was run, for a single page, and the result of the command."""
+        kept, place = self.folder / f"kept-{len(self.results)}", self.folder / "page" / "ada"
+        if place.exists():
+            shutil.rmtree(place)
+        if command in self.results:
+            kept = self.folder / f"kept-{list(self.results).index(command)}"
+            shutil.copytree(kept, place, symlinks=True)
+        else:
+            make_sample(place / "greet")
+            done = run_example(command, place)
+            shutil.copytree(place, kept, symlinks=True)
+            self.results[command] = done
+        return place, self.results[command]
+
+
+@pytest.fixture(scope="session")
+def shared_starts(tmp_path_factory: pytest.TempPathFactory) -> SharedStarts:
+    return SharedStarts(tmp_path_factory.mktemp("starts"))
+
+
+@cache
+def count_starts() -> Counter[str]:
+    """Return how many pages begin with a command, for `mergemill` commands."""
+    starts = [examples[0].command for page in PAGES if has_commands(page) and (examples := parse_examples(page))]
+    return Counter(command for command in starts if split_plain_command(command))
+
+
+def run_page(page: Path, starts: SharedStarts, fresh: Path) -> None:
+    """Run the commands of a page.
+
+    Args:
+        page: file of the page.
+        starts: folders of commands with which other pages begin as well.
+        fresh: empty folder for the commands of a page that begins differently.
+    """
+    examples = parse_examples(page)
+    if not examples:
+        return
+    folder, first = fresh / "ada", None
+    if count_starts()[examples[0].command] > 1:
+        folder, first = starts.open_folder(examples[0].command)
+    else:
+        make_sample(folder / "greet")
+    for number, example in enumerate(examples):
+        done = first if first and number == 0 else run_example(example.command, folder)
         what = f"{page.name}: {example.command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
         assert done.exit_code == example.exit_code, what
         if example.output:
@@ -122,11 +203,10 @@ def test_every_page_has_a_command_that_is_run(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if NEEDS_DOCKER not in p.read_text()], ids=name_page)
-def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
+def test_the_examples_of_a_page_run(page: Path, shared_starts: SharedStarts, tmp_path: Path) -> None:
     if NEEDS_BUBBLEWRAP in page.read_text():
         require_bubblewrap()
-    make_sample(tmp_path / "ada" / "greet")
-    run_page(page, tmp_path / "ada")
+    run_page(page, shared_starts, tmp_path)
 
 
 @pytest.mark.docker
@@ -138,9 +218,8 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
         if NEEDS_DOCKER in page.read_text()
     ],
 )
-def test_the_examples_of_a_page_that_needs_docker_run(page: Path, tmp_path: Path) -> None:
-    make_sample(tmp_path / "ada" / "greet")
-    run_page(page, tmp_path / "ada")
+def test_the_examples_of_a_page_that_needs_docker_run(page: Path, shared_starts: SharedStarts, tmp_path: Path) -> None:
+    run_page(page, shared_starts, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -172,3 +251,12 @@ def test_shown_output_is_compared(expected: str, actual: str, same: bool) -> Non
 )
 def test_what_needs_a_shell_is_run_by_one(command: str, words: list[str]) -> None:
     assert split_plain_command(command) == words
+
+
+def test_a_module_in_the_folder_of_the_source_needs_no_shell() -> None:
+    assert split_module_command('cd "$MERGEMILL_SOURCE" && python -m a.b --help') == ModuleCommand(
+        "a.b", ["--help"], in_source=True
+    )
+    assert split_module_command("python -m a.b c --d e") == ModuleCommand("a.b", ["c", "--d", "e"], in_source=False)
+    for command in ("python -m a | tail -n 1", "PYTHONPATH=x python -m a", "python a.py", "python -m a $HOME"):
+        assert split_module_command(command) is None

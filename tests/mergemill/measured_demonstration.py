@@ -8,11 +8,10 @@ right about all submissions but one.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+from tests.forked_command import ForkedCommand
 from tests.mergemill.measured_tasks import make_simulator, make_tasks, store_scores
 from tests.samplers.scripted_model import ScriptedModel
 from tests.simulators.making import write_seeds
@@ -20,6 +19,7 @@ from tests.taskdb.lineages import make_url
 
 
 def main() -> int:
+    command = ForkedCommand(sys.argv[1:])
     folder = Path.cwd()
     if not (folder / "m.db").exists():
         make_tasks(folder / "measured", 3)
@@ -29,7 +29,7 @@ def main() -> int:
     wrong = next(score for score in store_scores(folder, per_kind=1) if not score.resolved)
     with ScriptedModel(make_simulator({wrong.program})) as model:
         variables = {"MERGEMILL_DB": make_url(folder), "MERGEMILL_LLM": model.url, "MERGEMILL_MODEL": "scripted"}
-        return subprocess.run(sys.argv[1:], env=os.environ | variables, check=False).returncode
+        return command.run(**variables)
 
 
 if __name__ == "__main__":

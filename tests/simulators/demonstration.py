@@ -6,11 +6,10 @@ MERGEMILL_LLM and MERGEMILL_MODEL. Of its conversations one in four has a mistak
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+from tests.forked_command import ForkedCommand
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.simulators.making import answer_well, is_verdict, make_random, write_seeds
 
@@ -23,10 +22,11 @@ def answer(request: ModelRequest) -> Turn:
 
 
 def main() -> int:
+    command = ForkedCommand(sys.argv[1:])
     write_seeds(Path("seeds.json"), range(3))
     with ScriptedModel(answer) as model:
         variables = {"MERGEMILL_LLM": model.url, "MERGEMILL_MODEL": "scripted"}
-        return subprocess.run(sys.argv[1:], env=os.environ | variables, check=False).returncode
+        return command.run(**variables)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.certified import SECONDS, certified
-from tests.cli import make_command_environment, run_mergemill
+from tests.cli import run_mergemill, start_mergemill
 
 __all__ = ["certified"]
 
@@ -28,17 +27,11 @@ def test_kills_at_random_moments_change_no_task(kills: int, certified: Path, tmp
     seed = random.randrange(1 << 32)
     moments = random.Random(seed)
     for _ in range(kills):
-        with subprocess.Popen(
-            ["mergemill", *command],
-            cwd=tmp_path,
-            env=make_command_environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as driver:
+        with start_mergemill(*command, cwd=tmp_path) as driver:
             try:
                 driver.wait(moments.uniform(0, whole))
             except subprocess.TimeoutExpired:
-                driver.send_signal(signal.SIGKILL)
+                driver.kill()
     last = run_mergemill(*command, cwd=tmp_path)
 
     assert last.exit_code == 0, last.stderr

@@ -6,10 +6,9 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from tests.cli import make_command_environment, run_mergemill
+from tests.cli import open_mergemill, run_mergemill
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.simulators.environment.making import FIND, is_judge, play, tag
 from tests.simulators.making import call, make_seed, write_seeds
@@ -32,23 +31,20 @@ def serve(folder: Path, model: ScriptedModel | str, *words: str, **variables: st
     if not (folder / "seeds.json").exists():
         write_seeds(folder / "seeds.json", range(3))
     url = model if isinstance(model, str) else model.url
-    command = ["mergemill", "simulate", "env", "--seeds", "seeds.json", "--domain", "retail", "--port", "0"]
-    command += ["--llm", url, "--model", "scripted", *words]
-    process = subprocess.Popen(
-        command, cwd=folder, env=make_command_environment(**variables), stderr=subprocess.PIPE, text=True
-    )
-    try:
-        yield _read_address(process)
-    finally:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
-        process.stderr.close() if process.stderr else None
+    command = ("simulate", "env", "--seeds", "seeds.json", "--domain", "retail", "--port", "0")
+    command += ("--llm", url, "--model", "scripted", *words)
+    with open_mergemill(*command, cwd=folder, **variables) as server:
+        try:
+            yield read_address(server.stderr)
+        finally:
+            os.kill(server.process.pid, signal.SIGINT)
+            assert server.process.wait(30) == 0
 
 
-def _read_address(process: subprocess.Popen[str]) -> str:
-    assert process.stderr
+def read_address(stderr: Iterable[str]) -> str:
+    """Return the address that a server writes to its standard error."""
     lines = []
-    for line in process.stderr:
+    for line in stderr:
         lines.append(line)
         if match := ADDRESS.search(line):
             return match[0]
@@ -132,15 +128,13 @@ def test_bad_requests_are_a_line_each_and_lose_nothing(tmp_path: Path, model: Sc
 
 def test_a_killed_server_goes_on_where_it_was(tmp_path: Path, model: ScriptedModel) -> None:
     write_seeds(tmp_path / "seeds.json", range(3))
-    command = ["mergemill", "simulate", "env", "--seeds", "seeds.json", "--domain", "retail", "--port", "0"]
-    command += ["--llm", model.url, "--model", "scripted", "--episode-rewrites", "0"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=make_command_environment(), stderr=subprocess.PIPE, text=True
-    ) as process:
-        url = _read_address(process)
+    command = ("simulate", "env", "--seeds", "seeds.json", "--domain", "retail", "--port", "0")
+    command += ("--llm", model.url, "--model", "scripted", "--episode-rewrites", "0")
+    with open_mergemill(*command, cwd=tmp_path) as server:
+        url = read_address(server.stderr)
         _, opened = post(url, "/reset", {"env_id": 3, "group": 1})
         first = post(url, "/step", {"episode": opened["episode"], "text": "Your email?", "turn": 0})
-        os.kill(process.pid, signal.SIGKILL)
+        server.process.kill()
     with serve(tmp_path, model, "--episode-rewrites", "0") as url:
         again = post(url, "/step", {"episode": opened["episode"], "text": "Your email?", "turn": 0})
         assert again == first

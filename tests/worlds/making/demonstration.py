@@ -6,11 +6,10 @@ MERGEMILL_MODEL. Other settings make a run short.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+from tests.forked_command import ForkedCommand
 from tests.worlds.making.answers import open_scripted_model, write_tasks
 
 SHORT = {
@@ -23,10 +22,11 @@ SHORT = {
 
 
 def main() -> int:
+    command = ForkedCommand(sys.argv[1:])
     write_tasks(Path("tasks.txt"))
     with open_scripted_model() as model:
         variables = {"MERGEMILL_LLM": model.url, "MERGEMILL_MODEL": "scripted", **SHORT}
-        return subprocess.run(sys.argv[1:], env=os.environ | variables, check=False).returncode
+        return command.run(**variables)
 
 
 if __name__ == "__main__":
