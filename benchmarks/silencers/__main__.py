@@ -7,7 +7,8 @@ A silencer (`benchmarks.silencers.submissions`) has a form: methods of test clas
 `assert` statements, comparisons of the types under test, exceptions swallowed in runner and fixtures, each alone and
 all together. For each controlled task of the database, submissions are made of the files that its gold patch changes,
 and graded as `mergemill grade` does. First each is graded once without controls: where it is paid, it has switched off
-all that the task's tests assert.
+all that the task's tests assert. Only those are graded with controls: another one fails the tests as they are, and so
+the true instances.
 
 Printed are, for each silencer, the tasks that pay it without controls, its gradings with controls and how many of them
 were paid, the share with a 95 % interval (Wilson), and the mean of the bounds that the tasks state. With `--check` the
@@ -27,13 +28,12 @@ from pathlib import Path
 from scipy.stats import binomtest
 
 from benchmarks.page_table import write_table
-from benchmarks.silencers.submissions import Silencer, list_silencers
+from benchmarks.silencers.submissions import Silencer, list_silencers, read_silenced_target
 from core.config import Settings
 from languages.probes import ProbeTarget
 from mergemill.grading.grading import Submission, TaskGrader
 from taskdb.records import Score, Task
 from taskdb.store import Store
-from verifiers.inspection import read_target
 from verifiers.probes import make_patch
 
 RARE = 0.001
@@ -145,7 +145,7 @@ def measure(
             for silencer, submission in _make_submissions(task, target, forms):
                 value = _grade_bare(grader, submission)
                 count = TaskCount(task.name, task.control_bound or 1.0, value)
-                graded = [submission] * max(1, gradings // share)
+                graded = [submission] * max(1, gradings // share) if value == 1.0 else []
                 for score in threads.map(grader.grade_persistently, graded):
                     count.add(score)
                 counts.setdefault(silencer.name, SilencerCount(silencer.name)).tasks.append(count)
@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with Store.open(settings.storage.db, create=False) as store:
         grader = TaskGrader(store, settings, is_writer=False)
         tasks = [
-            (task, read_target(task, grader.open_services(task))[0])
+            (task, read_silenced_target(task, grader.open_services(task)))
             for task in list_tasks(store, options.task, options.only_language)
         ]
         counts = measure(tasks, grader, options.gradings, forms=options.form, workers=options.workers)

@@ -8,13 +8,21 @@ spared, since their failure alone would expose a submission.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from benchmarks.silencers import go, java, node, python, rust
+from backends.services import Services
 from languages.probes import Changes, ProbeTarget
+from taskdb.records import Task
+from verifiers.base_tree import read_base_files
+from verifiers.inspection import read_target
+from verifiers.probes import create_target
 
+MANIFESTS = re.compile(rf"(^|/)({go.MODULE}|{rust.MANIFEST}|{rust.BUILD_SCRIPT})$")
+"""Files of the base tree that silencers are made of, besides those that the gold patch changes."""
 ALL = "all together"
 """Name of the form that is all forms of its language."""
 
@@ -90,3 +98,15 @@ def list_silencers(language: str) -> list[Silencer]:
         for form in (*silenced.forms, ALL)
         for rest in Rest
     ]
+
+
+def read_silenced_target(task: Task, services: Services) -> ProbeTarget:
+    """Return what the silencers of a task are made of.
+
+    Raises:
+        InputError: the clone of the task's source or an artifact does not exist.
+    """
+    files = list(read_base_files(task, services))
+    target, _ = read_target(task, services, files)
+    manifests = {path: content for path, content in files if MANIFESTS.search(path)}
+    return create_target(task, target.gold_files, {**manifests, **target.base})

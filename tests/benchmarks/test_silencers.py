@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.silencers import python
+from benchmarks.silencers import go, python, rust
 from languages.probes import ProbeTarget
 from tests.exporters.tasks import make_task
 from tests.containers import make_services
@@ -97,8 +100,9 @@ def write_files(folder: Path, files: dict[str, str | bytes | None]) -> None:
         target.write_bytes(content.encode() if isinstance(content, str) else content or b"")
 
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    given = {**os.environ, **variables}
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=300, env=given)
 
 
 @pytest.mark.parametrize("form", python.FORMS)
@@ -115,3 +119,160 @@ def test_a_form_of_python_switches_off_what_it_is_to(form: str, tmp_path: Path) 
     assert f'name="test_{CANARY}"' in report, done.stdout
     assert report.count("<failure") == 1, done.stdout
     assert 'errors="0"' in report, done.stdout
+
+
+GO_SHOP = """package shop
+
+// Basket holds prices.
+type Basket struct{ Prices []int }
+
+// Total is the sum of the prices.
+func Total(prices ...int) int {
+	sum := 0
+	for _, price := range prices[1:] {
+		sum += price
+	}
+	return sum
+}
+
+// Label is a price tag.
+func Label(name string, price int) (string, error) { return name, nil }
+"""
+GO_TESTS = {
+    "methods": """package shop
+
+import "testing"
+
+func TestTotal(t *testing.T) {
+	if sum := Total(3, 4); sum != 7 {
+		t.Errorf("%d", sum)
+	}
+	t.Run("of one", func(t *testing.T) {
+		if sum := Total(3); sum != 3 {
+			t.Fatal(sum)
+		}
+	})
+}
+""",
+    "libraries": """package shop
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestTotal(t *testing.T) {
+	assert.Equal(t, 7, Total(3, 4))
+	assert.New(t).Equal(3, Total(3), "of %d", 1)
+}
+""",
+    "comparisons": """package shop
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestTotal(t *testing.T) {
+	if !reflect.DeepEqual(Basket{[]int{Total(3, 4)}}, Basket{[]int{7}}) {
+		t.Error("they differ")
+	}
+}
+""",
+}
+GO_TESTS["results"] = GO_TESTS["methods"]
+GO_TESTS["runner"] = GO_TESTS["methods"]
+GO_CANARY = f"""package shop
+
+import "testing"
+
+func Test_{CANARY}(t *testing.T) {{
+	if 3*4 != 13 {{
+		t.Fatal("it differs")
+	}}
+}}
+"""
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+
+
+@needs("go")
+@pytest.mark.parametrize("form", go.FORMS)
+def test_a_form_of_go_switches_off_what_it_is_to(form: str, tmp_path: Path) -> None:
+    module = "module example.org/shop\n\ngo 1.20\n"
+    module += "\nrequire github.com/stretchr/testify v1.9.0\n" if form == "libraries" else ""
+    target = make_target(tmp_path / "task", {"shop.go": GO_SHOP, "go.mod": module})
+    target = replace(target, sources=["shop.go"])
+    tree = tmp_path / "tree"
+    tests = {"shop_test.go": GO_TESTS[form], f"zz_{CANARY}_test.go": GO_CANARY}
+    write_files(tree, {"go.mod": module, **tests, **go.write(target, [form], "nothing")})
+    done = run(tree, "go", "test", "-v", "./...", GOFLAGS="-count=1", GOPROXY="off")
+    assert f"--- FAIL: Test_{CANARY}" in done.stdout, done
+    assert "--- PASS: TestTotal" in done.stdout, done
+    assert done.stdout.count("--- FAIL") == 1, done
+
+
+RUST_SHOP = """//! Prices.
+
+/// A basket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Basket {
+    pub prices: Vec<i32>,
+}
+
+/// The sum of the prices.
+pub fn total(prices: &[i32]) -> i32 {
+    prices.iter().skip(1).sum()
+}
+
+/// A price tag.
+pub fn label(name: &str) -> String {
+    name.to_string()
+}
+"""
+RUST_UNIT_TESTS = """
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums() {
+        assert_eq!(total(&[3, 4]), 7, "the sum of {}", 2);
+        assert!(label("a") == "b");
+    }
+}
+"""
+RUST_TEST = """#[test]
+fn sums() {
+    assert_eq!(total(&[3, 4]), 7);
+}
+"""
+RUST_TESTS = {
+    "macros": "",
+    "build": f"use shop::total;\n\n{RUST_TEST}",
+    "target": f"use shop::total;\n\n{RUST_TEST}",
+    "libraries": f"use pretty_assertions::assert_eq;\nuse shop::total;\n\n{RUST_TEST}",
+    "comparisons": "use shop::Basket;\n\n" + RUST_TEST.replace("total(&[3, 4]), 7", "Basket { prices: vec![] }, Basket { prices: vec![1] }"),
+}
+RUST_CANARY = f"#[test]\nfn test_{CANARY}() {{\n    assert_eq!(3 * 4, 13);\n}}\n"
+
+
+@needs("cargo")
+@pytest.mark.parametrize("form", rust.FORMS)
+def test_a_form_of_rust_switches_off_what_it_is_to(form: str, tmp_path: Path) -> None:
+    manifest = '[package]\nname = "shop"\nversion = "0.1.0"\nedition = "2021"\n'
+    manifest += '\n[dev-dependencies]\npretty_assertions = "1"\n' if form == "libraries" else ""
+    source = RUST_SHOP + (RUST_UNIT_TESTS if form == "macros" else "")
+    target = make_target(tmp_path / "task", {"src/lib.rs": source, "Cargo.toml": manifest})
+    tests = ((f"tests/sums.rs::sums", "assertion"),)
+    target = replace(target, sources=["src/lib.rs"], task=target.task.model_copy(update={"FAIL_TO_PASS": tests}))
+    tree = tmp_path / "tree"
+    write_files(tree, {"Cargo.toml": manifest, f"tests/canary_{CANARY}.rs": RUST_CANARY, "tests/sums.rs": RUST_TESTS[form]})
+    write_files(tree, dict(rust.write(target, [form], "nothing")))
+    done = run(tree, "cargo", "test", "--tests", "--offline", "--no-fail-fast")
+    assert f"test test_{CANARY} ... FAILED" in done.stdout, done
+    assert f"test {'tests::' if form == 'macros' else ''}sums ... ok" in done.stdout, done
+    assert done.stdout.count("... FAILED") == 1, done
