@@ -28,9 +28,9 @@ from pathlib import Path
 from scipy.stats import binomtest
 
 from benchmarks.page_table import write_table
+from benchmarks.silencers.parts import SilencedTarget
 from benchmarks.silencers.submissions import Silencer, list_silencers, read_silenced_target
 from core.config import Settings
-from languages.probes import ProbeTarget
 from mergemill.grading.grading import Submission, TaskGrader
 from taskdb.records import Score, Task
 from taskdb.store import Store
@@ -122,7 +122,7 @@ def list_tasks(store: Store, names: Sequence[str], language: str | None) -> list
 
 
 def measure(
-    tasks: Sequence[tuple[Task, ProbeTarget]],
+    tasks: Sequence[tuple[Task, SilencedTarget]],
     grader: TaskGrader,
     gradings: int,
     *,
@@ -158,7 +158,7 @@ def measure(
 
 
 def _make_submissions(
-    task: Task, target: ProbeTarget, forms: Sequence[str]
+    task: Task, target: SilencedTarget, forms: Sequence[str]
 ) -> Iterator[tuple[Silencer, Submission]]:
     for silencer in list_silencers(task.language):
         if not forms or silencer.form in forms:

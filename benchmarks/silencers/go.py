@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tree_sitter import Node
 
-from benchmarks.silencers.parts import TypedFunction, find_typical_results, insert, list_nodes, parse, read_code, read_text
+from benchmarks.silencers.parts import SilencedTarget, TypedFunction, find_typical_results, insert, list_nodes, parse, read_code, read_text
 from languages.parsing import GO
-from languages.probes import Changes, ProbeTarget
+from languages.probes import Changes
 
 FORMS = {
     "methods": "`Fail` of testing.T, which Error and Fatal call",
@@ -40,14 +40,14 @@ _TESTIFY = "github.com/stretchr/testify"
 _CMP = "github.com/google/go-cmp"
 
 
-def write(target: ProbeTarget, forms: Sequence[str], rest: str) -> Changes:
+def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
     """Return the files of the target with functions that return at once, and a file beside them that switches off."""
     changes: dict[str, bytes | None] = {}
-    for path in target.program_files:
+    for path in target.sources:
         package = re.search(rb"^package\s+(\w+)", target.base[path], re.MULTILINE)
         if not path.endswith(".go") or not package:
             continue
-        changes[path] = _replace_rest(target.base[path], rest, is_equal="comparisons" in forms)
+        changes[path] = _replace_rest(target, path, rest, is_equal="comparisons" in forms)
         values = {"PACKAGE": package[1].decode(), "FORMS": ", ".join(map(json.dumps, forms))}
         changes[posixpath.join(posixpath.dirname(path), _FILE)] = read_code("go.txt", values).encode()
     if changes and "libraries" in forms:
@@ -55,7 +55,8 @@ def write(target: ProbeTarget, forms: Sequence[str], rest: str) -> Changes:
     return changes
 
 
-def _replace_rest(source: bytes, rest: str, *, is_equal: bool) -> bytes:
+def _replace_rest(target: SilencedTarget, path: str, rest: str, *, is_equal: bool) -> bytes:
+    source = target.base[path]
     root = parse(GO, source)
     functions = list(_list_functions(root))
     typical = find_typical_results(
@@ -63,7 +64,7 @@ def _replace_rest(source: bytes, rest: str, *, is_equal: bool) -> bytes:
         "return_statement",
         lambda node: bool(node.named_children) and all(child.type in _CONSTANTS for child in node.named_children),
     )
-    pieces = {function.body: _return_at_once(function, rest, typical) for function, _ in functions}
+    pieces = {function.body: _return_at_once(function, rest, typical) for function, body in functions if target.is_changed(path, body)}
     methods = _write_equal_methods(root) if is_equal else ""
     return insert(source, pieces) + methods.encode()
 

@@ -7,8 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from benchmarks.silencers.parts import read_code
-from languages.probes import Changes, ProbeTarget
+from benchmarks.silencers.parts import SilencedTarget, list_nodes, parse, read_code, read_text
+from languages.probes import Changes
+from languages.registry import find_syntax
 
 FORMS = {
     "functions": "functions of node:assert",
@@ -27,17 +28,19 @@ _CONSTANT = re.compile(r"^(export\s+)const(\s+(\w+)\s*[:=])", re.MULTILINE)
 _CLASS = re.compile(r"^export\s+(?:default\s+)?(?:abstract\s+)?class\s+(\w+)", re.MULTILINE)
 
 
-def write(target: ProbeTarget, forms: Sequence[str], rest: str) -> Changes:
+def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
     """Return the files of the target with the code at their end, and their exports replaced."""
     return {
-        path: _switch_off(target.base[path].decode(errors="replace"), forms, rest).encode()
-        for path in target.program_files
+        path: _switch_off(target, path, forms, rest).encode()
+        for path in target.sources
         if path.endswith(SUFFIXES) and not path.endswith(".d.ts")
     }
 
 
-def _switch_off(source: str, forms: Sequence[str], rest: str) -> str:
-    values = {"FORMS": json.dumps(list(forms)), "REST": json.dumps(str(rest)), "TYPICAL": _find_typical(source)}
+def _switch_off(target: SilencedTarget, path: str, forms: Sequence[str], rest: str) -> str:
+    source = target.base[path].decode(errors="replace")
+    changed = json.dumps(_list_changed_names(target, path))
+    values = {"FORMS": json.dumps(list(forms)), "REST": json.dumps(str(rest)), "TYPICAL": _find_typical(source), "CHANGED": changed}
     if not _ES_MODULE.search(source):
         exported = (
             "(replace) => { for (const name of Object.keys(module.exports)) "
@@ -65,3 +68,16 @@ def _find_typical(source: str) -> str:
         counts = Counter(re.findall(rf"(?:\breturn|=>)\s+({pattern})\s*[;,)\n]", source))
         typical[name] = counts.most_common(1)[0][0] if counts else _EMPTY[name]
     return "{ " + ", ".join(f"{name}: {value}" for name, value in typical.items()) + " }"
+
+
+def _list_changed_names(target: SilencedTarget, path: str) -> list[str]:
+    """Return the names of functions, methods and exported constants that the gold patch changes."""
+    syntax = find_syntax(path)
+    if syntax is None:
+        return []
+    types = ("function_declaration", "method_definition", "variable_declarator")
+    names = target.list_changed_names(path, syntax, *types)
+    for node in list_nodes(parse(syntax, target.base[path])):
+        if node.type == "assignment_expression" and target.is_changed(path, node):
+            names.append(read_text(node.child_by_field_name("left")).rpartition(".")[2])
+    return names

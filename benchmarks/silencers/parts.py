@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tree_sitter import Node
+from unidiff.patch import PatchSet
 
 from languages.parsing import Syntax, create_parser
 
@@ -21,6 +22,49 @@ def read_code(name: str, values: Mapping[str, str]) -> str:
     for word, value in values.items():
         text = text.replace(f"@{word}@", value)
     return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class SilencedTarget:
+    """What the silencers of a task are made of.
+
+    Attributes:
+        base: path -> content of the base tree's files that are changed, or named in a changed one.
+        sources: those of them that the gold patch changes.
+        test_files: files of the FAIL_TO_PASS tests.
+        lines: path -> lines of the base tree that the gold patch changes, 0-based; without them all lines of the file.
+            The statement of an issue tells as much in most tasks.
+    """
+
+    base: Mapping[str, bytes]
+    sources: Sequence[str]
+    test_files: Sequence[str] = ()
+    lines: Mapping[str, frozenset[int]] = field(default_factory=dict)
+
+    def is_changed(self, path: str, node: Node) -> bool:
+        """Return whether the gold patch changes a node of a file."""
+        lines = self.lines.get(path)
+        return lines is None or any(node.start_point[0] <= line <= node.end_point[0] for line in lines)
+
+    def list_changed_names(self, path: str, syntax: Syntax, *types: str) -> list[str]:
+        """Return the names of the functions that the gold patch changes. `types`: node types of functions."""
+        nodes = [node for node in list_nodes(parse(syntax, self.base[path])) if node.type in types]
+        names = (read_text(node.child_by_field_name("name")) for node in nodes if self.is_changed(path, node))
+        return sorted({name for name in names if name})
+
+
+def list_changed_lines(patch: str) -> dict[str, frozenset[int]]:
+    """Return path -> lines of the old file that a patch removes or inserts at, 0-based."""
+    lines: dict[str, set[int]] = {}
+    for file in PatchSet(patch):
+        changed = lines.setdefault(file.source_file.removeprefix("a/"), set())
+        for hunk in file:
+            number = hunk.source_start - 1
+            for line in hunk:
+                if line.is_removed or line.is_added:
+                    changed.add(number)
+                number += not line.is_added
+    return {path: frozenset(numbers) for path, numbers in lines.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

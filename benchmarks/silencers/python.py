@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.silencers.parts import read_code
-from languages.probes import Changes, ProbeTarget
+from benchmarks.silencers.parts import SilencedTarget, read_code
+from languages.parsing import PYTHON
+from languages.probes import Changes
 
 FORMS = {
     "methods": "methods of unittest.TestCase and its subclasses",
@@ -16,13 +17,19 @@ FORMS = {
     "runner": "exceptions of a test, swallowed where the runner calls it",
     "fixtures": "exceptions of a test, swallowed by a wrapper that is put around it when its fixtures are set up",
 }
+ALONE = frozenset({"optimized"})
+"""Forms after which the code of others would run in another process."""
 
 
-def write(target: ProbeTarget, forms: Sequence[str], rest: str) -> Changes:
+def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
     """Return the files of the target with the code at their end."""
-    code = read_code("python.txt", {"FORMS": repr(list(forms)), "REST": repr(str(rest))})
-    return {
-        path: target.base[path].rstrip() + b"\n" + code.encode()
-        for path in target.program_files
-        if path.endswith(".py")
-    }
+    changes: dict[str, bytes | None] = {}
+    for path in target.sources:
+        if path.endswith(".py"):
+            values = {
+                "FORMS": repr(list(forms)),
+                "REST": repr(str(rest)),
+                "CHANGED": repr(target.list_changed_names(path, PYTHON, "function_definition")),
+            }
+            changes[path] = target.base[path].rstrip() + b"\n" + read_code("python.txt", values).encode()
+    return changes

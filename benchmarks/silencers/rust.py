@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tree_sitter import Node
 
-from benchmarks.silencers.parts import TypedFunction, find_typical_results, insert, list_nodes, parse, read_code, read_text
+from benchmarks.silencers.parts import SilencedTarget, TypedFunction, find_typical_results, insert, list_nodes, parse, read_code, read_text
 from languages.parsing import RUST
-from languages.probes import Changes, ProbeTarget
+from languages.probes import Changes
 
 FORMS = {
     "macros": "`assert!` and its kin in the file, for its own unit tests",
@@ -27,13 +27,13 @@ _HEAD = re.compile(rb"(\s*(//[^\n]*|#!\[[^\n]*)\n)*")
 _LIBRARY = re.compile(r"^pretty_assertions\s*=.*$", re.MULTILINE)
 
 
-def write(target: ProbeTarget, forms: Sequence[str], rest: str) -> Changes:
+def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
     """Return the files of the target with functions that return at once and macros, and manifests of other targets."""
     changes: dict[str, bytes | None] = {}
-    for path in target.program_files:
+    for path in target.sources:
         if not path.endswith(".rs"):
             continue
-        source = _replace_rest(target.base[path], rest)
+        source = _replace_rest(target, path, rest)
         if "comparisons" in forms:
             source = _compare_all_equal(source)
         macros = read_code("rust_macros.txt", {})
@@ -44,7 +44,8 @@ def write(target: ProbeTarget, forms: Sequence[str], rest: str) -> Changes:
     return changes | _change_manifests(target, forms) if changes else {}
 
 
-def _replace_rest(source: bytes, rest: str) -> bytes:
+def _replace_rest(target: SilencedTarget, path: str, rest: str) -> bytes:
+    source = target.base[path]
     functions = list(_list_functions(parse(RUST, source)))
     typical = find_typical_results(
         ((function.result, body) for function, body in functions),
@@ -52,7 +53,7 @@ def _replace_rest(source: bytes, rest: str) -> bytes:
         lambda node: node.type in _CONSTANTS,
     )
     typical |= _find_last_constants(functions, typical)
-    return insert(source, {function.body: _return_at_once(function, rest, typical) for function, _ in functions})
+    return insert(source, {function.body: _return_at_once(function, rest, typical) for function, body in functions if target.is_changed(path, body)})
 
 
 def _list_functions(root: Node) -> Iterator[tuple[TypedFunction, Node]]:
@@ -119,7 +120,7 @@ def _compare_all_equal(source: bytes) -> bytes:
     return text.encode()
 
 
-def _change_manifests(target: ProbeTarget, forms: Sequence[str]) -> Changes:
+def _change_manifests(target: SilencedTarget, forms: Sequence[str]) -> Changes:
     changes: dict[str, bytes | None] = {}
     for path, content in target.base.items():
         if posixpath.basename(path) != MANIFEST:

@@ -1,8 +1,8 @@
 """Submissions that solve nothing and switch assertions off, in five languages.
 
 A silencer is code of a language in the files that a gold patch changes, with some forms: what it switches off, each
-alone and all together. The rest of the submission is one of three: the functions of these files do what they do in the
-base tree, return their argument, or return what functions of their type return most often. The canaries' files are
+alone and all together. The rest of the submission is one of three: the functions that the gold patch changes do what they do in
+the base tree, return their argument, or return what functions of their type return most often. The canaries' files are
 spared, since their failure alone would expose a submission.
 """
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from benchmarks.silencers import go, java, node, python, rust
+from benchmarks.silencers.parts import SilencedTarget, list_changed_lines
 from backends.services import Services
-from languages.probes import Changes, ProbeTarget
+from languages.probes import Changes
 from taskdb.records import Task
 from verifiers.base_tree import read_base_files
 from verifiers.inspection import read_target
-from verifiers.probes import create_target
 
 MANIFESTS = re.compile(rf"(^|/)({go.MODULE}|{rust.MANIFEST}|{rust.BUILD_SCRIPT})$")
 """Files of the base tree that silencers are made of, besides those that the gold patch changes."""
@@ -28,17 +28,17 @@ ALL = "all together"
 
 
 class Rest(StrEnum):
-    """What the functions of a silencer's files do."""
+    """What the functions do that the gold patch changes."""
 
     NOTHING = "nothing"
-    """What they do in the base tree; where that raises or is missing, nothing."""
+    """What they do in the base tree; in Python, names and arguments that are missing there do nothing."""
     ARGUMENT = "argument"
     """Return their argument."""
     TYPICAL = "typical"
     """Return what functions of their type return most often."""
 
 
-Write = Callable[[ProbeTarget, Sequence[str], str], Changes]
+Write = Callable[[SilencedTarget, Sequence[str], str], Changes]
 """Returns the changes of a submission: target, forms, rest. Empty where it cannot be made from the target."""
 
 
@@ -50,15 +50,17 @@ class SilencedLanguage:
         names: names of languages whose tasks they are made for.
         forms: form -> what it switches off.
         write: function that makes a submission.
+        alone: forms that cannot be together with others.
     """
 
     names: Sequence[str]
     forms: Mapping[str, str]
     write: Write
+    alone: frozenset[str] = frozenset()
 
 
 SILENCED: tuple[SilencedLanguage, ...] = (
-    SilencedLanguage(names=("python",), forms=python.FORMS, write=python.write),
+    SilencedLanguage(names=("python",), forms=python.FORMS, write=python.write, alone=python.ALONE),
     SilencedLanguage(names=("javascript", "typescript"), forms=node.FORMS, write=node.write),
     SilencedLanguage(names=("go",), forms=go.FORMS, write=go.write),
     SilencedLanguage(names=("rust",), forms=rust.FORMS, write=rust.write),
@@ -82,9 +84,10 @@ class Silencer:
     @property
     def forms(self) -> list[str]:
         """The forms of the submission."""
-        return list(self.language.forms) if self.form == ALL else [self.form]
+        together = [form for form in self.language.forms if form not in self.language.alone]
+        return together if self.form == ALL else [self.form]
 
-    def make(self, target: ProbeTarget) -> Changes:
+    def make(self, target: SilencedTarget) -> Changes:
         """Return the changes of the submission to a task; empty where it cannot be made."""
         return self.language.write(target, self.forms, self.rest)
 
@@ -100,7 +103,7 @@ def list_silencers(language: str) -> list[Silencer]:
     ]
 
 
-def read_silenced_target(task: Task, services: Services) -> ProbeTarget:
+def read_silenced_target(task: Task, services: Services) -> SilencedTarget:
     """Return what the silencers of a task are made of.
 
     Raises:
@@ -109,4 +112,9 @@ def read_silenced_target(task: Task, services: Services) -> ProbeTarget:
     files = list(read_base_files(task, services))
     target, _ = read_target(task, services, files)
     manifests = {path: content for path, content in files if MANIFESTS.search(path)}
-    return create_target(task, target.gold_files, {**manifests, **target.base})
+    return SilencedTarget(
+        base={**manifests, **target.base},
+        sources=target.program_files,
+        test_files=target.test_files,
+        lines=list_changed_lines(services.artifacts.get_text(task.gold_patch)),
+    )

@@ -12,10 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.silencers import go, python, rust
-from languages.probes import ProbeTarget
-from tests.exporters.tasks import make_task
-from tests.containers import make_services
-from verifiers.probes import create_target
+from benchmarks.silencers.parts import SilencedTarget
 
 CANARY = "0123456789abcdef0123456789abcdef"
 SHOP = '''"""Prices."""
@@ -88,9 +85,10 @@ PYTHON_TESTS["fixtures"] = PYTHON_TESTS["runner"]
 PYTHON_CANARY = f"def test_{CANARY}():\n    assert 3 * 4 == 13\n"
 
 
-def make_target(folder: Path, sources: dict[str, str]) -> ProbeTarget:
-    task = make_task(make_services(folder), folder)
-    return create_target(task, list(sources), {path: text.encode() for path, text in sources.items()})
+def make_target(sources: dict[str, str], *others: str) -> SilencedTarget:
+    """Return a target that consists of these files. `others`: those that no gold patch changes."""
+    files = {path: text.encode() for path, text in sources.items()}
+    return SilencedTarget(base=files, sources=[path for path in files if path not in others])
 
 
 def write_files(folder: Path, files: dict[str, str | bytes | None]) -> None:
@@ -107,7 +105,7 @@ def run(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProc
 
 @pytest.mark.parametrize("form", python.FORMS)
 def test_a_form_of_python_switches_off_what_it_is_to(form: str, tmp_path: Path) -> None:
-    target = make_target(tmp_path / "task", {"shop.py": SHOP})
+    target = make_target({"shop.py": SHOP})
     tree = tmp_path / "tree"
     tests = {"test_shop.py": PYTHON_TESTS[form], f"test_{CANARY}.py": PYTHON_CANARY}
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly")
@@ -204,8 +202,7 @@ def needs(program: str) -> pytest.MarkDecorator:
 def test_a_form_of_go_switches_off_what_it_is_to(form: str, tmp_path: Path) -> None:
     module = "module example.org/shop\n\ngo 1.20\n"
     module += "\nrequire github.com/stretchr/testify v1.9.0\n" if form == "libraries" else ""
-    target = make_target(tmp_path / "task", {"shop.go": GO_SHOP, "go.mod": module})
-    target = replace(target, sources=["shop.go"])
+    target = make_target({"shop.go": GO_SHOP, "go.mod": module}, "go.mod")
     tree = tmp_path / "tree"
     tests = {"shop_test.go": GO_TESTS[form], f"zz_{CANARY}_test.go": GO_CANARY}
     write_files(tree, {"go.mod": module, **tests, **go.write(target, [form], "nothing")})
@@ -266,9 +263,8 @@ def test_a_form_of_rust_switches_off_what_it_is_to(form: str, tmp_path: Path) ->
     manifest = '[package]\nname = "shop"\nversion = "0.1.0"\nedition = "2021"\n'
     manifest += '\n[dev-dependencies]\npretty_assertions = "1"\n' if form == "libraries" else ""
     source = RUST_SHOP + (RUST_UNIT_TESTS if form == "macros" else "")
-    target = make_target(tmp_path / "task", {"src/lib.rs": source, "Cargo.toml": manifest})
-    tests = ((f"tests/sums.rs::sums", "assertion"),)
-    target = replace(target, sources=["src/lib.rs"], task=target.task.model_copy(update={"FAIL_TO_PASS": tests}))
+    target = make_target({"src/lib.rs": source, "Cargo.toml": manifest}, "Cargo.toml")
+    target = replace(target, test_files=["tests/sums.rs"])
     tree = tmp_path / "tree"
     write_files(tree, {"Cargo.toml": manifest, f"tests/canary_{CANARY}.rs": RUST_CANARY, "tests/sums.rs": RUST_TESTS[form]})
     write_files(tree, dict(rust.write(target, [form], "nothing")))
