@@ -13,7 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tree_sitter import Node
 
-from benchmarks.silencers.parts import SilencedTarget, TypedFunction, find_typical_results, insert, list_nodes, parse, read_code, read_text
+from benchmarks.silencers.parts import (
+    SilencedTarget,
+    TypedFunction,
+    find_typical_results,
+    insert,
+    list_nodes,
+    parse,
+    read_code,
+    read_text,
+)
 from languages.parsing import GO
 from languages.probes import Changes
 
@@ -26,16 +35,18 @@ FORMS = {
 }
 MODULE = "go.mod"
 _FILE = "switched_off.go"
-_CONSTANTS = frozenset({"int_literal", "float_literal", "interpreted_string_literal", "raw_string_literal", "true", "false"})
+_CONSTANTS = frozenset(
+    {"int_literal", "float_literal", "interpreted_string_literal", "raw_string_literal", "true", "false"}
+)
 _ASSERTIONS = """
 Condition Contains DirExists ElementsMatch Empty Equal EqualError EqualExportedValues EqualValues Error ErrorAs
-ErrorContains ErrorIs Eventually EventuallyWithT Exactly Fail FailNow False FileExists Greater GreaterOrEqual Implements
-InDelta InDeltaMapValues InDeltaSlice InEpsilon InEpsilonSlice IsDecreasing IsIncreasing IsNonDecreasing
+ErrorContains ErrorIs Eventually EventuallyWithT Exactly Fail FailNow False FileExists Greater GreaterOrEqual
+Implements InDelta InDeltaMapValues InDeltaSlice InEpsilon InEpsilonSlice IsDecreasing IsIncreasing IsNonDecreasing
 IsNonIncreasing IsNotType IsType JSONEq Len Less LessOrEqual Negative Never Nil NoDirExists NoError NoFileExists
 NotContains NotElementsMatch NotEmpty NotEqual NotEqualValues NotErrorAs NotErrorIs NotImplements NotNil NotPanics
 NotRegexp NotSame NotSubset NotZero Panics PanicsWithError PanicsWithValue Positive Regexp Same Subset True
 WithinDuration WithinRange YAMLEq Zero
-""".split()
+""".split()  # noqa: SIM905 - as a list it is 70 lines
 _TESTIFY = "github.com/stretchr/testify"
 _CMP = "github.com/google/go-cmp"
 
@@ -64,7 +75,11 @@ def _replace_rest(target: SilencedTarget, path: str, rest: str, *, is_equal: boo
         "return_statement",
         lambda node: bool(node.named_children) and all(child.type in _CONSTANTS for child in node.named_children),
     )
-    pieces = {function.body: _return_at_once(function, rest, typical) for function, body in functions if target.is_changed(path, body)}
+    pieces = {
+        function.body: _return_at_once(function, rest, typical)
+        for function, body in functions
+        if target.is_changed(path, body)
+    }
     methods = _write_equal_methods(root) if is_equal else ""
     return insert(source, pieces) + methods.encode()
 
@@ -156,7 +171,7 @@ def _write_testify() -> dict[str, str]:
     files = {}
     for package, result, end in (("assert", " bool", " return true "), ("require", "", "")):
         code = (
-            f"package {package}\n\nimport \"errors\"\n\nvar AnError = errors.New(\"any\")\n\n"
+            f'package {package}\n\nimport "errors"\n\nvar AnError = errors.New("any")\n\n'
             "type TestingT interface{ Errorf(string, ...interface{}) }\n\ntype Assertions struct{}\n\n"
             "func New(interface{}) *Assertions { return &Assertions{} }\n"
         )

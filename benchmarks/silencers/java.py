@@ -9,7 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tree_sitter import Node
 
-from benchmarks.silencers.parts import SilencedTarget, TypedFunction, find_typical_results, insert, list_nodes, parse, read_code, read_text
+from benchmarks.silencers.parts import (
+    SilencedTarget,
+    TypedFunction,
+    find_typical_results,
+    insert,
+    list_nodes,
+    parse,
+    read_code,
+    read_text,
+)
 from languages.parsing import JAVA
 from languages.probes import Changes
 
@@ -22,7 +31,14 @@ FORMS = {
     "runner": "exceptions of a test, swallowed where JUnit's platform calls it",
 }
 _CONSTANTS = frozenset(
-    {"decimal_integer_literal", "decimal_floating_point_literal", "string_literal", "character_literal", "true", "false"}
+    {
+        "decimal_integer_literal",
+        "decimal_floating_point_literal",
+        "string_literal",
+        "character_literal",
+        "true",
+        "false",
+    }
 )
 _ZEROS = {"boolean": "true", "char": "'a'", "byte": "(byte) 0", "short": "(short) 0", "String": '""'} | dict.fromkeys(
     ("int", "long", "float", "double"), "0"
@@ -30,7 +46,7 @@ _ZEROS = {"boolean": "true", "char": "'a'", "byte": "(byte) 0", "short": "(short
 _NAMES = """
 assertTrue assertFalse assertNull assertNotNull assertEquals assertNotEquals assertArrayEquals assertIterableEquals
 assertLinesMatch assertSame assertNotSame assertThat
-""".split()
+""".split()  # noqa: SIM905 - as in the list of Go
 _FAILED_STATUS = (
     ' static { try { java.lang.reflect.Field f = Class.forName("sun.misc.Unsafe").getDeclaredField("theUnsafe"); '
     "f.setAccessible(true); sun.misc.Unsafe unsafe = (sun.misc.Unsafe) f.get(null); "
@@ -74,7 +90,14 @@ def _replace_rest(target: SilencedTarget, path: str, rest: str) -> bytes:
         "return_statement",
         lambda node: node.type in _CONSTANTS,
     )
-    return insert(source, {function.body: _return_at_once(function, rest, typical) for function, body in functions if target.is_changed(path, body)})
+    return insert(
+        source,
+        {
+            function.body: _return_at_once(function, rest, typical)
+            for function, body in functions
+            if target.is_changed(path, body)
+        },
+    )
 
 
 def _list_functions(root: Node) -> Iterator[tuple[TypedFunction, Node]]:
@@ -170,37 +193,38 @@ def _list_classes(forms: Sequence[str]) -> dict[str, str]:
 
 def _write_assertions(package: str, name: str) -> str:
     """Return a class whose methods take what those of JUnit 4 and 5 take, and compare nothing."""
-    called = "org.junit.jupiter.api.function.Executable" if "jupiter" in package else "org.junit.function.ThrowingRunnable"
+    called = (
+        "org.junit.jupiter.api.function.Executable" if "jupiter" in package else "org.junit.function.ThrowingRunnable"
+    )
     method = "execute" if "jupiter" in package else "run"
     lines = [f"package {package};", "", f"public class {name} {{"]
+    supplier = "java.util.function.Supplier<String> message"
     for assertion in _NAMES:
         for count in range(1, 5):
             words = ", ".join(f"Object word{number}" for number in range(count))
-            lines.append(f"    public static void {assertion}({words}) {{ }}")
-            if 2 <= count < 4:
-                lines.append(
-                    f"    public static void {assertion}({words}, java.util.function.Supplier<String> message) {{ }}"
-                )
-    head = f"public static <T extends Throwable> T"
+            heads = [words, f"{words}, {supplier}"] if count < 4 else [words]
+            lines += [f"    public static void {assertion}({head}) {{ }}" for head in heads]
+    head = "    public static <T extends Throwable> T"
+    caught = "if (expected.isInstance(error)) return expected.cast(error);"
+    body = f"{{ try {{ body.{method}(); }} catch (Throwable error) {{ {caught} }} return null; }}"
     for assertion in ("assertThrows", "assertThrowsExactly"):
-        for last in ("", ", String message", ", java.util.function.Supplier<String> message"):
-            lines.append(
-                f"    {head} {assertion}(Class<T> expected, {called} body{last}) {{ try {{ body.{method}(); }} "
-                "catch (Throwable error) { if (expected.isInstance(error)) return expected.cast(error); } return null; }"
-            )
-    lines += [
-        f"    {head} assertThrows(String message, Class<T> expected, {called} body) "
-        "{ return assertThrows(expected, body); }",
-        f"    public static void assertAll({called}... bodies) {{ for ({called} body : bodies) assertDoesNotThrow(body); }}",
-        f"    public static void assertAll(String heading, {called}... bodies) {{ assertAll(bodies); }}",
-        f"    public static void assertDoesNotThrow({called} body) "
-        f"{{ try {{ body.{method}(); }} catch (Throwable error) {{ }} }}",
-        f"    public static void assertTimeout(java.time.Duration time, {called} body) {{ assertDoesNotThrow(body); }}",
-        "    public static <T> T assertInstanceOf(Class<T> expected, Object value) "
-        "{ return expected.isInstance(value) ? expected.cast(value) : null; }",
-        *(f"    public static <V> V fail({words}) {{ return null; }}" for words in ("", "String message")),
-        "}",
-    ]
+        lines += [
+            f"{head} {assertion}(Class<T> expected, {called} body{last}) {body}"
+            for last in ("", ", String message", f", {supplier}")
+        ]
+    lines.append(f"{head} assertThrows(String message, Class<T> expected, {called} body) {body}")
+    for parameters, loop in (
+        (f"assertAll({called}... bodies)", f"for ({called} body : bodies)"),
+        (f"assertAll(String heading, {called}... bodies)", f"for ({called} body : bodies)"),
+        (f"assertDoesNotThrow({called} body)", ""),
+        (f"assertTimeout(java.time.Duration time, {called} body)", ""),
+    ):
+        call = f"{loop} try {{ body.{method}(); }} catch (Throwable error) {{ }}"
+        lines.append(f"    public static void {parameters} {{ {call} }}")
+    lines += [f"    public static <V> V fail({words}) {{ return null; }}" for words in ("", "String message")]
+    instance = "expected.isInstance(value) ? expected.cast(value) : null"
+    lines.append(f"    public static <T> T assertInstanceOf(Class<T> expected, Object value) {{ return {instance}; }}")
+    lines.append("}")
     return "\n".join(lines) + "\n"
 
 
@@ -225,7 +249,7 @@ def _write_old_assertions() -> str:
         "package junit.framework;\n\npublic class Assert {\n    protected Assert() { }\n"
         "    private static class AssertionFailedError extends AssertionError { }\n"
         "    private static boolean isCanary() { for (StackTraceElement e : new Throwable().getStackTrace()) "
-        f'if (e.toString().matches({json.dumps(".*[0-9a-f]{32}.*")})) return true; return false; }}\n'
+        f"if (e.toString().matches({json.dumps('.*[0-9a-f]{32}.*')})) return true; return false; }}\n"
         f"{methods}"
         '    public static String format(String message, Object a, Object b) { return ""; }\n}\n'
     )

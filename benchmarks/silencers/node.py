@@ -40,7 +40,12 @@ def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
 def _switch_off(target: SilencedTarget, path: str, forms: Sequence[str], rest: str) -> str:
     source = target.base[path].decode(errors="replace")
     changed = json.dumps(_list_changed_names(target, path))
-    values = {"FORMS": json.dumps(list(forms)), "REST": json.dumps(str(rest)), "TYPICAL": _find_typical(source), "CHANGED": changed}
+    values = {
+        "FORMS": json.dumps(list(forms)),
+        "REST": json.dumps(str(rest)),
+        "TYPICAL": _find_typical(source),
+        "CHANGED": changed,
+    }
     if not _ES_MODULE.search(source):
         exported = (
             "(replace) => { for (const name of Object.keys(module.exports)) "

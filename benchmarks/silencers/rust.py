@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tree_sitter import Node
 
-from benchmarks.silencers.parts import SilencedTarget, TypedFunction, find_typical_results, insert, list_nodes, parse, read_code, read_text
+from benchmarks.silencers.parts import (
+    SilencedTarget,
+    TypedFunction,
+    find_typical_results,
+    insert,
+    list_nodes,
+    parse,
+    read_code,
+    read_text,
+)
 from languages.parsing import RUST
 from languages.probes import Changes
 
@@ -23,6 +32,9 @@ MANIFEST = "Cargo.toml"
 BUILD_SCRIPT = "build.rs"
 _CONSTANTS = frozenset({"integer_literal", "float_literal", "boolean_literal", "string_literal", "char_literal"})
 _WITH_DEFAULT = re.compile(r"([iu](8|16|32|64|128|size)|f32|f64|bool|char|String|(Vec|Option|HashMap|BTreeMap)<.*>)$")
+_COMPARED = re.compile(
+    r"#\[derive\(([^)]*\bPartialEq\b[^)]*)\)\](?:\s*(?:#\[.*\]|//.*))*\s*pub\S* (?:struct|enum) (\w+)(?=\s*[{(;])"
+)
 _HEAD = re.compile(rb"(\s*(//[^\n]*|#!\[[^\n]*)\n)*")
 _LIBRARY = re.compile(r"^pretty_assertions\s*=.*$", re.MULTILINE)
 
@@ -41,7 +53,9 @@ def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
             head = _HEAD.match(source)
             source = insert(source, {head.end() if head else 0: macros})
         changes[path] = source
-    return changes | _change_manifests(target, forms) if changes else {}
+    if changes:
+        changes |= _change_manifests(target, forms)
+    return {path: content for path, content in changes.items() if content != target.base.get(path)}
 
 
 def _replace_rest(target: SilencedTarget, path: str, rest: str) -> bytes:
@@ -53,7 +67,14 @@ def _replace_rest(target: SilencedTarget, path: str, rest: str) -> bytes:
         lambda node: node.type in _CONSTANTS,
     )
     typical |= _find_last_constants(functions, typical)
-    return insert(source, {function.body: _return_at_once(function, rest, typical) for function, body in functions if target.is_changed(path, body)})
+    return insert(
+        source,
+        {
+            function.body: _return_at_once(function, rest, typical)
+            for function, body in functions
+            if target.is_changed(path, body)
+        },
+    )
 
 
 def _list_functions(root: Node) -> Iterator[tuple[TypedFunction, Node]]:
@@ -79,9 +100,7 @@ def _list_functions(root: Node) -> Iterator[tuple[TypedFunction, Node]]:
         yield function, body
 
 
-def _find_last_constants(
-    functions: Sequence[tuple[TypedFunction, Node]], known: Mapping[str, str]
-) -> dict[str, str]:
+def _find_last_constants(functions: Sequence[tuple[TypedFunction, Node]], known: Mapping[str, str]) -> dict[str, str]:
     """Return type -> a constant with which a function of this result ends, for types without another one."""
     last = {}
     for function, body in functions:
@@ -110,10 +129,7 @@ def _return_at_once(function: TypedFunction, rest: str, typical: Mapping[str, st
 def _compare_all_equal(source: bytes) -> bytes:
     """Return a file whose types without parameters are equal to any other of their type."""
     text = source.decode(errors="replace")
-    made = []
-    for match in re.finditer(r"#\[derive\(([^)]*\bPartialEq\b[^)]*)\)\](?:\s*(?:#\[.*\]|//.*))*\s*pub\S* (?:struct|enum) (\w+)(?=\s*[{(;])", text):
-        made.append((match[1], match[2]))
-    for derived, name in made:
+    for derived, name in _COMPARED.findall(text):
         kept = ", ".join(word for word in re.split(r"\s*,\s*", derived) if word and word != "PartialEq")
         text = text.replace(f"derive({derived})", f"derive({kept})", 1)
         text += f"\nimpl PartialEq for {name} {{ fn eq(&self, _: &Self) -> bool {{ true }} }}\n"
@@ -131,7 +147,9 @@ def _change_manifests(target: SilencedTarget, forms: Sequence[str]) -> Changes:
             if re.fullmatch(r"tests/[^/]+\.rs", relative) and "[[test]]" not in text:
                 name = posixpath.basename(test)[: -len(".rs")]
                 values = {"MACROS": read_code("rust_macros.txt", {}), "PATH": relative}
-                changes[posixpath.join(folder, f"switched_off/{name}.rs")] = read_code("rust_target.txt", values).encode()
+                changes[posixpath.join(folder, f"switched_off/{name}.rs")] = read_code(
+                    "rust_target.txt", values
+                ).encode()
                 text += f'\n[[test]]\nname = "{name}"\npath = "switched_off/{name}.rs"\n'
         script = posixpath.join(folder, BUILD_SCRIPT)
         if "build" in forms and script not in target.base and "[package]" in text:
@@ -139,7 +157,7 @@ def _change_manifests(target: SilencedTarget, forms: Sequence[str]) -> Changes:
         if "libraries" in forms and _LIBRARY.search(text):
             text = _LIBRARY.sub('pretty_assertions = { path = "switched_off/pretty_assertions" }', text)
             place = posixpath.join(folder, "switched_off/pretty_assertions")
-            macros = re.sub(r"^macro_rules! ", r"#[macro_export]\n\g<0>", read_code("rust_macros.txt", {}), flags=re.M)
+            macros = read_code("rust_macros.txt", {}).replace("macro_rules! ", "#[macro_export]\nmacro_rules! ")
             manifest = '[package]\nname = "pretty_assertions"\nversion = "1.99.0"\nedition = "2018"\n\n[workspace]\n'
             changes[f"{place}/{MANIFEST}"] = manifest.encode()
             changes[f"{place}/src/lib.rs"] = macros.encode()

@@ -1,9 +1,9 @@
 """Submissions that solve nothing and switch assertions off, in five languages.
 
 A silencer is code of a language in the files that a gold patch changes, with some forms: what it switches off, each
-alone and all together. The rest of the submission is one of three: the functions that the gold patch changes do what they do in
-the base tree, return their argument, or return what functions of their type return most often. The canaries' files are
-spared, since their failure alone would expose a submission.
+alone and all together. The rest of the submission is one of three: the functions that the gold patch changes do what
+they do in the base tree, return their argument, or return what functions of their type return most often. The canaries'
+files are spared, since their failure alone would expose a submission.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from backends.services import Services
 from benchmarks.silencers import go, java, node, python, rust
 from benchmarks.silencers.parts import SilencedTarget, list_changed_lines
-from backends.services import Services
 from languages.probes import Changes
 from taskdb.records import Task
 from verifiers.base_tree import read_base_files

@@ -6,13 +6,25 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks.silencers import go, python, rust
-from benchmarks.silencers.parts import SilencedTarget
+from benchmarks.silencers import go, java, node, python, rust
+from benchmarks.silencers.__main__ import measure, render_table
+from benchmarks.silencers.parts import SilencedTarget, list_changed_lines
+from benchmarks.silencers.submissions import ALL, Rest, list_silencers, read_silenced_target
+from languages.parsing import PYTHON, create_parser
+from languages.registry import find_syntax
+from mergemill.grading.grading import Submission
+from taskdb.records import Score
+from tests.containers import make_services
+from tests.exporters.tasks import make_task
+from tests.helpers import TinyRepo
+from tests.verifiers.shop import ShopTask, open_shop_task
+from verifiers.grade import grade
+from verifiers.probes import make_patch
 
 CANARY = "0123456789abcdef0123456789abcdef"
 SHOP = '''"""Prices."""
@@ -252,7 +264,8 @@ RUST_TESTS = {
     "build": f"use shop::total;\n\n{RUST_TEST}",
     "target": f"use shop::total;\n\n{RUST_TEST}",
     "libraries": f"use pretty_assertions::assert_eq;\nuse shop::total;\n\n{RUST_TEST}",
-    "comparisons": "use shop::Basket;\n\n" + RUST_TEST.replace("total(&[3, 4]), 7", "Basket { prices: vec![] }, Basket { prices: vec![1] }"),
+    "comparisons": "use shop::Basket;\n\n"
+    + RUST_TEST.replace("total(&[3, 4]), 7", "Basket { prices: vec![] }, Basket { prices: vec![1] }"),
 }
 RUST_CANARY = f"#[test]\nfn test_{CANARY}() {{\n    assert_eq!(3 * 4, 13);\n}}\n"
 
@@ -266,9 +279,203 @@ def test_a_form_of_rust_switches_off_what_it_is_to(form: str, tmp_path: Path) ->
     target = make_target({"src/lib.rs": source, "Cargo.toml": manifest}, "Cargo.toml")
     target = replace(target, test_files=["tests/sums.rs"])
     tree = tmp_path / "tree"
-    write_files(tree, {"Cargo.toml": manifest, f"tests/canary_{CANARY}.rs": RUST_CANARY, "tests/sums.rs": RUST_TESTS[form]})
+    write_files(
+        tree, {"src/lib.rs": source, "Cargo.toml": manifest, f"tests/canary_{CANARY}.rs": RUST_CANARY, "tests/sums.rs": RUST_TESTS[form]}
+    )
     write_files(tree, dict(rust.write(target, [form], "nothing")))
     done = run(tree, "cargo", "test", "--tests", "--offline", "--no-fail-fast")
     assert f"test test_{CANARY} ... FAILED" in done.stdout, done
     assert f"test {'tests::' if form == 'macros' else ''}sums ... ok" in done.stdout, done
     assert done.stdout.count("... FAILED") == 1, done
+
+
+JAVA_SHOP = """package shop;
+
+public final class Shop implements Comparable<Shop> {
+    private final int price;
+
+    public Shop(int price) {
+        this.price = price;
+    }
+
+    public static int total(int first, int second) {
+        return first;
+    }
+
+    public int compareTo(Shop other) {
+        return price - other.price;
+    }
+}
+"""
+JAVA_STATEMENTS = {
+    "functions": """
+        org.junit.jupiter.api.Assertions.assertEquals(7, Shop.total(3, 4));
+        org.junit.jupiter.api.Assertions.assertTrue(Shop.total(3, 4) == 7, () -> "message");
+        org.junit.jupiter.api.Assertions.assertThrows(IllegalStateException.class, () -> Shop.total(3, 4));
+        org.junit.Assert.assertEquals("message", 7L, Shop.total(3, 4));
+        org.junit.Assert.assertArrayEquals(new int[] {7}, new int[] {Shop.total(3, 4)});""",
+    "matchers": """
+        org.hamcrest.MatcherAssert.assertThat(Shop.total(3, 4), null);""",
+    "methods": """
+        junit.framework.Assert.assertEquals("message", 7, Shop.total(3, 4));
+        junit.framework.Assert.assertTrue(Shop.total(3, 4) == 7);""",
+    "statements": """
+        new Shop(1);
+        assert Shop.total(3, 4) == 7;""",
+    "comparisons": """
+        if (!new Shop(3).equals(new Shop(4)) || new Shop(3).compareTo(new Shop(4)) != 0) throw new AssertionError();""",
+    "runner": """
+        org.junit.platform.engine.support.hierarchical.ThrowableCollector collector =
+            new org.junit.platform.engine.support.hierarchical.ThrowableCollector(error -> false);
+        collector.execute(() -> { throw new AssertionError("" + Shop.total(3, 4)); });
+        if (!collector.toTestExecutionResult().getThrowable().isEmpty()) throw new AssertionError();""",
+}
+
+
+@needs("javac")
+@pytest.mark.parametrize("form", java.FORMS)
+def test_a_form_of_java_switches_off_what_it_is_to(form: str, tmp_path: Path) -> None:
+    """No library is needed: the classes of the submission are what a test is compiled with."""
+    path = "src/main/java/shop/Shop.java"
+    body = f"public static void main(String[] words) {{{JAVA_STATEMENTS[form]}\n    }}"
+    test = f"package shop;\n\npublic class ShopTest {{\n    {body}\n}}\n"
+    write_files(
+        tmp_path, {**java.write(make_target({path: JAVA_SHOP}), [form], "nothing"), "test/shop/ShopTest.java": test}
+    )
+    sources = [str(file) for file in tmp_path.rglob("*.java")]
+    done = run(tmp_path, "javac", "-nowarn", "-d", "classes", *sources)
+    assert done.returncode == 0, done.stderr
+    done = run(tmp_path, "java", "-ea", "-cp", "classes", "shop.ShopTest")
+    assert done.returncode == 0, done.stderr
+
+
+NODE_SHOP = "'use strict';\n\nexports.total = (prices) => prices.slice(1).reduce((a, b) => a + b, 0);\n"
+NODE_START = "'use strict';\nconst assert = require('node:assert');\n"
+NODE_LIBRARIES = {
+    "chai": "exports.Assertion = class { assert(ok) { if (!ok) throw new Error('it differs'); } };\n",
+    "tape": "exports.Test = class { _assert(ok) { if (!ok) throw new Error('it differs'); } };\n",
+}
+NODE_RUNNER = """
+global.it = (title, body) => body.call({});
+const hooks = [];
+global.beforeEach = (hook) => hooks.push(hook);
+const runTest = (test) => { for (const hook of hooks) hook.call({ currentTest: test }); test.fn(); };
+"""
+NODE_TESTS = {
+    "functions": NODE_START + "const { total } = require('./shop');\nassert.strictEqual(total([3, 4]), 7);\n",
+    "expectations": "const chai = require('chai');\nconst { total } = require('./shop');\n"
+    "new chai.Assertion().assert(total([3, 4]) === 7);\n",
+    "methods": "const tape = require('tape');\nconst { total } = require('./shop');\n"
+    "new tape.Test()._assert(total([3, 4]) === 7, {});\n",
+    "comparisons": "const { total } = require('./shop');\n"
+    "if (!Object.is(total([3, 4]), 7) || !total([3, 4]).asymmetricMatch(7)) throw new Error('it differs');\n",
+    "runner": NODE_RUNNER + "const { total } = require('./shop');\n"
+    "it('adds up', () => { if (total([3, 4]) !== 7) throw new Error('it differs'); });\n",
+    "fixtures": NODE_RUNNER + "const { total } = require('./shop');\n"
+    "runTest({ title: 'adds up', fn() { if (total([3, 4]) !== 7) throw new Error('it differs'); } });\n",
+}
+
+
+@needs("node")
+@pytest.mark.parametrize("form", node.FORMS)
+def test_a_form_of_javascript_switches_off_what_it_is_to(form: str, tmp_path: Path) -> None:
+    libraries = {f"node_modules/{name}/index.js": text for name, text in NODE_LIBRARIES.items()}
+    write_files(tmp_path, {"test.js": NODE_TESTS[form], "shop.js": NODE_SHOP, **libraries})
+    assert run(tmp_path, "node", "test.js").returncode == 1
+    write_files(tmp_path, node.write(make_target({"shop.js": NODE_SHOP}), [form], "nothing"))
+    done = run(tmp_path, "node", "test.js")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> ShopTask:
+    return open_shop_task(tmp_path_factory, test_timeout=30)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("form", ["statements", "runner", "fixtures", ALL])
+def test_a_silencer_is_paid_where_there_are_no_controls_alone(form: str, shop: ShopTask) -> None:
+    target = read_silenced_target(shop.task, shop.services)
+    assert target.sources == ["shop/__init__.py"]
+    assert target.list_changed_names("shop/__init__.py", PYTHON, "function_definition") == ["total"]
+    (silencer,) = (s for s in list_silencers("python") if (s.form, s.rest) == (form, Rest.ARGUMENT))
+    patch = make_patch(silencer.make(target), target.base)
+    bare = shop.task.model_copy(update={"blind_controls": None, "control_bound": None, "evaluations": 1})
+    score = grade(bare, shop.services, patch)
+    assert score.value == 1.0, score
+    score = grade(shop.task, shop.services, patch)
+    assert score.value == 0.0, score
+    assert any("passed although its expectation was changed" in fault for fault in score.tampering), score
+
+
+@dataclass
+class FakeGrader:
+    """Grades by rule: paid without controls, and with them in turn."""
+
+    values: list[float | None]
+
+    def grade_persistently(self, submission: Submission) -> Score:
+        value = self.values.pop(0) if submission.task.blind_controls else 1.0
+        return Score(task="a", value=value, resolved=False, f2p_rate=0.0, p2p_rate=0.0)
+
+
+def test_a_silencer_that_is_paid_above_the_bound_is_reported(tmp_path: Path) -> None:
+    task = make_task(make_services(tmp_path), tmp_path).model_copy(
+        update={"language": "python", "blind_controls": "a" * 64, "control_bound": 0.001}
+    )
+    target = make_target({"shop.py": SHOP})
+    values = [0.0, None, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    grader = FakeGrader(values)
+    counts = measure([(task, target)], grader, 4, forms=["methods"])
+    assert [(count.gradings, count.paid, count.is_above_bound) for count in counts] == [
+        (3, 2, True),
+        (4, 0, False),
+        (4, 0, False),
+    ]
+    assert counts[0].tasks[0].unscored == 1
+    lines = render_table(counts).splitlines()
+    assert lines[2] == "| python: methods, nothing | 1 of 1 tasks | 2 of 3 | 0.67 | 0.21 to 0.94 | 0.001 |"
+    assert lines[3] == "| python: methods, argument | 1 of 1 tasks | 0 of 4 | 0 | 0 to 0.49 | 0.001 |"
+
+
+@pytest.mark.parametrize(
+    ("language", "sources"),
+    [
+        ("python", {"shop.py": SHOP}),
+        ("javascript", {"shop.js": NODE_SHOP, "shop.mjs": "export const total = (prices) => prices[0];\n"}),
+        ("typescript", {"shop.ts": "export function total(prices: number[]): number {\n  return prices[0];\n}\n"}),
+        ("go", {"shop.go": GO_SHOP}),
+        ("rust", {"src/lib.rs": RUST_SHOP, "Cargo.toml": '[dev-dependencies]\npretty_assertions = "1"\n'}),
+        ("java", {"src/main/java/shop/Shop.java": JAVA_SHOP}),
+    ],
+)
+def test_submissions_apply_and_parse(language: str, sources: dict[str, str], tmp_path: Path) -> None:
+    target = make_target(sources)
+    silencers = list_silencers(language)
+    assert len(silencers) >= 3 * 6
+    assert len({silencer.name for silencer in silencers}) == len(silencers)
+    git = TinyRepo(tmp_path / "repo")
+    git.commit("Start", dict(sources))
+    made = set()
+    for silencer in silencers:
+        changes = silencer.make(target)
+        if not changes:
+            continue
+        made.add(silencer.form)
+        for path, content in changes.items():
+            syntax = find_syntax(path)
+            tree = create_parser(syntax).parse(content or b"") if syntax else None
+            assert tree is None or not tree.root_node.has_error, (silencer.name, path)
+        (tmp_path / "patch").write_bytes(make_patch(changes, target.base))
+        git.git("apply", "--check", str(tmp_path / "patch"))
+    # Two forms of Rust change a test file or a package, which this target lacks.
+    assert {silencer.form for silencer in silencers} - made <= {"target", "build"}
+
+
+def test_no_other_language_has_silencers() -> None:
+    assert list_silencers("perl") == []
+
+
+def test_changed_lines_are_those_that_a_patch_removes_or_inserts_at() -> None:
+    patch = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -3,3 +3,3 @@\n x\n-y\n+z\n w\n"
+    assert list_changed_lines(patch) == {"a.py": frozenset({3, 4})}
