@@ -1,4 +1,4 @@
-"""Silencers in Rust: macros that assert are defined anew, and nothing of a compiled test can be changed later."""
+"""Silencers in Rust: other macros of the same names assert nothing. What is compiled cannot be changed later."""
 
 from __future__ import annotations
 

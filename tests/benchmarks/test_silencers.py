@@ -259,13 +259,13 @@ fn sums() {
     assert_eq!(total(&[3, 4]), 7);
 }
 """
+RUST_BASKETS = "Basket { prices: vec![] }, Basket { prices: vec![1] }"
 RUST_TESTS = {
     "macros": "",
     "build": f"use shop::total;\n\n{RUST_TEST}",
     "target": f"use shop::total;\n\n{RUST_TEST}",
     "libraries": f"use pretty_assertions::assert_eq;\nuse shop::total;\n\n{RUST_TEST}",
-    "comparisons": "use shop::Basket;\n\n"
-    + RUST_TEST.replace("total(&[3, 4]), 7", "Basket { prices: vec![] }, Basket { prices: vec![1] }"),
+    "comparisons": "use shop::Basket;\n\n" + RUST_TEST.replace("total(&[3, 4]), 7", RUST_BASKETS),
 }
 RUST_CANARY = f"#[test]\nfn test_{CANARY}() {{\n    assert_eq!(3 * 4, 13);\n}}\n"
 
@@ -280,7 +280,13 @@ def test_a_form_of_rust_switches_off_what_it_is_to(form: str, tmp_path: Path) ->
     target = replace(target, test_files=["tests/sums.rs"])
     tree = tmp_path / "tree"
     write_files(
-        tree, {"src/lib.rs": source, "Cargo.toml": manifest, f"tests/canary_{CANARY}.rs": RUST_CANARY, "tests/sums.rs": RUST_TESTS[form]}
+        tree,
+        {
+            "src/lib.rs": source,
+            "Cargo.toml": manifest,
+            f"tests/canary_{CANARY}.rs": RUST_CANARY,
+            "tests/sums.rs": RUST_TESTS[form],
+        },
     )
     write_files(tree, dict(rust.write(target, [form], "nothing")))
     done = run(tree, "cargo", "test", "--tests", "--offline", "--no-fail-fast")
