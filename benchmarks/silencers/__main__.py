@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from scipy.stats import binomtest
 
@@ -38,6 +39,13 @@ from verifiers.probes import make_patch
 
 RARE = 0.001
 """Probability below which chance does not explain how often a silencer was paid."""
+
+
+class PersistentGrader(Protocol):
+    """Grades submissions, again where the infrastructure fails."""
+
+    def grade_persistently(self, submission: Submission) -> Score:
+        """Return the score of a submission; its value is None where it never was scored."""
 
 
 @dataclass
@@ -123,7 +131,7 @@ def list_tasks(store: Store, names: Sequence[str], language: str | None) -> list
 
 def measure(
     tasks: Sequence[tuple[Task, SilencedTarget]],
-    grader: TaskGrader,
+    grader: PersistentGrader,
     gradings: int,
     *,
     forms: Sequence[str] = (),
@@ -133,7 +141,7 @@ def measure(
 
     Args:
         tasks: tasks with the files that submissions are made of.
-        grader: grader of the database.
+        grader: grader of submissions; threads share it.
         gradings: gradings of each silencer with controls, spread evenly over its tasks.
         forms: forms to measure; empty for all.
         workers: gradings at a time.
@@ -167,7 +175,7 @@ def _make_submissions(
                 yield silencer, Submission(task=task, content=make_patch(changes, target.base))
 
 
-def _grade_bare(grader: TaskGrader, submission: Submission) -> float | None:
+def _grade_bare(grader: PersistentGrader, submission: Submission) -> float | None:
     """Return the value of a submission to the task without controls."""
     bare = submission.task.model_copy(update={"blind_controls": None, "control_bound": None, "evaluations": 1})
     return grader.grade_persistently(Submission(task=bare, content=submission.content)).value

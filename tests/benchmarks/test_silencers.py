@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def make_target(sources: dict[str, str], *others: str) -> SilencedTarget:
     return SilencedTarget(base=files, sources=[path for path in files if path not in others])
 
 
-def write_files(folder: Path, files: dict[str, str | bytes | None]) -> None:
+def write_files(folder: Path, files: Mapping[str, str | bytes | None]) -> None:
     for path, content in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
