@@ -396,8 +396,11 @@ class ControlBuilder:
     def _run_files(self, files: Mapping[str, bytes]) -> EvaluationReport | None:
         return self._run(files, sorted(self._required_files)).result.report
 
-    def _run(self, test_files: Mapping[str, bytes], files: Sequence[str] = ()) -> EvaluationRun:
-        run = self.evaluator.run(RunVariant.CONTROL, patch=self.gold_patch, test_files=test_files, files=files)
+    def _run(self, test_files: Mapping[str, bytes], files: Sequence[str] = (), *, last: bool = False) -> EvaluationRun:
+        """Run the tests with the gold patch. `last`: whether no run is expected to follow."""
+        run = self.evaluator.run(
+            RunVariant.CONTROL, patch=self.gold_patch, test_files=test_files, files=files, last=last
+        )
         self.runs.append(run)
         return run
 
@@ -476,8 +479,9 @@ class ControlBuilder:
         # Drawn as in a real grading: a document that gold fails by chance would fail honest solutions, too.
         evaluations = blind.draw_evaluations(document, secrets.SystemRandom())
         # A coin needs both sides to be seen, and every further draw of instances is like the first.
-        for evaluation in evaluations[: blind.FIRST_EVALUATIONS if not evaluations[0].is_decisive else 1]:
-            run = self._run(evaluation.files, evaluation.only or ())
+        graded = evaluations[: blind.FIRST_EVALUATIONS if not evaluations[0].is_decisive else 1]
+        for number, evaluation in enumerate(graded, 1):
+            run = self._run(evaluation.files, evaluation.only or (), last=number == len(graded))
             judgement.add(evaluation, run.report.list_results())
         for test, reason in judgement.wrong.items():
             log.debug("with controls, gold fails %s: %s", test, reason)

@@ -129,8 +129,8 @@ class TaskColumns:
         TaskColumn(
             exported=True,
             doc="probability of passing for a submission that solves nothing and chooses among "
-            "[the instances](guide/verify/verify.md#negative-controls) of tests by a feature of their values; null where "
-            "there are none",
+            "[the instances](guide/verify/verify.md#negative-controls) of tests by a feature of their values; null "
+            "where there are none",
         ),
     ]
     flaky_bound: Annotated[

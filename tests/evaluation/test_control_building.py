@@ -195,7 +195,7 @@ TREE = (
     "shelf",
     "bed",
     "sofa",
-    "desk",
+    "stool",
     "mat",
     "rug",
 )
