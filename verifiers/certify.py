@@ -19,7 +19,7 @@ from typing import Any
 from backends.services import Services
 from guest.controls import blind
 from languages.probes import Probe
-from taskdb.records import Certificate, ExploitReference, Rejection, Score, Stage, Task
+from taskdb.records import Certificate, ExploitReference, Rejection, Score, Stage, Task, Verification
 from taskdb.records.lineage import Lineage
 from verifiers import grade as tests
 from verifiers.base_tree import TreeFiles
@@ -203,14 +203,14 @@ def list_exploits(*, are_all: bool, is_open_to_guesses: bool) -> list[Probe]:
     ]
 
 
-def compute_guess_bound(task: Task, services: Services) -> float:
+def compute_guess_bound(record: Task | Verification, services: Services) -> float:
     """Return the probability that a submission is paid which forges results and guesses which tests are real.
 
     Exploits do not read the tests, so that a bound which is higher for submissions that do allows them nothing.
     """
-    if task.blind_controls is None:
+    if record.blind_controls is None:
         return 1.0
-    return blind.compute_guess_bound(json.loads(services.artifacts.get(task.blind_controls)))
+    return blind.compute_guess_bound(json.loads(services.artifacts.get(record.blind_controls)))
 
 
 def has_strong_controls(task: Task) -> bool:

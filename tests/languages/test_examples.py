@@ -22,6 +22,7 @@ from tests import records
 from tests.containers import make_services
 from tests.helpers import TinyRepo
 from tests.languages.examples import LanguageExample, list_examples, unpack_example
+from verifiers.certify import compute_guess_bound
 from verifiers.verify import verify
 
 EXAMPLES = [pytest.param(example, id=example.folder.name) for example in list_examples()]
@@ -80,7 +81,7 @@ def test_the_change_of_an_example_is_verified_as_expected(example: LanguageExamp
     assert [test for test, _ in verification.FAIL_TO_PASS] == example.facts["FAIL_TO_PASS"]
     assert list(verification.PASS_TO_PASS) == example.facts["PASS_TO_PASS"]
     assert list(verification.controls) == example.facts.get("controls", example.facts["FAIL_TO_PASS"])
-    assert (verification.control_bound or 1) <= BOUND or not verification.controls
+    assert compute_guess_bound(verification, services) <= BOUND or not verification.controls
 
 
 def build_candidate(example: LanguageExample, repo: TinyRepo, services: Services) -> Candidate:

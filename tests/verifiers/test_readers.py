@@ -112,7 +112,9 @@ def test_an_input_on_which_every_tree_raises_is_no_control(shelves: tuple[Task, 
     assert changed
     assert not any("simple" in literal for literal in changed)
     assert task.control_bound is not None
-    assert task.control_bound == blind.compute_bound(document) < 0.01
+    # Few numbers of one digit are below the true one, which helps readers and no guess.
+    assert task.control_bound == blind.compute_bound(document) < 0.1
+    assert blind.compute_guess_bound(document) < 0.01
 
 
 @pytest.mark.parametrize("forger", [SILENT, READER])
