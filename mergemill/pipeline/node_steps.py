@@ -25,6 +25,7 @@ from mergemill.pipeline.pipeline import (
     PipelineStep,
     ProcessChange,
     StageOutcome,
+    list_outcomes,
     list_steps,
     make_failure,
     process_change,
@@ -87,14 +88,16 @@ class NodeWorker:
         find_history = self.history.find
         for event in process_change(steps, services, RETRY_POLICY, is_draining, lineage, find_history=find_history):
             yield event
-            if isinstance(event, StageOutcome):
-                if event.stage is Stage.BUILD and self.budget:
+            for outcome in list_outcomes([event]):
+                if not isinstance(outcome, StageOutcome):
+                    continue
+                if outcome.stage is Stage.BUILD and self.budget:
                     self.budget.free_space()
-                if isinstance(event.result, Environment):
-                    environment = event.result.image
-                if (image := _find_new_image(event.result, environment)) and image not in images:
+                if isinstance(outcome.result, Environment):
+                    environment = outcome.result.image
+                if (image := _find_new_image(outcome.result, environment)) and image not in images:
                     images.append(image)
-                    yield from self._push(image, event.change.name)
+                    yield from self._push(image, outcome.change.name)
 
     def _restore_environment(self, lineage: Lineage, services: Services) -> None:
         """Build the image of an environment again where only a lost node has it."""
