@@ -21,6 +21,7 @@ from mergemill.execution.services import make_services
 from mergemill.pipeline.pipeline import (
     RETRY_POLICY,
     ChangeEvent,
+    ChangeProcessor,
     ImagePushed,
     PipelineStep,
     ProcessChange,
@@ -30,6 +31,7 @@ from mergemill.pipeline.pipeline import (
     make_failure,
     process_change,
 )
+from mergemill.pipeline.renewal import ChangeRenewal
 from taskdb.queries.repository_history import HistoryReader
 from taskdb.records import Environment, Record, Stage, Task, Verification
 from taskdb.records.images import ImageCopy
@@ -85,8 +87,11 @@ class NodeWorker:
         services = enable_fetching(self.services, self.store, images)
         self._restore_environment(lineage, services)
         steps = tuple(step for step in list_steps() if step.stage in stages)
-        find_history = self.history.find
-        for event in process_change(steps, services, RETRY_POLICY, is_draining, lineage, find_history=find_history):
+        processor = ChangeRenewal if lineage.is_renewal else ChangeProcessor
+        events = process_change(
+            steps, services, RETRY_POLICY, is_draining, lineage, find_history=self.history.find, processor=processor
+        )
+        for event in events:
             yield event
             for outcome in list_outcomes([event]):
                 if not isinstance(outcome, StageOutcome):

@@ -314,14 +314,10 @@ def process_change(
     lineage: Lineage,
     *,
     find_history: FindHistory = lambda _: RepositoryHistory(),
+    processor: type[ChangeProcessor] = ChangeProcessor,
 ) -> Iterator[ChangeEvent]:
     """Take a change through the steps that are pending for it."""
-    if lineage.is_renewal:
-        # Renewals are a command of their own, and most runs have none.
-        from mergemill.pipeline.renewal import ChangeRenewal  # noqa: PLC0415
-
-        return ChangeRenewal(steps, services, retry_policy, lineage, is_draining, find_history).process()
-    return ChangeProcessor(steps, services, retry_policy, lineage, is_draining, find_history).process()
+    return processor(steps, services, retry_policy, lineage, is_draining, find_history).process()
 
 
 def make_failure(lineage: Lineage, error: Exception) -> StageOutcome:
@@ -397,6 +393,8 @@ class PipelineRun:
     """Certified tasks of the sources."""
     quotas: RepositoryQuotas = field(default_factory=RepositoryQuotas)
     """Quotas of repositories; changes beyond them are left for a run with larger limits."""
+    processor: type[ChangeProcessor] = ChangeProcessor
+    """Class that takes a change through its steps in a worker of this process."""
     n_new: int = 0
     failures: dict[int, int] = field(default_factory=dict)
     """Exit code -> number of records, lines or sources that failed with it."""
@@ -455,6 +453,7 @@ class PipelineRun:
             self.retry_policy,
             lambda: work.is_draining,
             find_history=HistoryReader(self.store).find,
+            processor=self.processor,
         )
 
     def _count_lineages(self, lineages: Iterable[Lineage]) -> Iterator[Lineage]:

@@ -29,6 +29,7 @@ from mergemill.execution.usage import describe_disk, measure_engine
 from mergemill.pipeline.base_trees import keep_missing_trees
 from mergemill.pipeline.kinds import get_prerequisites
 from mergemill.pipeline.pipeline import MakeFunction, PipelineRun, list_steps
+from mergemill.pipeline.renewal import ChangeRenewal
 from taskdb.artifacts import require_writable_store
 from taskdb.queries.tasks import compute_funnel, compute_summary, find_examples
 from taskdb.records import Stage
@@ -235,6 +236,7 @@ def _process(run: PipelineRun, stage: Stage | None, scope: Scope) -> None:
         return
     steps = tuple(step for step in list_steps() if step.stage in scope.stages)
     if scope.renews:
+        run.processor = ChangeRenewal
         run.process(steps, run.store.find_renewals(scope), partial(run.store.reload_renewal, scope=scope))
         return
     lineages = _mine(run, scope) if stage is None else run.store.find_pending(stage, scope)

@@ -19,6 +19,7 @@ from core.settings.storage import StorageSettings
 from mergemill.bundles.export import count_doubtful
 from mergemill.execution.progress import JsonLinesProgress
 from mergemill.pipeline.pipeline import PipelineRun
+from mergemill.pipeline.renewal import ChangeRenewal
 from taskdb.artifacts.folder import Artifacts
 from taskdb.queries.evidence import describe_forger
 from taskdb.queries.task_filters import TaskFilters
@@ -85,6 +86,7 @@ def renew(url: str, stages: NewStages, **scope: Any) -> PipelineRun:
     services: Any = SimpleNamespace(images=images)
     with Store.open(url) as store, JsonLinesProgress() as progress:
         run = PipelineRun(store, services, LocalCluster(workers=1), progress, 1, retry_policy=FAST_RETRY)
+        run.processor = ChangeRenewal
         run.process(stages.steps(), store.find_renewals(wanted), partial(store.reload_renewal, scope=wanted))
     return run
 
