@@ -19,6 +19,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from core.closable import Closable
 from core.errors import InputError
+from taskdb import renewals
 from taskdb.pending import (
     CAN_PAIR,
     count_candidates,
@@ -30,6 +31,7 @@ from taskdb.pending import (
 from taskdb.records import (
     Candidate,
     Environment,
+    Kind,
     PullRequest,
     Record,
     Rejection,
@@ -289,6 +291,38 @@ class Store(Closable):
             others = tuple(self._load_open(older, scope, lambda _: True))
             for lineage in self._load_open([change], scope, is_open, paired=True):
                 yield replace(lineage, neighbours=others)
+
+    def find_renewals(self, scope: Scope) -> Iterator[Lineage]:
+        """Yield the changes whose tasks rest on copies of tests, newest first, each to be verified again."""
+        with self.read_transaction() as connection:
+            changes = renewals.select_changes(connection, scope)
+        # A transaction each: a renewal takes minutes, and another driver may have done it meanwhile.
+        for change in changes:
+            if lineage := self._load_renewal(change, scope):
+                yield lineage
+
+    def count_renewals(self, scope: Scope) -> int:
+        """Return the number of changes that `find_renewals` yields."""
+        with self.read_transaction() as connection:
+            return len(renewals.select_changes(connection, scope))
+
+    def reload_renewal(self, lineage: Lineage, scope: Scope) -> Lineage | None:
+        """Return a change that is to be verified again as it is stored now; None where it was done meanwhile."""
+        with self.read_transaction() as connection:
+            (row,) = execute_in_batches(connection, _CHANGES_OF, [lineage.candidate.id])
+        return self._load_renewal(row.change, scope)
+
+    def _load_renewal(self, change: int, scope: Scope) -> Lineage | None:
+        with self.read_transaction() as connection:
+            if not renewals.is_renewable(connection, change):
+                return None
+            row = connection.execute(_ONE_CHAIN, {"key": change}).one()
+            kinds, certified = renewals.load_kinds(connection, change, scope.kinds)
+            todo = PendingWork(stage=Stage.VERIFY, rejected_by=None, kinds=kinds, has_ready_kind=True, tasks=())
+            (lineage,) = self._load_lineages(connection, [(row, todo)])
+            older = find_older_neighbours(connection, row, MAX_NEIGHBOURS) if Kind.COMBINED in kinds else []
+        neighbours = tuple(self._load_open(older, scope, lambda _: True))
+        return replace(lineage, is_renewal=True, certified=certified, neighbours=neighbours)
 
     def _load_open(
         self, changes: Sequence[int], scope: Scope, is_open: Callable[[PendingWork], bool], *, paired: bool = False

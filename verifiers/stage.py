@@ -13,12 +13,15 @@ def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
     """Run a candidate's tests with and without the gold patch.
 
     Args:
-        lineage: a candidate with its environment.
+        lineage: a candidate with its environment, and the verification that is made again, if any.
         services: sandbox, clones, artifacts, settings, and the model where tests are to be written.
 
     Raises:
         Transient: engine, disk, network or endpoint failed.
     """
-    if lineage.candidate.tests is TestOrigin.MODEL_WRITTEN:
+    written = lineage.verification.written_tests if lineage.verification else None
+    if lineage.candidate.tests is TestOrigin.MODEL_WRITTEN and written is None:
         return verify_with_written_tests(lineage, services)
-    return verify_with_own_tests(lineage, services)
+    result = verify_with_own_tests(lineage, services)
+    # A verification that is made again keeps the tests that were accepted.
+    return result.model_copy(update={"written_tests": written}) if isinstance(result, Verification) else result

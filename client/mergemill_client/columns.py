@@ -44,6 +44,7 @@ TASK_COLUMNS: dict[str, type] = {
     "tests": str,
     "worst_block_bound": float,
     "n_weak_tests": int,
+    "rests_on_copies": int,
 }
 """Column of the view `tasks` -> type of its value, which may also be None.
 

@@ -141,7 +141,7 @@ def count_doubtful(filters: TaskFilters, storage: StorageSettings) -> dict[str, 
                 lambda: count_with_evidence(store, filters, "underspecified", LIKELY),
             ),
             (
-                "controls of an earlier version, whose odds do not hold where they rest on copies",
+                "controls that rest on copies of tests, whose odds do not hold; `mergemill verify --again` renews them",
                 filters.control_bound is None and filters.where is None,
                 lambda: count(where=OLD_CONTROLS),
             ),
@@ -156,7 +156,7 @@ def count_doubtful(filters: TaskFilters, storage: StorageSettings) -> dict[str, 
 
 WEAK, LIKELY = 0.5, 0.5
 """Strength up to which, and the judge's probability from which, an export warns; of the latter only with a finding."""
-OLD_CONTROLS = "control_bound < 1 AND worst_block_bound IS NULL"
+OLD_CONTROLS = "rests_on_copies = 1"
 NOT_JUDGED = "unfair_tests IS NULL"
 
 

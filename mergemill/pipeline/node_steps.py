@@ -21,14 +21,17 @@ from mergemill.execution.services import make_services
 from mergemill.pipeline.pipeline import (
     RETRY_POLICY,
     ChangeEvent,
+    ChangeProcessor,
     ImagePushed,
     PipelineStep,
     ProcessChange,
     StageOutcome,
+    list_outcomes,
     list_steps,
     make_failure,
     process_change,
 )
+from mergemill.pipeline.renewal import ChangeRenewal
 from taskdb.queries.repository_history import HistoryReader
 from taskdb.records import Environment, Record, Stage, Task, Verification
 from taskdb.records.images import ImageCopy
@@ -84,17 +87,22 @@ class NodeWorker:
         services = enable_fetching(self.services, self.store, images)
         self._restore_environment(lineage, services)
         steps = tuple(step for step in list_steps() if step.stage in stages)
-        find_history = self.history.find
-        for event in process_change(steps, services, RETRY_POLICY, is_draining, lineage, find_history=find_history):
+        processor = ChangeRenewal if lineage.is_renewal else ChangeProcessor
+        events = process_change(
+            steps, services, RETRY_POLICY, is_draining, lineage, find_history=self.history.find, processor=processor
+        )
+        for event in events:
             yield event
-            if isinstance(event, StageOutcome):
-                if event.stage is Stage.BUILD and self.budget:
+            for outcome in list_outcomes([event]):
+                if not isinstance(outcome, StageOutcome):
+                    continue
+                if outcome.stage is Stage.BUILD and self.budget:
                     self.budget.free_space()
-                if isinstance(event.result, Environment):
-                    environment = event.result.image
-                if (image := _find_new_image(event.result, environment)) and image not in images:
+                if isinstance(outcome.result, Environment):
+                    environment = outcome.result.image
+                if (image := _find_new_image(outcome.result, environment)) and image not in images:
                     images.append(image)
-                    yield from self._push(image, event.change.name)
+                    yield from self._push(image, outcome.change.name)
 
     def _restore_environment(self, lineage: Lineage, services: Services) -> None:
         """Build the image of an environment again where only a lost node has it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -159,9 +159,16 @@ class ChangeDrained:
     """Id of the candidate."""
 
 
+@dataclass(frozen=True)
+class ChangeRenewed:
+    """Results of a change that was verified again, which replace those of before and are stored together."""
+
+    outcomes: tuple[StageOutcome, ...]
+
+
 FindHistory = Callable[[str], RepositoryHistory]
 """Function of a repository that returns what the database has of it at this moment."""
-ChangeEvent = StepStarted | StageOutcome | ImagePushed | ChangeDrained
+ChangeEvent = StepStarted | StageOutcome | ImagePushed | ChangeDrained | ChangeRenewed
 
 
 @dataclass
@@ -179,7 +186,7 @@ class ChangeProcessor:
     exploited: dict[str, ExploitReference] = field(default_factory=dict)
     """Families whose exploits were graded for this change; the driver may not have stored their certificates yet."""
 
-    def process(self) -> Iterator[ChangeEvent]:
+    def process(self) -> Generator[ChangeEvent, None, None]:
         """Yield each beginning of a step and each outcome as it comes.
 
         An error ends the change, which stays pending for the next run.
@@ -285,6 +292,15 @@ def _ends_change(outcome: StageOutcome) -> bool:
     return is_bug or isinstance(outcome.result, MergemillError)
 
 
+def list_outcomes(events: Iterable[ChangeEvent]) -> Iterator[StepStarted | StageOutcome | ImagePushed | ChangeDrained]:
+    """Yield events, those of a renewed change one after the other, so that they are stored in a single transaction."""
+    for event in events:
+        if isinstance(event, ChangeRenewed):
+            yield from event.outcomes
+        else:
+            yield event
+
+
 def _is_result(event: ChangeEvent) -> bool:
     """Whether an event is a record, which is stored."""
     return isinstance(event, StageOutcome) and isinstance(event.result, Record)
@@ -298,9 +314,10 @@ def process_change(
     lineage: Lineage,
     *,
     find_history: FindHistory = lambda _: RepositoryHistory(),
+    processor: type[ChangeProcessor] = ChangeProcessor,
 ) -> Iterator[ChangeEvent]:
     """Take a change through the steps that are pending for it."""
-    return ChangeProcessor(steps, services, retry_policy, lineage, is_draining, find_history).process()
+    return processor(steps, services, retry_policy, lineage, is_draining, find_history).process()
 
 
 def make_failure(lineage: Lineage, error: Exception) -> StageOutcome:
@@ -376,6 +393,8 @@ class PipelineRun:
     """Certified tasks of the sources."""
     quotas: RepositoryQuotas = field(default_factory=RepositoryQuotas)
     """Quotas of repositories; changes beyond them are left for a run with larger limits."""
+    processor: type[ChangeProcessor] = ChangeProcessor
+    """Class that takes a change through its steps in a worker of this process."""
     n_new: int = 0
     failures: dict[int, int] = field(default_factory=dict)
     """Exit code -> number of records, lines or sources that failed with it."""
@@ -434,6 +453,7 @@ class PipelineRun:
             self.retry_policy,
             lambda: work.is_draining,
             find_history=HistoryReader(self.store).find,
+            processor=self.processor,
         )
 
     def _count_lineages(self, lineages: Iterable[Lineage]) -> Iterator[Lineage]:
@@ -456,7 +476,7 @@ class PipelineRun:
 
     def _store_events(self, events: Iterable[ChangeEvent]) -> None:
         """Store the results of some events, in a single transaction where none of the events is a failure."""
-        stored = [event for event in events if not isinstance(event, StepStarted | ChangeDrained)]
+        stored = [event for event in list_outcomes(events) if not isinstance(event, StepStarted | ChangeDrained)]
         # Neighbouring results share a transaction, but a failure between them is reported at its place in the order.
         for is_result, group in groupby(stored, key=_is_result):
             if is_result:

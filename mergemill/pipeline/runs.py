@@ -29,6 +29,7 @@ from mergemill.execution.usage import describe_disk, measure_engine
 from mergemill.pipeline.base_trees import keep_missing_trees
 from mergemill.pipeline.kinds import get_prerequisites
 from mergemill.pipeline.pipeline import MakeFunction, PipelineRun, list_steps
+from mergemill.pipeline.renewal import ChangeRenewal
 from taskdb.artifacts import require_writable_store
 from taskdb.queries.tasks import compute_funnel, compute_summary, find_examples
 from taskdb.records import Stage
@@ -121,7 +122,8 @@ def run_stages(
             )
             if not is_local:
                 run.make_function = _make_node_function(settings, engine=needs_engine)
-            run.quotas = load_quotas(store, settings.quota)
+            if not scope.renews:  # quotas limit new work
+                run.quotas = load_quotas(store, settings.quota)
             _count_earlier_work(run, _resolve_scope(scope, resolve))
             if settings.operation.image_budget is not None and Stage.BUILD in scope.stages and is_local:
                 run.make_room = ImageBudget(services, store, progress.print_message).free_space
@@ -182,8 +184,11 @@ def _count_earlier_work(run: PipelineRun, scope: Scope) -> None:
     counts = {Stage(row["stage"]): row["out"] for row in compute_funnel(run.store, scope.sources)}
     counts |= {Stage.DERIVE: sum(summary["tasks"].values()), Stage.CERTIFY: summary["certified"]}
     work.earlier = {stage: count for stage, count in counts.items() if count}
-    n_lineages, work.n_expected = run.store.count_lineages(scope)
-    work.n_earlier = n_lineages - work.n_expected
+    if scope.renews:
+        work.n_expected = run.store.count_renewals(scope)
+    else:
+        n_lineages, work.n_expected = run.store.count_lineages(scope)
+        work.n_earlier = n_lineages - work.n_expected
     run.n_certified = summary["certified"]
 
 
@@ -230,6 +235,10 @@ def _process(run: PipelineRun, stage: Stage | None, scope: Scope) -> None:
         run.process((), _mine(run, scope))
         return
     steps = tuple(step for step in list_steps() if step.stage in scope.stages)
+    if scope.renews:
+        run.processor = ChangeRenewal
+        run.process(steps, run.store.find_renewals(scope), partial(run.store.reload_renewal, scope=scope))
+        return
     lineages = _mine(run, scope) if stage is None else run.store.find_pending(stage, scope)
     run.process(steps, lineages, partial(_reload, run.store, scope))
     # A task of two changes can be derived only once both are judged.

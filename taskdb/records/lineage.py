@@ -60,6 +60,10 @@ class Lineage:
     """Tasks without a certificate."""
     neighbours: tuple[Lineage, ...] = ()
     """Lineages of neighbouring changes, for tasks of several changes."""
+    is_renewal: bool = False
+    """Whether its verification is made again, with all that follows from it; `kinds` are then those of its tasks."""
+    certified: Mapping[str, Kind] = field(default_factory=dict)
+    """Name -> kind of the certified tasks that a renewal must certify again; empty for other changes."""
     history: RepositoryHistory = RepositoryHistory()
     """Facts about the repository that the database had when the stage began."""
 

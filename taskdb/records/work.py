@@ -16,6 +16,8 @@ STAGE_COLUMNS: dict[Stage, tuple[str, str]] = {
     Stage.JUDGE: ("verification", "verdict"),
 }
 """Stage -> columns of the view `changes` with its input and its output. Later stages have several tasks per change."""
+NOT_RENEWED = "not-renewed"
+"""Reason of the rejection of a renewal, which leaves the records of the change as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,8 @@ class Scope:
     """Kinds of tasks to certify, where they were derived."""
     stages: Collection[Stage] = tuple(Stage)
     """Stages that a run of several stages includes."""
+    renews: bool = False
+    """Whether verifications are made again whose tasks rest on copies of tests, and nothing else."""
 
     def includes(self, name: str, key: str, at: str, language: str) -> bool:
         """Return whether a candidate (name, id, date, language) is selected; sources and limit are not checked."""

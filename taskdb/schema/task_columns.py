@@ -215,6 +215,14 @@ class TaskColumns:
             "package, reported twice, or in a file that asserts nothing",
         ),
     ]
+    rests_on_copies: Annotated[
+        int,
+        TaskColumn(
+            record=lambda task: int(task.rests_on_copies),
+            doc="1 where `control_bound` is that of an earlier version and [rests on copies]"
+            "(guide/verify/verify.md#again) of tests, else 0",
+        ),
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------ filters
