@@ -118,8 +118,9 @@ def _compute_block_bound(document: Mapping[str, Any], block: Mapping[str, Any], 
     """Return the probability of passing a block. `odds`: key of the block that has it for one evaluation, if any."""
     evaluations: int = document["evaluations"]
     if "menus" in block:
-        chosen: float = block.get(odds, 1.0 / count_instances(block))
-        return chosen**evaluations
+        if odds in block:
+            return float(block[odds]) ** evaluations
+        return float(count_instances(block)) ** -evaluations
     tosses = evaluations - FIRST_EVALUATIONS + evaluations * _count_copies(int(document["copies"]), block)
     return 2.0**-tosses / 3
 
