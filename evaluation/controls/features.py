@@ -138,8 +138,11 @@ def measure_odds(block: Mapping[str, Any], random: Random, draws: int = _DRAWS) 
         for key, hit in _score_readers(block, variants).items():
             rates[key] = rates.get(key, 0.0) + hit
     chance = max(chances)
-    best = max(rates.values(), default=0.0) / draws
-    return best if best > chance + _SURPRISE * sqrt(chance * (1 - chance) / draws) else chance
+    best = max(rates.values(), default=0.0)
+    if best / draws <= chance + _SURPRISE * sqrt(chance * (1 - chance) / draws):
+        return chance
+    # By the rule of succession: a share that was measured is no certainty, and 1 means that nothing is controlled.
+    return max(chance, (best + 1) / (draws + 2))
 
 
 def _score_readers(block: Mapping[str, Any], variants: Sequence[Any]) -> dict[tuple[int, int, bool], float]:

@@ -201,7 +201,7 @@ TREE = (
 )
 
 
-@pytest.mark.parametrize(("tree", "least", "most"), [((), 1.0, 1.0), (TREE, 0.0, 0.6)])
+@pytest.mark.parametrize(("tree", "least", "most"), [((), 0.98, 1.0), (TREE, 0.0, 0.6)])
 def test_words_of_the_tree_hide_a_word_that_stands_once(tree: Sequence[str], least: float, most: float) -> None:
     source = "".join(f"def test_{fruit}():\n    assert name({n}) == '{fruit}'\n\n\n" for n, fruit in enumerate(FRUITS))
     controls, _ = build(
