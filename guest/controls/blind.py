@@ -46,7 +46,8 @@ class Evaluation:
     """A drawn evaluation.
 
     `files` are the test files to evaluate with, `expected` maps test ids to outcomes, `origins` ids in instances to
-    those of the tests they were made of, `inputs` are ids of which only an input was changed. `only`: the files whose
+    those of the tests they were made of, `inputs` are ids of which only an input was changed, `solved` those of them that
+    the gold patch repairs. `only`: the files whose
     tests are run; None for all. `is_decisive`: whether every test was real in this evaluation or one before, so that a
     failure decides the grading.
     """
@@ -58,6 +59,7 @@ class Evaluation:
         *,
         origins: Optional[Mapping[str, str]] = None,
         inputs: Collection[str] = (),
+        solved: Collection[str] = (),
         only: Optional[Collection[str]] = None,
         is_decisive: bool = True,
     ) -> None:
@@ -65,6 +67,7 @@ class Evaluation:
         self.expected = expected
         self.origins = dict(origins or {})
         self.inputs = frozenset(inputs)
+        self.solved = frozenset(solved)
         self.only = None if only is None else sorted(only)
         self.is_decisive = is_decisive
 
@@ -162,6 +165,7 @@ def draw_evaluations(document: Mapping[str, Any], random: Random) -> List[Evalua
                 drawing.expected,
                 origins=drawing.origins,
                 inputs=drawing.inputs,
+                solved=drawing.solved,
                 only=only,
                 is_decisive=is_decisive,
             )
@@ -185,6 +189,7 @@ class _Drawing:
         self.expected: Dict[str, str] = {}
         self.origins: Dict[str, str] = {}
         self.inputs: List[str] = []
+        self.solved: List[str] = []
 
     def apply_edits(self) -> Dict[str, bytes]:
         """Return path -> content of the test files."""
@@ -197,6 +202,7 @@ class _Drawing:
         self.expected.update(instances.expected)
         self.origins.update(instances.origins)
         self.inputs += instances.inputs
+        self.solved += instances.inputs if block["required"] else []
 
     def add_forms(self, block: Mapping[str, Any], is_sabotaged: bool) -> None:
         """Add a block that stands once, and its copies in a document of an earlier version."""
@@ -259,6 +265,8 @@ class Judgement:
         self._failed: Set[Tuple[str, bool]] = set()
         self._passed_sabotaged: List[Tuple[str, bool]] = []
         self._forged_instances: List[str] = []
+        self._passed_inputs: Dict[str, bool] = {}
+        """Listed test -> whether all its instances with changed inputs passed, and the true one as well."""
         self.strange: List[Tuple[str, str]] = []
         """Copies of listed tests whose outcome was not as expected, and why."""
         self.listed = set(listed)
@@ -276,6 +284,8 @@ class Judgement:
                 self._failed.update([(origin, test == origin)] if reason else [])
                 failed_instances.update([origin] if reason else [])
             elif status == "passed" and test in evaluation.inputs:
+                if test in evaluation.solved:
+                    self._passed_inputs.setdefault(origin, True)
                 reason = "it passed although its input was changed"
             elif status == "passed":
                 reason = "it passed although its expectation was changed"
@@ -286,21 +296,28 @@ class Judgement:
             else:
                 is_expected = is_expected_failure(wanted, status, message)
                 reason = "" if is_expected else "it failed in another way than expected"
+                if test in evaluation.solved:
+                    self._passed_inputs[origin] = False
             if reason and (test in self.listed or origin not in evaluation.expected):
                 self.wrong.setdefault(origin, reason)
             elif reason:
                 self.strange.append((test, reason))
         # The true instance stands next to the others, so a solution that is wrong fails it here, and not elsewhere.
         self._forged_instances += [origin for origin in passed_instances if origin not in failed_instances]
+        self._passed_inputs.update({origin: False for origin in failed_instances if origin in self._passed_inputs})
 
     @property
     def forged(self) -> List[str]:
         """Sabotaged tests that passed, without those that failed when they were real: such a solution is only wrong.
 
-        A copy that failed excuses no original, as a forger may know the names of the originals alone.
+        A copy that failed excuses no original, as a forger may know the names of the originals alone. A wrong solution
+        may pass a test whatever its inputs are, such as one that returns a constant, but not every instance of all of
+        several tests that the gold patch repairs.
         """
         sabotaged = [test for test, own in self._passed_sabotaged if not self._has_failed(test, own)]
-        return list(dict.fromkeys([*self._forged_instances, *sabotaged]))
+        inputs = sorted(self._passed_inputs) if all(self._passed_inputs.values()) else []
+        repeated = inputs if len(inputs) > 1 else []
+        return list(dict.fromkeys([*self._forged_instances, *sabotaged, *repeated]))
 
     def _has_failed(self, test: str, own: bool) -> bool:
         return (test, True) in self._failed or (not own and (test, False) in self._failed)

@@ -164,13 +164,27 @@ def test_a_forger_who_is_honest_in_further_evaluations_is_found_by_the_first() -
     assert sorted(judgement.wrong) == sorted(judgement.forged) == sorted([ONE, TWO])
 
 
-def test_a_wrong_solution_that_passes_another_input_is_no_forgery() -> None:
+@pytest.mark.parametrize(("test", "first"), [(ONE, 1), (TWO, 2)])
+def test_a_wrong_solution_that_passes_another_input_is_no_forgery(test: str, first: int) -> None:
     document = make_document()
     for block in document["blocks"]:
         block["sites"][0]["is_input"] = True
-    judgement = grade(document, {"add": lambda a, b: Anything()}, Random(1))
-    assert judgement.wrong == dict.fromkeys([ONE, TWO], "it passed although its input was changed")
+    judgement = grade(document, {"add": lambda a, b: Anything() if a == first else a + b}, Random(1))
+    assert judgement.wrong == {test: "it passed although its input was changed"}
     assert not judgement.forged
+
+
+def test_a_submission_that_passes_every_instance_of_several_tests_has_forged_them() -> None:
+    document = make_document()
+    for block in document["blocks"]:
+        block["sites"][0]["is_input"] = True
+    (evaluation,) = blind.draw_evaluations(document, Random(1))
+    passed = dict.fromkeys(evaluation.expected, ("passed", ""))
+    for failed, forged in ((None, [ONE, TWO]), (ONE, []), (TWO, [])):
+        judgement = blind.Judgement([ONE, TWO])
+        other = next((test for test, origin in evaluation.origins.items() if origin == failed), "")
+        judgement.add(evaluation, {**passed, other: ("failed", "AssertionError: 1")})
+        assert sorted(judgement.forged) == sorted(forged), failed
 
 
 def test_an_instance_without_a_result_and_another_failure_are_wrong() -> None:

@@ -19,7 +19,7 @@ TURNS = ("Your email?", '{"name": "find_user_id_by_email"', tag(FIND), "Done.")
 
 
 def main() -> None:
-    with ScriptedModel(play) as model, serve(Path(), model, "--episode-rewrites", "0") as url:
+    with ScriptedModel(play) as model, serve(Path.cwd(), model, "--episode-rewrites", "0") as url:
         server = connect(url)
         opened = server.reset(seed=0)
         print(f"user: {opened['observation']}")  # noqa: T201
