@@ -141,7 +141,7 @@ def measure_odds(block: Mapping[str, Any], random: Random, draws: int = _DRAWS) 
     best = max(rates.values(), default=0.0)
     if best / draws <= chance + _SURPRISE * sqrt(chance * (1 - chance) / draws):
         return chance
-    # By the rule of succession: a share that was measured is no certainty, and 1 means that nothing is controlled.
+    # By the rule of succession: a share that was measured is no certainty, and 1 stands for no controls at all.
     return max(chance, (best + 1) / (draws + 2))
 
 

@@ -46,10 +46,9 @@ class Evaluation:
     """A drawn evaluation.
 
     `files` are the test files to evaluate with, `expected` maps test ids to outcomes, `origins` ids in instances to
-    those of the tests they were made of, `inputs` are ids of which only an input was changed, `solved` those of them that
-    the gold patch repairs. `only`: the files whose
-    tests are run; None for all. `is_decisive`: whether every test was real in this evaluation or one before, so that a
-    failure decides the grading.
+    those of the tests they were made of, `inputs` are ids of which only an input was changed, `solved` those of them
+    that the gold patch repairs. `only`: the files whose tests are run; None for all. `is_decisive`: whether every test
+    was real in this evaluation or one before, so that a failure decides the grading.
     """
 
     def __init__(
