@@ -74,7 +74,9 @@ class RunningCommand:
             subprocess.TimeoutExpired: it did not end within so many seconds.
         """
         if self.returncode is None:
-            if not select.select([self._ended], [], [], timeout)[0]:
+            poll = select.poll()  # has no limit on descriptors
+            poll.register(self._ended, select.POLLIN)
+            if not poll.poll(None if timeout is None else 1000 * timeout):
                 raise subprocess.TimeoutExpired("mergemill", timeout or 0)
             code, seconds = self._ended.read().split()
             self._ended.close()
