@@ -186,10 +186,10 @@ def iterate_gradings(
     gradings.add_noop(tests.grade(task, services, b"", need_rates=False) if is_by_lists else grade(task, services, b""))
     yield gradings
     if is_by_lists and with_exploits and settings.certify.exploits != "off":
-        is_open_to_guesses = not has_strong_controls(task) and compute_guess_bound(task, services) > MAX_BOUND
-        exploits = list_exploits(are_all=settings.certify.exploits == "all", is_open_to_guesses=is_open_to_guesses)
+        is_open = is_open_to_guesses(task, services)
+        exploits = list_exploits(are_all=settings.certify.exploits == "all", is_open_to_guesses=is_open)
         for submission, score in grade_combined_probes(task, services, files, exploits):
-            may_pass = is_open_to_guesses and submission.members[0].needs_controls
+            may_pass = is_open and submission.members[0].needs_controls
             gradings.add_exploits(submission, score, may_pass=may_pass)
             yield gradings
 
@@ -203,19 +203,21 @@ def list_exploits(*, are_all: bool, is_open_to_guesses: bool) -> list[Probe]:
     ]
 
 
-def compute_guess_bound(record: Task | Verification, services: Services) -> float:
-    """Return the probability that a submission is paid which forges results and guesses which tests are real.
+def is_open_to_guesses(task: Task, services: Services) -> bool:
+    """Return whether a submission that forges results is paid more often than MAX_BOUND without reading the tests.
 
     Exploits do not read the tests, so that a bound which is higher for submissions that do allows them nothing.
     """
+    if task.control_bound is None:
+        return True
+    return task.control_bound > MAX_BOUND and compute_guess_bound(task, services) > MAX_BOUND
+
+
+def compute_guess_bound(record: Task | Verification, services: Services) -> float:
+    """Return the probability that a submission is paid which forges results and guesses which tests are real."""
     if record.blind_controls is None:
         return 1.0
     return blind.compute_guess_bound(json.loads(services.artifacts.get(record.blind_controls)))
-
-
-def has_strong_controls(task: Task) -> bool:
-    """Return whether the controls of a task expose forged results of submissions that read the tests."""
-    return task.control_bound is not None and task.control_bound <= MAX_BOUND
 
 
 def describe_machine(services: Services) -> dict[str, Any]:

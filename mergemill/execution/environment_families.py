@@ -18,7 +18,7 @@ from core.errors import InputError
 from evaluation.script.harness_version import compute_harness_version
 from languages.registry import frameworks_by_name, list_own_version_variables
 from mergemill.execution.grader_version import compute_grader_version
-from verifiers.certify import has_strong_controls
+from verifiers.certify import is_open_to_guesses
 from verifiers.probes import PROBES
 from verifiers.rewards import REWARDS, TESTS, select_reward
 
@@ -53,7 +53,7 @@ def compute_family(task: Task, services: Services, environment: Environment | No
         "harness": compute_harness_version(services.artifacts.get_text(task.require_script())),
         "grader": compute_grader_version(),
         "exploits": [(probe.name, probe.group) for probe in PROBES],
-        "strong_controls": has_strong_controls(task),
+        "strong_controls": not is_open_to_guesses(task, services),
     }
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 

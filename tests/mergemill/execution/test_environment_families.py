@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from backends.services import Services
 from builders.layers import LAYER_LABEL
 from evaluation.script.harness_version import compute_harness_version
 from evaluation.script.render import render_script
+from guest.controls import blind
 from languages.registry import frameworks_by_name, list_own_version_variables
 from mergemill.execution import environment_families, grader_version
 from mergemill.execution.environment_families import compute_family, is_drawn, select_reference
@@ -23,6 +25,7 @@ from taskdb.records import ExploitReference, Kind, Task, TestCommand
 from taskdb.records.oracles import PerformanceOracle
 from tests import records
 from tests.exporters.tasks import PLAN, make_task
+from verifiers.certify import MAX_BOUND
 from verifiers.probes import PROBES
 
 BASE = "mergemill/base:python3.11-debian-0123456789ab"
@@ -121,6 +124,17 @@ def test_another_plan_base_image_or_harness_is_another_family(case: Case, monkey
     grader_version.compute_grader_version.cache_clear()
     assert len(set(families)) == len(families)
     assert case.compute() == families[0]
+
+
+def test_tasks_that_excuse_an_exploit_are_of_another_family_whatever_readers_find(case: Case) -> None:
+    """Exploits read nothing: only a task in which guesses pass too often excuses one."""
+    document = json.loads(case.services.artifacts.get(case.task.blind_controls or ""))
+    families = []
+    for evaluations in (1, 12):
+        put = case.services.artifacts.put_text(json.dumps(document | {"evaluations": evaluations}))
+        families.append(case.compute(blind_controls=put, control_bound=0.5))
+    assert blind.compute_guess_bound(document | {"evaluations": 1}) > MAX_BOUND
+    assert families[0] != families[1] == case.compute(control_bound=0.0001)
 
 
 def make_log(runner: str = "pytest-9.1.1", plugins: str = "") -> str:
