@@ -126,7 +126,7 @@ class FileLiterals:
         return sorted({word for text in self.strings if "\\" not in text for word in _WORD.findall(text)})
 
     @cached_property
-    def known(self) -> frozenset[str]:
+    def word_set(self) -> frozenset[str]:
         """The same words, to search in."""
         return frozenset(self.words)
 
@@ -181,7 +181,7 @@ def draw_alternatives(
     Args:
         node: a literal.
         literals: those of its file.
-        own: those of its test, whose words are taken first.
+        own: those of its test.
         random: random that chooses among equally good texts.
         tree: words of the agent's tree.
     """
@@ -190,7 +190,7 @@ def draw_alternatives(
         return [Alternatives(0, len(text), (_BOOLEANS[text],))]
     if is_number(node):
         return _list_alternatives(0, len(text), _draw_numbers(text, literals.numbers, own.numbers, random))
-    return _draw_strings(text, literals, _TextPool(literals, own, tree), random)
+    return _draw_strings(text, _TextPool(literals, own, tree), random)
 
 
 def _list_alternatives(start: int, end: int, texts: Sequence[str]) -> list[Alternatives]:
@@ -315,13 +315,13 @@ class _TextPool:
     tree: TreeWords
 
 
-def _draw_strings(text: str, literals: FileLiterals, pool: _TextPool, random: Random) -> list[Alternatives]:
+def _draw_strings(text: str, pool: _TextPool, random: Random) -> list[Alternatives]:
     """Return other texts for each word of a string, for the order of its words, and for the string as a whole."""
     opening = _OPENING.match(text)
     start = opening.end() if opening else 0
     end = len(text) - (len(opening["quote"]) if opening else 0)
     inner = text[start:end]
-    whole = _list_alternatives(0, len(text), _list_similar(text, inner, literals, random))
+    whole = _list_alternatives(0, len(text), _list_similar(text, inner, pool.file, random))
     words = _TextWords(inner, pool, random)
     parts = [
         *(Alternatives(start + part.start, start + part.end, part.texts) for part in words.list_alternatives()),
@@ -405,9 +405,9 @@ class _TextWords:
             for other in self.pool.file.words
             if other != word and _describe_word(other) == shape and abs(len(other) - len(word)) <= tolerance
         ]
-        test = [other for other in near if other in self.pool.test.known]
-        file = [other for other in near if other not in self.pool.test.known]
-        tree = [other for other in self.pool.tree.list_similar(word) if other not in self.pool.file.known]
+        test = [other for other in near if other in self.pool.test.word_set]
+        file = [other for other in near if other not in self.pool.test.word_set]
+        tree = [other for other in self.pool.tree.list_similar(word) if other not in self.pool.file.word_set]
         test, file, tree = (
             self.random.sample(words, min(len(words), MAX_ALTERNATIVES)) for words in (test, file, tree)
         )

@@ -86,19 +86,19 @@ def compute_bound(document: Mapping[str, Any]) -> float:
     In each block it goes by the feature of values that finds the true instance most often. Blocks that the agent's own
     tree contains unchanged are not counted, as their text can be compared with that.
     """
-    return _multiply_bounds(document, "odds")
+    return _multiply_bounds(document, reads=True)
 
 
 def compute_guess_bound(document: Mapping[str, Any]) -> float:
     """Return the probability of passing for a submission that does not read the tests and guesses which are true."""
-    return _multiply_bounds(document, "")
+    return _multiply_bounds(document, reads=False)
 
 
-def _multiply_bounds(document: Mapping[str, Any], odds: str) -> float:
+def _multiply_bounds(document: Mapping[str, Any], *, reads: bool) -> float:
     bound = 1.0
     for block in document["blocks"]:
         if block["blind"] and block["required"]:
-            bound *= _compute_block_bound(document, block, odds)
+            bound *= _compute_block_bound(document, block, reads=reads)
     return bound
 
 
@@ -110,18 +110,18 @@ def compute_worst_bound(document: Mapping[str, Any], required: Iterable[str]) ->
     bounds: Dict[str, float] = {}
     for block in document["blocks"]:
         if block["blind"] and block["required"]:
-            bound = _compute_block_bound(document, block, "odds")
+            bound = _compute_block_bound(document, block, reads=True)
             for test in list_block_tests(block):
                 bounds[test] = min(bound, bounds.get(test, 1.0))
     return max([bounds.get(test, 1.0) for test in required] or [1.0])
 
 
-def _compute_block_bound(document: Mapping[str, Any], block: Mapping[str, Any], odds: str) -> float:
-    """Return the probability of passing a block. `odds`: key of the block that has it for one evaluation, if any."""
+def _compute_block_bound(document: Mapping[str, Any], block: Mapping[str, Any], *, reads: bool) -> float:
+    """Return the probability of passing a block for a submission that reads the tests, or guesses."""
     evaluations: int = document["evaluations"]
     if "menus" in block:
-        if odds in block:
-            return float(block[odds]) ** evaluations
+        if reads and "odds" in block:
+            return float(block["odds"]) ** evaluations
         return float(count_instances(block)) ** -evaluations
     tosses = evaluations - FIRST_EVALUATIONS + evaluations * _count_copies(int(document["copies"]), block)
     return 2.0**-tosses / 3
@@ -264,8 +264,10 @@ class Judgement:
         self._failed: Set[Tuple[str, bool]] = set()
         self._passed_sabotaged: List[Tuple[str, bool]] = []
         self._forged_instances: List[str] = []
-        self._passed_inputs: Dict[str, bool] = {}
-        """Listed test -> whether all its instances with changed inputs passed, and the true one as well."""
+        self._passed_inputs: Set[str] = set()
+        """Repaired tests of which an instance with another input passed."""
+        self._failed_inputs: Set[str] = set()
+        """Those of which another such instance, or the true one, failed."""
         self.strange: List[Tuple[str, str]] = []
         """Copies of listed tests whose outcome was not as expected, and why."""
         self.listed = set(listed)
@@ -283,8 +285,7 @@ class Judgement:
                 self._failed.update([(origin, test == origin)] if reason else [])
                 failed_instances.update([origin] if reason else [])
             elif status == "passed" and test in evaluation.inputs:
-                if test in evaluation.solved:
-                    self._passed_inputs.setdefault(origin, True)
+                self._passed_inputs.update([origin] if test in evaluation.solved else [])
                 reason = "it passed although its input was changed"
             elif status == "passed":
                 reason = "it passed although its expectation was changed"
@@ -295,15 +296,14 @@ class Judgement:
             else:
                 is_expected = is_expected_failure(wanted, status, message)
                 reason = "" if is_expected else "it failed in another way than expected"
-                if test in evaluation.solved:
-                    self._passed_inputs[origin] = False
+                self._failed_inputs.update([origin] if test in evaluation.solved else [])
             if reason and (test in self.listed or origin not in evaluation.expected):
                 self.wrong.setdefault(origin, reason)
             elif reason:
                 self.strange.append((test, reason))
         # The true instance stands next to the others, so a solution that is wrong fails it here, and not elsewhere.
         self._forged_instances += [origin for origin in passed_instances if origin not in failed_instances]
-        self._passed_inputs.update({origin: False for origin in failed_instances if origin in self._passed_inputs})
+        self._failed_inputs |= failed_instances & self._passed_inputs
 
     @property
     def forged(self) -> List[str]:
@@ -314,8 +314,8 @@ class Judgement:
         several tests that the gold patch repairs.
         """
         sabotaged = [test for test, own in self._passed_sabotaged if not self._has_failed(test, own)]
-        inputs = sorted(self._passed_inputs) if all(self._passed_inputs.values()) else []
-        repeated = inputs if len(inputs) > 1 else []
+        is_repeated = len(self._passed_inputs) > 1 and not self._failed_inputs
+        repeated = sorted(self._passed_inputs) if is_repeated else []
         return list(dict.fromkeys([*self._forged_instances, *sabotaged, *repeated]))
 
     def _has_failed(self, test: str, own: bool) -> bool:
