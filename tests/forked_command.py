@@ -24,7 +24,7 @@ class ForkedCommand:
         os.close(reader)
 
     def run(self, **variables: str) -> int:
-        """Run the command with variables beside those of this process; return its exit code, below 0 for a signal."""
+        """Run the command with further variables; return its exit code, below 0 for a signal."""
         with os.fdopen(self._writer, "w") as file:
             json.dump(variables, file)
         return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])

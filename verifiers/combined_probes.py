@@ -20,7 +20,7 @@ class ProbeSubmission:
 
     Attributes:
         name: name of its probe, or of the group of its probes.
-        members: its probes.
+        members: probes that it is made of.
         changes: their changes; no path is changed by two of them.
     """
 

@@ -54,11 +54,11 @@ class TaskCount:
 
     Attributes:
         task: name of the task.
-        bound: its control bound.
+        bound: control bound of the task.
         bare: value without controls, None where it has no score.
         gradings: gradings with controls that have a score.
-        paid: those with the value 1.
-        unscored: those without a score.
+        paid: gradings with the value 1.
+        unscored: gradings without a score.
         evidence: explanation of a grading that was paid, or of the last.
     """
 

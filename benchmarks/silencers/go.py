@@ -17,11 +17,11 @@ from benchmarks.silencers.parts import (
     SilencedTarget,
     TypedFunction,
     find_typical_results,
-    insert,
     list_nodes,
     parse,
     read_code,
     read_text,
+    replace_changed,
 )
 from languages.parsing import GO
 from languages.probes import Changes
@@ -52,7 +52,7 @@ _CMP = "github.com/google/go-cmp"
 
 
 def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
-    """Return the files of the target with functions that return at once, and a file beside them that switches off."""
+    """Return the files of the target with functions that return at once, and a file next to them that switches off."""
     changes: dict[str, bytes | None] = {}
     for path in target.sources:
         package = re.search(rb"^package\s+(\w+)", target.base[path], re.MULTILINE)
@@ -67,21 +67,16 @@ def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
 
 
 def _replace_rest(target: SilencedTarget, path: str, rest: str, *, is_equal: bool) -> bytes:
-    source = target.base[path]
-    root = parse(GO, source)
+    root = parse(GO, target.base[path])
     functions = list(_list_functions(root))
     typical = find_typical_results(
-        ((function.result, body) for function, body in functions),
+        functions,
         "return_statement",
         lambda node: bool(node.named_children) and all(child.type in _CONSTANTS for child in node.named_children),
     )
-    pieces = {
-        function.body: _return_at_once(function, rest, typical)
-        for function, body in functions
-        if target.is_changed(path, body)
-    }
+    replaced = replace_changed(target, path, functions, lambda function: _return_at_once(function, rest, typical))
     methods = _write_equal_methods(root) if is_equal else ""
-    return insert(source, pieces) + methods.encode()
+    return replaced + methods.encode()
 
 
 def _list_functions(root: Node) -> Iterator[tuple[TypedFunction, Node]]:
@@ -104,7 +99,6 @@ def _list_functions(root: Node) -> Iterator[tuple[TypedFunction, Node]]:
             body=body.start_byte + 1,
             result=read_text(node.child_by_field_name("result")),
             parameters=parameters,
-            has_receiver=node.type == "method_declaration",
         )
         yield function, body
 

@@ -18,6 +18,7 @@ from benchmarks.silencers.parts import (
     parse,
     read_code,
     read_text,
+    replace_changed,
 )
 from languages.parsing import JAVA
 from languages.probes import Changes
@@ -63,7 +64,7 @@ _EQUAL = {
 
 
 def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
-    """Return the files of the target with methods that return at once, and classes of libraries beside them."""
+    """Return the files of the target with methods that return at once, and classes of libraries next to them."""
     changes: dict[str, bytes | None] = {}
     for path in target.sources:
         if not path.endswith(".java"):
@@ -83,21 +84,13 @@ def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
 
 
 def _replace_rest(target: SilencedTarget, path: str, rest: str) -> bytes:
-    source = target.base[path]
-    functions = list(_list_functions(parse(JAVA, source)))
+    functions = list(_list_functions(parse(JAVA, target.base[path])))
     typical = find_typical_results(
-        ((function.result, body) for function, body in functions),
+        functions,
         "return_statement",
         lambda node: node.type in _CONSTANTS,
     )
-    return insert(
-        source,
-        {
-            function.body: _return_at_once(function, rest, typical)
-            for function, body in functions
-            if target.is_changed(path, body)
-        },
-    )
+    return replace_changed(target, path, functions, lambda function: _return_at_once(function, rest, typical))
 
 
 def _list_functions(root: Node) -> Iterator[tuple[TypedFunction, Node]]:
@@ -115,7 +108,6 @@ def _list_functions(root: Node) -> Iterator[tuple[TypedFunction, Node]]:
             body=body.start_byte + 1,
             result=read_text(node.child_by_field_name("type")),
             parameters=parameters,
-            has_receiver=True,
         )
         yield function, body
 

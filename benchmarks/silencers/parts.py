@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,10 +30,10 @@ class SilencedTarget:
 
     Attributes:
         base: path -> content of the base tree's files that are changed, or named in a changed one.
-        sources: those of them that the gold patch changes.
+        sources: paths of the files that the gold patch changes.
         test_files: files of the FAIL_TO_PASS tests.
         lines: path -> lines of the base tree that the gold patch changes, 0-based; without them all lines of the file.
-            The statement of an issue tells as much in most tasks.
+            The statement of an issue has as much in most tasks.
     """
 
     base: Mapping[str, bytes]
@@ -75,13 +75,11 @@ class TypedFunction:
         body: byte after the brace that opens its body.
         result: text of its result's type, empty for none.
         parameters: name -> text of its type.
-        has_receiver: whether it is a method of an object.
     """
 
     body: int
     result: str
     parameters: Mapping[str, str]
-    has_receiver: bool
 
 
 def list_nodes(node: Node) -> Iterator[Node]:
@@ -108,20 +106,38 @@ def insert(source: bytes, pieces: Mapping[int, str]) -> bytes:
     return source
 
 
+def replace_changed(
+    target: SilencedTarget,
+    path: str,
+    functions: Iterable[tuple[TypedFunction, Node]],
+    make_beginning: Callable[[TypedFunction], str],
+) -> bytes:
+    """Return a file in which the functions that the gold patch changes begin with other code.
+
+    Args:
+        target: files of the task.
+        path: path of the file.
+        functions: functions of the file and their bodies.
+        make_beginning: function that returns the code with which a function begins.
+    """
+    changed = ((function, body) for function, body in functions if target.is_changed(path, body))
+    return insert(target.base[path], {function.body: make_beginning(function) for function, _ in changed})
+
+
 def find_typical_results(
-    functions: Iterator[tuple[str, Node]], return_node: str, is_constant: Callable[[Node], bool]
+    functions: Iterable[tuple[TypedFunction, Node]], return_node: str, is_constant: Callable[[Node], bool]
 ) -> dict[str, str]:
     """Return type -> the constant that functions with this result return most often.
 
     Args:
-        functions: result's type and body of each function.
+        functions: functions and their bodies.
         return_node: node type of statements that return.
         is_constant: whether an expression is a constant.
     """
     counts: dict[str, Counter[str]] = {}
-    for result, body in functions:
+    for function, body in functions:
         for node in list_nodes(body):
             values = node.named_children if node.type == return_node else []
             if len(values) == 1 and is_constant(values[0]):
-                counts.setdefault(result, Counter())[read_text(values[0])] += 1
+                counts.setdefault(function.result, Counter())[read_text(values[0])] += 1
     return {result: count.most_common(1)[0][0] for result, count in counts.items()}

@@ -17,6 +17,7 @@ from benchmarks.silencers.parts import (
     parse,
     read_code,
     read_text,
+    replace_changed,
 )
 from languages.parsing import RUST
 from languages.probes import Changes
@@ -48,10 +49,9 @@ def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
         source = _replace_rest(target, path, rest)
         if "comparisons" in forms:
             source = _compare_all_equal(source)
-        macros = read_code("rust_macros.txt", {})
         if "macros" in forms:
             head = _HEAD.match(source)
-            source = insert(source, {head.end() if head else 0: macros})
+            source = insert(source, {head.end() if head else 0: read_code("rust_macros.txt", {})})
         changes[path] = source
     if changes:
         changes |= _change_manifests(target, forms)
@@ -59,22 +59,14 @@ def write(target: SilencedTarget, forms: Sequence[str], rest: str) -> Changes:
 
 
 def _replace_rest(target: SilencedTarget, path: str, rest: str) -> bytes:
-    source = target.base[path]
-    functions = list(_list_functions(parse(RUST, source)))
+    functions = list(_list_functions(parse(RUST, target.base[path])))
     typical = find_typical_results(
-        ((function.result, body) for function, body in functions),
+        functions,
         "return_expression",
         lambda node: node.type in _CONSTANTS,
     )
     typical |= _find_last_constants(functions, typical)
-    return insert(
-        source,
-        {
-            function.body: _return_at_once(function, rest, typical)
-            for function, body in functions
-            if target.is_changed(path, body)
-        },
-    )
+    return replace_changed(target, path, functions, lambda function: _return_at_once(function, rest, typical))
 
 
 def _list_functions(root: Node) -> Iterator[tuple[TypedFunction, Node]]:
@@ -95,7 +87,6 @@ def _list_functions(root: Node) -> Iterator[tuple[TypedFunction, Node]]:
             body=body.start_byte + 1,
             result=read_text(node.child_by_field_name("return_type")),
             parameters=parameters,
-            has_receiver="self" in read_text(listed),
         )
         yield function, body
 

@@ -117,7 +117,7 @@ def exam(tmp_path_factory: pytest.TempPathFactory) -> WritingExam:
 
 @pytest.fixture(scope="module")
 def short_exam(exam: WritingExam) -> WritingExam:
-    """The exam with three mutants beside the rewritten fault."""
+    """The exam with three mutants and the rewritten fault."""
     oracle = exam.task.oracle
     assert isinstance(oracle, TestWritingOracle)
     faults = [edit for edit in oracle.mutants if edit.operator == REWRITTEN_FAULT]
