@@ -118,6 +118,8 @@ class ControlSites:
     compares_any_types: bool = False
     """Whether an expected value can be replaced by one of another type without an error of types."""
 
+    table_calls: str = ""
+    """Regex of calls in a decorator that give a test its cases; empty where tables stand in tests alone."""
     silent_keywords: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Node type of a statement that asserts -> its keyword, and text in its place with which nothing is asserted."""
     silent_calls: tuple[tuple[str, str], ...] = ()

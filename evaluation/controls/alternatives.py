@@ -24,6 +24,8 @@ _MIN_ORDERED = 3
 """Different words of a string whose order is changed: two have only one other order."""
 _FEW = 3
 """Other texts of a word below which a letter of the string is changed as well."""
+_LEAST_WORD = 2
+"""Letters of a word; a single one is replaced by another."""
 _FREQUENT_LETTERS = "aeinorstbcdglmpu"
 _SCRIPT_LENGTH = 128
 """Code points of a block of Unicode, as most scripts have them."""
@@ -58,6 +60,8 @@ _CONTENTS = frozenset(
 )
 _OPENING = re.compile(r"(?:[A-Za-z]{0,2}#*|q[qw]?)(?P<quote>\"\"\"|'''|\"|'|`|[({\[|/!])")
 _WORD = re.compile(r"[^\W\d_]{2,}")
+_CODE = re.compile(r"(?P<prefix>0x)?(?P<body>(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[0-9A-Za-z]{8,})")
+"""A hash, an address or a key: letters and digits without words."""
 _TOKEN = re.compile(r"[^\W\d_]+|\d+")
 _NUMBER_PARTS = re.compile(r"(?P<prefix>0[xXbBoO])?(?P<digits>[0-9a-fA-F_.]+?)(?P<suffix>[eE][+-]?\d+|[A-Za-z]\w*)?$")
 _FIXED = re.compile(
@@ -368,7 +372,7 @@ def _describe_word(word: str) -> str:
 
 def _get_tolerance(word: str) -> int:
     """Return by how much words that may stand for another differ from it in length."""
-    return max(2, len(word) // 2)
+    return min(max(1, len(word) // 3), max(0, len(word) - _LEAST_WORD))
 
 
 class _TextWords:
@@ -384,6 +388,9 @@ class _TextWords:
 
     def list_alternatives(self) -> list[Alternatives]:
         """Return other texts for some words, for the order of all, and for a letter where there is nothing else."""
+        if code := _CODE.fullmatch(self.inner):
+            codes = (self._draw_code(code["body"]) for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
+            return _list_alternatives(*code.span("body"), _collect(codes, code["body"]))
         chosen = self.random.sample(self.words, min(_MAX_WORDS, len(self.words)))
         parts = [Alternatives(*word.span(), tuple(texts)) for word in chosen if (texts := self._list_words(word[0]))]
         if len({word[0] for word in self.words}) >= _MIN_ORDERED:
@@ -399,6 +406,9 @@ class _TextWords:
         if word.isdigit():
             drawn = (_draw_number(word, self.random) for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
             return _collect(drawn, word)
+        if len(word) < _LEAST_WORD and word.isascii():
+            letters = [other for other in string.ascii_letters if other != word and other.isupper() == word.isupper()]
+            return self.random.sample(letters, len(letters))
         shape, tolerance = _describe_word(word), _get_tolerance(word)
         near = [
             other
@@ -415,10 +425,25 @@ class _TextWords:
         mixed = (other for words in zip_longest(tree, file, test) for other in words if other is not None)
         return list(islice(mixed, MAX_ALTERNATIVES))
 
+    def _draw_code(self, code: str) -> str:
+        """Return other letters and digits, each of the kind of the one in its place."""
+        letters = "abcdef" if set(code.lower()) <= set(string.hexdigits) else string.ascii_lowercase
+
+        def draw(sign: str) -> str:
+            if sign.isdigit():
+                return self.random.choice(string.digits)
+            other = self.random.choice(letters)
+            return other.upper() if sign.isupper() else other
+
+        return "".join(map(draw, code))
+
     def _exchange(self) -> str:
-        """Return the text with its words in a drawn order."""
+        """Return the text with its words in a drawn order, where a number stands in the place of another alone."""
         words = [word[0] for word in self.words]
-        self.random.shuffle(words)
+        for shape in dict.fromkeys(map(_describe_text, words)):
+            places = [place for place, word in enumerate(words) if _describe_text(word) == shape]
+            for place, other in zip(places, self.random.sample([words[p] for p in places], len(places)), strict=True):
+                words[place] = other
         text, last = "", 0
         for word, other in zip(self.words, words, strict=True):
             text += self.inner[last : word.start()] + other

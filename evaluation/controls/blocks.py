@@ -49,6 +49,15 @@ def count_tokens(contents: Iterable[bytes]) -> Counter[str]:
     return counts
 
 
+def count_trigrams(contents: Iterable[bytes]) -> Counter[str]:
+    """Return three characters in a row -> number of their places in texts."""
+    counts: Counter[str] = Counter()
+    for content in contents:
+        text = content.decode(errors="replace")
+        counts.update(map("".join, zip(text, text[1:], text[2:], strict=False)))
+    return counts
+
+
 @dataclass(frozen=True, kw_only=True)
 class TestBlock:
     """A test of a file, decorators included. Positions count bytes; `name_span` is None where it has no name."""
@@ -79,6 +88,11 @@ class TestFile:
     def tokens(self) -> Counter[str]:
         """Token -> number of its places in the file."""
         return count_tokens([self.source])
+
+    @cached_property
+    def trigrams(self) -> Counter[str]:
+        """Three characters in a row -> number of their places in the file."""
+        return count_trigrams([self.source])
 
     def read(self, node: Node) -> str:
         """Return the text of a node."""

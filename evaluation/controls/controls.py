@@ -23,7 +23,7 @@ from evaluation.controls import NO_CONTROLS
 from evaluation.controls.alternatives import TreeWords
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
 from evaluation.controls.calls import silence_assertions
-from evaluation.controls.features import Surroundings, compute_balance, count_tree_tokens, select_menus
+from evaluation.controls.features import Surroundings, TreeCounts, compute_balance, count_tree, select_menus
 from evaluation.controls.planning import (
     BOUND,
     GRADING_SECONDS,
@@ -40,7 +40,8 @@ from evaluation.controls.planning import (
 )
 from evaluation.controls.single import SingleTest, confirm_single_tests, list_seen_failures
 from evaluation.controls.sites import Site, list_sites
-from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
+from evaluation.controls.tables import list_changed_ids
+from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from guest.controls import blind
 from guest.controls.choices import Variant, name_instances
@@ -87,7 +88,7 @@ class BlindControls:
     def confirmed(self) -> list[TestId]:
         """Tests to control that are controlled, sorted."""
         blocks = self.document["blocks"] if self.document else ()
-        return sorted(self.required & {test for block in blocks for test in blind.list_block_tests(block)})
+        return sorted(self.required & {test for block in blocks for test in blind.list_controlled_tests(block)})
 
     def make_fields(self, artifacts: Artifacts) -> dict[str, Any]:
         """Return the fields of a verification or task that describe its controls; the document is stored."""
@@ -114,6 +115,8 @@ class _Candidate:
     is_likely: bool
     """Whether its name occurs in a test to control."""
     seconds: float = 0.0
+    n_cases: int = 1
+    """Tests of the gold report that have its name, each of which runs in every instance."""
     tests: tuple[TestId, ...] = ()
     """Listed tests of the block; none before instances of it were seen to stand side by side."""
     values: dict[Site, list[dict[str, Any]]] = field(default_factory=dict)
@@ -131,18 +134,18 @@ class _Candidate:
         line = self.file.source.rfind(b"\n", 0, self.block.start) + 1
         return bool(self.block.name_span) and not self.file.source[line : self.block.start].strip()
 
-    def compute_balance(self, site: Site, tree: Mapping[str, int]) -> float:
+    def compute_balance(self, site: Site, tree: TreeCounts) -> float:
         """Return how well the true value of a site hides among the others, 0..0.5."""
         return compute_balance(self._read_surroundings(site, tree), self._read_true(site), site.texts)
 
-    def _read_surroundings(self, site: Site, tree: Mapping[str, int]) -> Surroundings:
+    def _read_surroundings(self, site: Site, tree: TreeCounts) -> Surroundings:
         return Surroundings.read(self.file, (self.block.start, self.block.end), site.spans, tree)
 
     def _read_true(self, site: Site) -> str:
         return self.file.source[slice(*site.spans[0])].decode(errors="replace")
 
-    def describe(self, tree: Mapping[str, int]) -> dict[str, Any]:
-        """Return the block of a document, without menus. `tree`: tokens of the agent's tree, with their numbers."""
+    def describe(self, tree: TreeCounts) -> dict[str, Any]:
+        """Return the block of a document, without menus. `tree`: counts of the agent's tree."""
         is_blind = any(not site.is_known for site in self.values)
         sites = [site for site in self.values if site.is_known != is_blind]
         # A value equal to everything passes an inverted assertion as an honest solution does.
@@ -158,16 +161,22 @@ class _Candidate:
             "sites": [self._describe_site(site, tree) for site in sites],
         }
 
-    def _describe_site(self, site: Site, tree: Mapping[str, int]) -> dict[str, Any]:
+    def _describe_site(self, site: Site, tree: TreeCounts) -> dict[str, Any]:
         surroundings = self._read_surroundings(site, tree)
         return {
-            "features": surroundings.describe(self._read_true(site)),
+            "features": [
+                *surroundings.describe(self._read_true(site)),
+                site.shows(self._read_true(site), is_true=True),
+            ],
             "spans": [list(span) for span in site.spans],
             "lines": sorted({self.file.source.count(b"\n", 0, start) for start, _ in site.spans}),
             "literal": site.literal_start,
             "inverts": site.is_inverted,
             "is_input": site.is_input,
-            "values": [{**value, "features": surroundings.describe(value["text"])} for value in self.values[site]],
+            "values": [
+                {**value, "features": [*surroundings.describe(value["text"]), site.shows(value["text"])]}
+                for value in self.values[site]
+            ],
         }
 
 
@@ -185,7 +194,7 @@ class ControlBuilder:
         random: random that chooses among equally good values.
         seconds: duration of a run of all tests.
         report: report of a run with the gold patch, for the seconds of each test.
-        tree: tokens of the agent's tree, with their numbers.
+        tree: counts of the agent's tree.
     """
 
     evaluator: Evaluator
@@ -197,7 +206,7 @@ class ControlBuilder:
     random: Random
     seconds: float = 0.0
     report: EvaluationReport | None = None
-    tree: Mapping[str, int] = field(default_factory=dict)
+    tree: TreeCounts = field(default_factory=TreeCounts)
     runs: list[EvaluationRun] = field(default_factory=list)
 
     def build(self) -> BlindControls:
@@ -225,7 +234,7 @@ class ControlBuilder:
         """Return the tests of the files that required tests may be, and a sample of the others."""
         likely: list[_Candidate] = []
         other: list[_Candidate] = []
-        words = TreeWords.read(self.tree)
+        words = TreeWords.read(self.tree.tokens)
         for path, content in self.test_files.items():
             file = parse_test_file(path, content)
             if file is None:
@@ -241,7 +250,8 @@ class ControlBuilder:
                 sites = list_sites(file, block, old_lines, self.random, words) if is_own or is_likely else []
                 if sites:
                     candidate = _Candidate(file=file, block=block, sites=sites, is_likely=is_likely)
-                    candidate.seconds = self._sum_seconds(path if is_own else "", name)
+                    seconds = self._list_seconds(path if is_own else "", name)
+                    candidate.seconds, candidate.n_cases = sum(seconds), max(1, len(seconds))
                     (likely if is_likely else other).append(candidate)
         # A sample of the others is controlled, too, so that a submission cannot rely on which tests are.
         self.random.shuffle(other)
@@ -252,10 +262,10 @@ class ControlBuilder:
         """The files of the tests to control."""
         return frozenset(test.partition("::")[0] for test in self.required)
 
-    def _sum_seconds(self, path: str, name: str) -> float:
+    def _list_seconds(self, path: str, name: str) -> list[float]:
         """Return the seconds of the tests whose id has a name, of a file or of all."""
         outcomes = self.report.outcomes if self.report else {}
-        return sum(o.seconds for test, o in outcomes.items() if test.startswith(path) and name in test)
+        return [o.seconds for test, o in outcomes.items() if test.startswith(path) and name in test]
 
     # ---------------------------------------------------------------------------------------------------- confirming
 
@@ -266,7 +276,7 @@ class ControlBuilder:
         are tried once more.
         """
         wanted = self._count_wanted(candidates)
-        most = max(LEAST_TRIALS, MAX_TRIALS // max(1, len(candidates)))
+        most = max(LEAST_TRIALS, MAX_TRIALS // max(1, sum(candidate.n_cases for candidate in candidates)))
         trials = {
             id(c): _choose_values(c, self.tree, wanted if c.is_likely else OTHER_INSTANCES, most) for c in candidates
         }
@@ -319,27 +329,21 @@ class ControlBuilder:
             for word in set(DRAWN_WORD.findall(test)):
                 by_word.setdefault(word, []).append(test)
         for candidate in candidates:
-            drawn = names[id(candidate)]
-            tests = by_word.get(drawn[0][-WORD_LENGTH:], [])
-            self._read_trial(candidate, trials[id(candidate)], drawn, report, tests)
+            span = candidate.block.name_span
+            old = candidate.file.source[slice(*span)].decode() if span else ""
+            tried = [
+                _TriedInstance(old=old, name=name, tests=by_word.get(name[-WORD_LENGTH:], ()), report=report)
+                for name in names[id(candidate)]
+            ]
+            self._read_trial(candidate, trials[id(candidate)], tried)
 
-    def _read_trial(
-        self,
-        candidate: _Candidate,
-        trials: Sequence[_Trial],
-        names: Sequence[str],
-        report: EvaluationReport,
-        tests: Sequence[TestId],
-    ) -> None:
-        """Keep the values that gold fails by an assertion, if the true instance passes as well."""
-        span = candidate.block.name_span
-        old = candidate.file.source[slice(*span)].decode() if span else ""
-        true_name, *other_names = names
+    def _read_trial(self, candidate: _Candidate, trials: Sequence[_Trial], instances: Sequence[_TriedInstance]) -> None:
+        """Keep the values that gold fails by an assertion, if the true instance, the first, passes as well."""
+        true, *others = instances
         own = []
-        for test in tests:
-            origin = restore_test_id(test, old, true_name)
+        for test, origin in zip(true.tests, true.list_origins(), strict=True):
             if origin in self.required or origin in self.others:
-                if not report.has_passed(test) or rename_test(origin, old, true_name) != test:
+                if not true.report.has_passed(test) or rename_test(origin, true.old, true.name) != test:
                     return
                 own.append(origin)
         # Instances that leave no test of the list, as with runners that print other names, cannot be graded.
@@ -347,25 +351,42 @@ class ControlBuilder:
             return
         candidate.tests = tuple(sorted(own))
         candidate.is_required = not self.required.isdisjoint(own)
+        self._keep_seen_values(candidate, trials, true, others)
+
+    def _keep_seen_values(
+        self,
+        candidate: _Candidate,
+        trials: Sequence[_Trial],
+        true: _TriedInstance,
+        others: Sequence[_TriedInstance],
+    ) -> None:
+        """Keep the values that gold fails by an assertion, and passes with the assertions switched off."""
         unseen = set()
-        for trial, name in zip(trials, other_names, strict=True):
-            if trial.is_silent and not all(report.has_passed(rename_test(test, old, name)) for test in candidate.tests):
+        for trial, instance in zip(trials, others, strict=True):
+            if trial.is_silent and not instance.passes(candidate.tests, instance.list_changed_ids(true)):
                 unseen.add((trial.site, trial.text))
-        for trial, name in zip(trials, other_names, strict=True):
+        for trial, instance in zip(trials, others, strict=True):
             if trial.is_silent or (trial.site, trial.text) in unseen:
                 continue
             wanted = list_seen_failures(candidate.file, trial.site)
-            fails = self._list_failures(candidate, report, old, name, wanted)
-            if fails:
-                candidate.values.setdefault(trial.site, []).append({"text": trial.text, "fails": fails})
+            changed = instance.list_changed_ids(true)
+            if fails := self._list_failures(candidate, instance, changed, wanted):
+                value: dict[str, Any] = {"text": trial.text, "fails": fails}
+                if ids := {test: changed[test] for test in candidate.tests if test in changed}:
+                    value["ids"] = ids
+                candidate.values.setdefault(trial.site, []).append(value)
 
     def _list_failures(
-        self, candidate: _Candidate, report: EvaluationReport, old: str, name: str, wanted: Collection[str]
+        self,
+        candidate: _Candidate,
+        instance: _TriedInstance,
+        changed: Mapping[TestId, TestId],
+        wanted: Collection[str],
     ) -> dict[TestId, str]:
         """Return test -> how it fails in an instance; none where the instance cannot be used."""
         fails: dict[TestId, str] = {}
         for test in candidate.tests:
-            outcome = report.outcomes.get(rename_test(test, old, name))
+            outcome = instance.get_outcome(changed.get(test, test))
             if outcome is None or outcome.status in (OutcomeStatus.SKIPPED, OutcomeStatus.XFAILED):
                 return {}
             if outcome.status is OutcomeStatus.PASSED:
@@ -518,14 +539,42 @@ class _Trial:
         return Variant([*edits, *silent] if self.is_silent else edits, {})
 
 
-def _choose_values(candidate: _Candidate, tree: Mapping[str, int], wanted: int, most: int) -> list[_Trial]:
+@dataclass(frozen=True, kw_only=True)
+class _TriedInstance:
+    """An instance in the first run, with the tests in the report that have its name, in their order."""
+
+    old: str
+    """Name of its block."""
+    name: str
+    tests: Sequence[TestId]
+    report: EvaluationReport
+
+    def list_origins(self) -> list[TestId]:
+        """Return the ids that its tests would have in the block."""
+        return [restore_test_id(test, self.old, self.name) or "" for test in self.tests]
+
+    def list_changed_ids(self, true: _TriedInstance) -> dict[TestId, TestId]:
+        """Return id -> new id of the tests of the true instance whose ids contain a changed value."""
+        return list_changed_ids(true.list_origins(), self.list_origins()) or {}
+
+    def get_outcome(self, test: TestId) -> Outcome | None:
+        """Return the outcome of a test, by the id that it would have in the block."""
+        return self.report.outcomes.get(rename_test(test, self.old, self.name))
+
+    def passes(self, tests: Iterable[TestId], changed: Mapping[TestId, TestId]) -> bool:
+        """Return whether all tests passed."""
+        outcomes = [self.get_outcome(changed.get(test, test)) for test in tests]
+        return all(outcome is not None and outcome.status is OutcomeStatus.PASSED for outcome in outcomes)
+
+
+def _choose_values(candidate: _Candidate, tree: TreeCounts, wanted: int, most: int) -> list[_Trial]:
     """Return values to try, of the best sites, until there are enough of them for so many instances.
 
     A value that may have other effects than a failed assertion is tried with the assertions switched off as well.
 
     Args:
         candidate: the block.
-        tree: tokens of the agent's tree, with their numbers.
+        tree: counts of the agent's tree.
         wanted: number of instances.
         most: the most instances to try.
     """
@@ -599,7 +648,7 @@ def build_controls(
         old_files=old,
         seconds=seconds,
         report=report,
-        tree=count_tree_tokens(repository, base),
+        tree=count_tree(repository, base),
         random=Random(base),  # noqa: S311 - the values are no secret, which of them are drawn is
     )
     return builder.build()

@@ -1,4 +1,4 @@
-"""Features of values by which a reader could find the true one: where else they stand, their size and roundness.
+"""Features of values by which a reader could find the true one: where else they stand, their size, how usual they look.
 
 The values of a draw are chosen so that the true one is as likely first as last in each feature
 (`guest.controls.choices`), and the odds of a reader that goes by one of them are part of the bound.
@@ -6,16 +6,15 @@ The values of a draw are chosen so that the true one is as likely first as last 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import log1p, sqrt
 from random import Random
 from typing import Any
 
 from backends.git import GitRepository
-from evaluation.controls.blocks import TOKEN, TestFile, count_tokens
+from evaluation.controls.blocks import TOKEN, TestFile, count_tokens, count_trigrams
 from evaluation.controls.planning import MAX_MENUS, Menu
 from guest.controls.choices import draw_variants
 from languages.paths import is_source, is_test_file
@@ -24,6 +23,8 @@ _DRAWS = 100
 """Draws by which the odds of readers are compared between menus."""
 _FINAL_DRAWS = 300
 """Draws by which the odds of the chosen menus are measured."""
+SHOWN_ODDS = (_FINAL_DRAWS + 1) / (_FINAL_DRAWS + 2)
+"""Odds of a reader who always finds the true instance, by the rule of succession: 1 stands for no controls at all."""
 _SURPRISE = 2.5
 """Standard deviations above chance from which a reader counts as better than chance."""
 _SIMILAR = 1.25
@@ -31,19 +32,34 @@ _SIMILAR = 1.25
 _MAX_TREE_FILES = 400
 _MAX_TREE_BYTES = 4_000_000
 _MAX_DIGITS = 15
+_CONTEXT_BYTES = 8
+"""Bytes in which the characters next to a site are looked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeCounts:
+    """Tokens of the agent's tree, and three characters in a row, with the numbers of their places."""
+
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    trigrams: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """Tokens that stand in the rest of a test, in the rest of its file, and in the agent's tree, with their numbers."""
+    """Counts of tokens and trigrams around a site, and the characters before and after it."""
 
     test: Mapping[str, int]
+    """Tokens of the rest of its test."""
     file: Mapping[str, int]
-    tree: Mapping[str, int]
+    """Tokens of the rest of its file."""
+    file_trigrams: Mapping[str, int]
+    before: str
+    after: str
+    tree: TreeCounts
 
     @classmethod
     def read(
-        cls, file: TestFile, block: tuple[int, int], spans: Iterable[tuple[int, int]], tree: Mapping[str, int]
+        cls, file: TestFile, block: tuple[int, int], spans: Sequence[tuple[int, int]], tree: TreeCounts
     ) -> Surroundings:
         """Return the surroundings of a site. `block`: first byte and end of the test."""
         start, end = block
@@ -51,21 +67,35 @@ class Surroundings:
         test = bytearray(block_text)
         for first, last in spans:
             test[first - start : last - start] = b" " * (last - first)
+        first, last = spans[0]
         # The file is read once, however many sites it has.
-        return cls(test=count_tokens([bytes(test)]), file=file.tokens - count_tokens([block_text]), tree=tree)
+        return cls(
+            test=count_tokens([bytes(test)]),
+            file=file.tokens - count_tokens([block_text]),
+            # Also those that begin before the test or end after it.
+            file_trigrams=file.trigrams - count_trigrams([file.source[max(0, start - 2) : end + 2]]),
+            before=file.source[max(0, first - _CONTEXT_BYTES) : first].decode(errors="replace")[-2:],
+            after=file.source[last : last + _CONTEXT_BYTES].decode(errors="replace")[:2],
+            tree=tree,
+        )
 
     def describe(self, text: str) -> list[float]:
         """Return the features of a value."""
         tokens = TOKEN.findall(text)
         number = text.strip("'\"")
+        written = f"{self.before}{text}{self.after}".encode()
         return [
             _average(self.test.get(token, 0) for token in tokens),
             _average(self.file.get(token, 0) for token in tokens),
-            round(_average(log1p(self.tree.get(token, 0)) for token in tokens), 3),
+            round(_average(log1p(self.tree.tokens.get(token, 0)) for token in tokens), 3),
             float(number) if number.isdecimal() and len(number) <= _MAX_DIGITS else float(len(text)),
             float(len(number) - len(number.rstrip("0"))) if number[:1].isdigit() else 0.0,
             _average(first <= second for first, second in pairwise(tokens)),
+            round(_average(log1p(self._count(trigram)) for trigram in count_trigrams([written])), 2),
         ]
+
+    def _count(self, trigram: str) -> int:
+        return self.file_trigrams.get(trigram, 0) + self.tree.trigrams.get(trigram, 0)
 
 
 def _average(numbers: Iterable[float]) -> float:
@@ -73,21 +103,21 @@ def _average(numbers: Iterable[float]) -> float:
     return round(sum(values) / len(values), 3) if values else 0.0
 
 
-def count_tree_tokens(repository: GitRepository, commit: str) -> Counter[str]:
-    """Return the tokens of the sources and tests of a commit; of a large tree those of its first files."""
+def count_tree(repository: GitRepository, commit: str) -> TreeCounts:
+    """Return the counts of the sources and tests of a commit; of a large tree those of its first files."""
     entries = [
         entry
         for entry in repository.ls_tree(commit)
         if entry.mode.startswith("100") and (is_source(entry.path) or is_test_file(entry.path))
     ][:_MAX_TREE_FILES]
-    counts: Counter[str] = Counter()
+    contents = []
     size = 0
     for content in repository.read_blobs([entry.oid for entry in entries]):
         size += len(content)
         if size > _MAX_TREE_BYTES:
             break
-        counts.update(count_tokens([content]))
-    return counts
+        contents.append(content)
+    return TreeCounts(tokens=count_tokens(contents), trigrams=count_trigrams(contents))
 
 
 def compute_balance(surroundings: Surroundings, true: str, texts: Sequence[str]) -> float:
@@ -141,7 +171,7 @@ def measure_odds(block: Mapping[str, Any], random: Random, draws: int = _DRAWS) 
     best = max(rates.values(), default=0.0)
     if best / draws <= chance + _SURPRISE * sqrt(chance * (1 - chance) / draws):
         return chance
-    # By the rule of succession: a share that was measured is no certainty, and 1 stands for no controls at all.
+    # By the rule of succession (see `SHOWN_ODDS`).
     return max(chance, (best + 1) / (draws + 2))
 
 

@@ -111,11 +111,17 @@ def _make_grid(sites: Sequence[Mapping[str, Any]], sizes: Sequence[int], first: 
 def _can_combine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Return whether two sites may be changed at once, and every test fails with both in one way.
 
-    On the same line they must be words of the same literal, as two sides of a comparison may be equal again.
+    On the same line they must be words of the same literal, as two sides of a comparison may be equal again. So may the
+    results of two inputs, wherever they stand. A test
+    whose id contains both values has an id that was never seen.
     """
     if first["inverts"] != second["inverts"] or not _have_disjoint_spans(first["spans"], second["spans"]):
         return False
-    if not set(first["lines"]).isdisjoint(second["lines"]) and first["literal"] != second["literal"]:
+    may_cancel = first["is_input"] or second["is_input"] or not set(first["lines"]).isdisjoint(second["lines"])
+    if may_cancel and first["literal"] != second["literal"]:
+        return False
+    renamed, others = ({test for value in site["values"] for test in value.get("ids", ())} for site in (first, second))
+    if not renamed.isdisjoint(others):
         return False
     kinds: dict[str, set[str]] = {}
     for site in (first, second):

@@ -15,6 +15,7 @@ from math import comb
 from typing import Any
 
 from evaluation.controls.blocks import TestBlock, TestFile
+from evaluation.controls.features import SHOWN_ODDS
 from evaluation.controls.sites import Site
 from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from guest.controls import blind
@@ -55,6 +56,7 @@ class SingleTest:
             forms = unknown
         if strict := [form for form in forms if not form[0].is_inverted]:
             forms = strict
+        odds = {"odds": SHOWN_ODDS} if any(site.is_inverted for site, _ in forms) else {}
         return {
             "file": self.path,
             "span": [self.block.start, self.block.end],
@@ -62,6 +64,7 @@ class SingleTest:
             "blind": bool(unknown),
             "required": any(test in required for _, form in forms for test in form["fails"]),
             "forms": [form for _, form in forms],
+            **odds,
         }
 
 

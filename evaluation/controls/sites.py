@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
@@ -29,12 +29,12 @@ from evaluation.controls.alternatives import (
 )
 from evaluation.controls.blocks import TestBlock, TestFile
 from evaluation.controls.calls import ARGUMENTS, is_call, read_head
+from evaluation.controls.tables import Cell, list_cells
 
 _COMPARISONS = frozenset(
     {"comparison_operator", "binary_expression", "binary", "binary_operator", "equality_expression"}
 )
 _ASSIGNMENTS = frozenset({"assignment", "short_var_declaration", "let_declaration", "variable_declarator", "var_spec"})
-_LOOPS = frozenset({"for_statement", "for_in_statement"})
 _PAIRS = frozenset({"pair", "keyword_argument", "field_initializer", "keyed_element"})
 _EXPECTED_NAMES = re.compile(r"(?i)want|expect|exp\b|result|output|\bout\b|answer")
 _ASSERTING = re.compile(r"(?i)(assert\w*|require\w*|suite|^s|^is|^a|^r)(\(\w*\))?$")
@@ -86,6 +86,12 @@ class Site:
     def is_inverted(self) -> bool:
         """Whether it inverts an assertion, which a value equal to everything fails as an honest solution does."""
         return self.rank % _ECHOED == _INVERTED
+
+    def shows(self, text: str, *, is_true: bool = False) -> float:
+        """Return a feature that no counts show: 1 for an assertion as it was written, and for a name as `expected`."""
+        if self.is_inverted:
+            return float(is_true)
+        return float(self.rank % _ECHOED == _OPERAND and bool(_EXPECTED_NAMES.search(text)))
 
 
 def list_sites(
@@ -173,30 +179,45 @@ def _iterate_sites(file: TestFile, block: TestBlock, random: Random, tree: TreeW
     draw = partial(
         draw_alternatives, literals=file.literals, own=FileLiterals.read(block.node), random=random, tree=tree
     )
-    todo = [block.node]
+    cells = list_cells(file, block)
+    ranks = _rank_cells(file, block, cells)
+    todo = [block.node, *(cell.node for cell in cells if cell.is_in_head)]
     while todo:
         node = todo.pop()
         if is_literal(node):
             # Instances have names of their own, so the literal that names the test stays.
             if block.name_span and node.start_byte <= block.name_span[0] < node.end_byte:
                 continue
-            yield from _make_literal_sites(file, block, node, draw, random)
+            yield from _make_literal_sites(_LiteralRanker(file, block, node, ranks), draw, random)
             continue
         if is_container(node):
-            yield from _make_literal_sites(file, block, node, draw, random)
+            yield from _make_literal_sites(_LiteralRanker(file, block, node, ranks), draw, random)
         yield from _change_operand(file, block, node)
         yield from _invert(file, node)
         todo += [child for child in node.named_children if not _is_head(child)]
 
 
+def _rank_cells(file: TestFile, block: TestBlock, cells: Sequence[Cell]) -> dict[tuple[int, int], int]:
+    """Return first byte and end of a cell -> rank of its literals, by the use that the test makes of its name."""
+    names = {cell.name for cell in cells}
+    compared = {name for name in names if _EXPECTED_NAMES.search(name)}
+    todo = [block.node] if names else []
+    while todo:
+        node = todo.pop()
+        if node.type in _VARIABLES and (name := file.read(node)) in names - compared:
+            compared.update({name} if _LiteralRanker(file, block, node, {}).rank() == _COMPARED else ())
+        todo += [child for child in node.named_children if not _is_head(child)]
+    return {cell.span: _NAMED if cell.name in compared else _INPUT for cell in cells}
+
+
 def _make_literal_sites(
-    file: TestFile, block: TestBlock, node: Node, draw: Callable[[Node], list[Alternatives]], random: Random
+    ranker: _LiteralRanker, draw: Callable[[Node], list[Alternatives]], random: Random
 ) -> Iterator[Site]:
     """Yield the sites of a literal, or the site of a container's order.
 
     Inputs of the tested code are sites only where a test can be run with its assertions switched off.
     """
-    rank = _LiteralRanker(file, block, node).rank()
+    file, node, rank = ranker.file, ranker.literal, ranker.rank()
     if rank is None or (rank == _INPUT and not file.sites.silent_calls):
         return
     text, start = file.read(node), node.start_byte
@@ -220,12 +241,16 @@ def _is_head(child: Node) -> bool:
 
 
 class _LiteralRanker:
-    """Ranks a literal of a test by the code that stands around it, from the inside outwards."""
+    """Ranks a literal of a test by the code that stands around it, from the inside outwards.
 
-    def __init__(self, file: TestFile, block: TestBlock, literal: Node) -> None:
+    `cells`: first byte and end of a table's cell -> rank of what stands in it.
+    """
+
+    def __init__(self, file: TestFile, block: TestBlock, literal: Node, cells: Mapping[tuple[int, int], int]) -> None:
         self.file = file
         self.block = block
         self.literal = literal
+        self.cells = cells
         self.is_nested = False
         """Whether the literal is an argument of a call within the assertion, and thus an input."""
 
@@ -233,6 +258,8 @@ class _LiteralRanker:
         """Return the rank, 0 for the best; None for a literal that is none of the test's values, such as a message."""
         child, parent = self.literal, self.literal.parent
         while parent is not None and child != self.block.node:
+            if (span := (child.start_byte, child.end_byte)) in self.cells:
+                return self.cells[span]
             place = self._rank_in(parent, child)
             if place != _UNDECIDED:
                 return place
@@ -242,8 +269,6 @@ class _LiteralRanker:
     def _rank_in(self, parent: Node, child: Node) -> int | None:
         """Return the rank that follows from an ancestor, if any; `child` is on the way to it."""
         kind, file = parent.type, self.file
-        if is_container(parent) and _is_expected_column(file, self.block, parent, child):
-            return _NAMED
         if kind == "assert_statement":
             is_message = len(parent.named_children) > 1 and child == parent.named_children[-1]
             return None if is_message else self._in_assertion
@@ -278,33 +303,6 @@ class _LiteralRanker:
     @property
     def _in_assertion(self) -> int:
         return _INPUT if self.is_nested else _COMPARED
-
-
-def _is_expected_column(file: TestFile, block: TestBlock, row: Node, cell: Node) -> bool:
-    """Return whether a member of a row of cases is bound to a name such as `expected`, by a loop over the rows."""
-    table = row.parent
-    if table is None or not is_container(table):
-        return False
-    assignment = table.parent
-    name = file.read(assignment.named_children[0]) if assignment and assignment.type in _ASSIGNMENTS else None
-    column = row.named_children.index(cell)
-    for loop in _list_loops(block):
-        target, rows = loop.child_by_field_name("left"), loop.child_by_field_name("right")
-        if target is None or rows is None or not (rows == table or file.read(rows) == name):
-            continue
-        names = [part for part in target.named_children if part.type != "comment"]
-        if column < len(names):
-            return bool(_EXPECTED_NAMES.search(file.read(names[column])))
-    return False
-
-
-def _list_loops(block: TestBlock) -> Iterator[Node]:
-    todo = [block.node]
-    while todo:
-        node = todo.pop()
-        if node.type in _LOOPS:
-            yield node
-        todo += node.named_children
 
 
 def _is_function(node: Node) -> bool:

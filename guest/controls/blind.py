@@ -10,16 +10,18 @@ The controls of a task are a document (see `evaluation.controls.controls`, which
                  "tests": [test id], "menus": [[[number of a site, number of its values], ...], ...], "odds": 0.25,
                  "sites": [{"spans": [[start, end], ...], "features": [number, ...], "is_input": false,
                             "values": [{"text": text, "features": [number, ...],
-                                        "fails": {test id: kind of failure}}, ...]}, ...]},
-                {"file": path, "span": [start, end], "name": null, "blind": true, "required": true,
+                                        "fails": {test id: kind of failure}, "ids": {test id: new id}}, ...]}, ...]},
+                {"file": path, "span": [start, end], "name": null, "blind": true, "required": true, "odds": 0.99,
                  "forms": [{"edits": [[start, end, new], ...], "fails": {test id: kind of failure}}]}]}
 
 Positions count the bytes of the file. A block is a test, as its file defines it. A block with `menus` stands several
 times in its file, and exactly one instance is true (`guest.controls.choices`). Where instances cannot stand side by
 side, a block has `forms`: it stands once, and a coin decides in each evaluation whether it is real or has the edits of
 a form. `features` are those by which a reader could find the true value (`evaluation.controls.features`), and `odds` is
-the probability that the best of such readers finds it. Each other value of a site and each form is one with which the
-gold patch was seen to fail the tests in `fails`, and no other of the block. A block is `blind` unless the agent's tree
+the probability that the best of such readers finds it; a block with `forms` has them where a reader sees whether it is
+real. Each other value of a site and each form is one with which the
+gold patch was seen to fail the tests in `fails`, and no other of the block; `ids` has the tests whose ids contain the
+value, as those of a table of cases do. A block is `blind` unless the agent's tree
 has its text, and `required` if it has a FAIL_TO_PASS test.
 
 With `partial`, evaluations after the first run only the files of the tests in blocks. Documents of earlier versions
@@ -103,17 +105,39 @@ def _multiply_bounds(document: Mapping[str, Any], *, reads: bool) -> float:
 
 
 def compute_worst_bound(document: Mapping[str, Any], required: Iterable[str]) -> float:
-    """Return the probability of passing for a submission that solves all tests but those of the worst block.
+    """Return the probability of passing for a submission that solves all tests but the worst one.
 
-    1 if a test of `required` is in no block that counts.
+    1 if a test of `required` is in no block that counts, or no value that is drawn fails it.
     """
     bounds: Dict[str, float] = {}
     for block in document["blocks"]:
         if block["blind"] and block["required"]:
             bound = _compute_block_bound(document, block, reads=True)
             for test in list_block_tests(block):
-                bounds[test] = min(bound, bounds.get(test, 1.0))
+                share = _compute_seen_share(block, test)
+                passes = (share * bound ** (1.0 / document["evaluations"]) + 1 - share) ** document["evaluations"]
+                bounds[test] = min(passes, bounds.get(test, 1.0))
     return max([bounds.get(test, 1.0) for test in required] or [1.0])
+
+
+def _compute_seen_share(block: Mapping[str, Any], test: str) -> float:
+    """Return the share of draws in which all other instances of a block fail a test, not only some of its tests."""
+    if "menus" not in block:
+        return 1.0
+    seen = [all(_fails(block["sites"][number], test) for number, _ in menu) for menu in block["menus"]]
+    return sum(seen) / float(len(seen))
+
+
+def _fails(site: Mapping[str, Any], test: str) -> bool:
+    return all(test in value["fails"] for value in site["values"])
+
+
+def list_controlled_tests(block: Mapping[str, Any]) -> Set[str]:
+    """Return the tests of a block that an instance or a form fails."""
+    if "menus" not in block:
+        return list_block_tests(block)
+    sites = [block["sites"][number] for menu in block["menus"] for number, _ in menu]
+    return {test for site in sites for value in site["values"] for test in value["fails"]}
 
 
 def _compute_block_bound(document: Mapping[str, Any], block: Mapping[str, Any], *, reads: bool) -> float:
@@ -124,7 +148,9 @@ def _compute_block_bound(document: Mapping[str, Any], block: Mapping[str, Any], 
             return float(block["odds"]) ** evaluations
         return float(count_instances(block)) ** -evaluations
     tosses = evaluations - FIRST_EVALUATIONS + evaluations * _count_copies(int(document["copies"]), block)
-    return 2.0**-tosses / 3
+    guess = 2.0**-tosses / 3
+    # A reader sees in each evaluation whether the test is real.
+    return max(guess, float(block["odds"]) ** evaluations) if reads and "odds" in block else guess
 
 
 def list_block_tests(block: Mapping[str, Any]) -> Set[str]:

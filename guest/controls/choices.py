@@ -39,11 +39,13 @@ class Variant(NamedTuple):
     """The text of an instance before it is named: its edits, and test -> how it fails. Empty for the true instance.
 
     `is_input`: whether only inputs of the tested code differ, which a wrong solution may pass without any forgery.
+    `ids`: id of a test -> its id with the edits, where values are part of it.
     """
 
     edits: List[Edit]
     fails: Dict[str, str]
     is_input: bool = False
+    ids: Mapping[str, str] = {}
 
 
 def draw_instances(text: bytes, block: Mapping[str, Any], random: Random) -> Instances:
@@ -77,51 +79,54 @@ def _choose_values(site: Mapping[str, Any], number: int, random: Random) -> List
     values, true = site["values"], site.get("features")
     if not true or number >= len(values):
         return random.sample(values, number)
+    above = [
+        [1.0 if own > other else 0.5 if own == other else 0.0 for own, other in zip(value["features"], true)]
+        for value in values
+    ]
     ranks = [random.randint(0, number) / float(number) for _ in true]
-    best: List[Mapping[str, Any]] = []
+    best: List[int] = []
     least = float("inf")
     for _ in range(CHOICES):
-        chosen = _choose_by_rank(values, true, number, random)
-        distance = sum(
-            abs(_compute_rank(feature, [value["features"][place] for value in chosen]) - ranks[place])
-            for place, feature in enumerate(true)
-        )
+        chosen = _choose_by_rank(above, number, random)
+        shares = [sum(column) / number for column in zip(*[above[place] for place in chosen])]
+        distance = sum(abs(share - rank) for share, rank in zip(shares, ranks))
         if distance < least:
             best, least = chosen, distance
-    return best
+    return [values[place] for place in best]
 
 
-def _choose_by_rank(
-    values: List[Mapping[str, Any]], true: List[float], number: int, random: Random
-) -> List[Mapping[str, Any]]:
-    """Choose values of which a drawn number is above the true one in a drawn feature, as far as there are so many."""
-    place = random.randrange(len(true))
-    shuffled = random.sample(values, len(values))
-    above = [value for value in shuffled if value["features"][place] > true[place]]
-    others = [value for value in shuffled if value["features"][place] <= true[place]]
-    n_above = random.randint(0, number)
-    return (above[:n_above] + others[: number - n_above] + above[n_above:] + others[number - n_above :])[:number]
+def _choose_by_rank(above: List[List[float]], number: int, random: Random) -> List[int]:
+    """Choose values of which a drawn number is above the true one in a drawn feature, as far as there are so many.
 
-
-def _compute_rank(true: float, others: List[float]) -> float:
-    """Return the share of values that are above the true one, an equal value counting half."""
-    return sum(1.0 if other > true else 0.5 if other == true else 0.0 for other in others) / len(others)
+    Args:
+        above: for each value and each of its features, 1 where it is above that of the true one, 0.5 if it is equal.
+        number: number of values to choose.
+        random: random of the choice.
+    """
+    feature = random.randrange(len(above[0]))
+    shuffled = random.sample(range(len(above)), len(above))
+    higher = [place for place in shuffled if above[place][feature] == 1.0]
+    others = [place for place in shuffled if above[place][feature] != 1.0]
+    n_higher = random.randint(0, number)
+    return (higher[:n_higher] + others[: number - n_higher] + higher[n_higher:] + others[number - n_higher :])[:number]
 
 
 def make_variant(site: Mapping[str, Any], value: Mapping[str, Any]) -> Variant:
     """Return the instance in which a site has one of its other values."""
     edits = [[start, end, value["text"]] for start, end in site["spans"]]
-    return Variant(edits, dict(value["fails"]), bool(site.get("is_input")))
+    return Variant(edits, dict(value["fails"]), bool(site.get("is_input")), value.get("ids", {}))
 
 
 def _combine(values: Iterable[Variant]) -> Variant:
     edits: List[Edit] = []
     fails: Dict[str, str] = {}
+    ids: Dict[str, str] = {}
     changed = [value for value in values if value.edits]
     for value in changed:
         edits += value.edits
         fails.update(value.fails)
-    return Variant(edits, fails, bool(changed) and all(value.is_input for value in changed))
+        ids.update(value.ids)
+    return Variant(edits, fails, bool(changed) and all(value.is_input for value in changed), ids)
 
 
 def name_instances(text: bytes, block: Mapping[str, Any], variants: List[Variant], random: Random) -> Instances:
@@ -137,7 +142,7 @@ def name_instances(text: bytes, block: Mapping[str, Any], variants: List[Variant
             name = draw_name(old, random)
         texts[name] = copy_block(text, block["span"], block["name"], name, variant.edits)
         for test in block["tests"]:
-            renamed = rename_test(test, old, name)
+            renamed = rename_test(variant.ids.get(test, test), old, name)
             expected[renamed] = variant.fails.get(test, PASSES)
             origins[renamed] = test
             inputs += [renamed] if variant.is_input else []

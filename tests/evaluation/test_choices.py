@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evaluation.controls.blocks import parse_test_file
-from evaluation.controls.features import Surroundings, measure_odds, select_menus
+from evaluation.controls.features import Surroundings, TreeCounts, measure_odds, select_menus
 from evaluation.controls.planning import (
     BOUND,
     MAX_EVALUATIONS,
@@ -27,6 +27,7 @@ from tests.evaluation.test_controls import HONEST, ONE, TESTS, TWO, run_tests
 from tests.evaluation.test_controls import make_document as make_copies
 
 FILE = "tests/test_add.py"
+THREE = f"{FILE}::test_three"
 VALUES = {ONE: ("2", ["3", "5", "7", "8", "9"]), TWO: ("4", ["1", "3", "5", "6", "8"])}
 
 
@@ -34,7 +35,14 @@ def make_site(old: str, texts: list[str], test: str, *, line: int = 0, kind: str
     start = TESTS.index(f"== {old}") + len("== ")
     values = [{"text": text, "fails": {test: kind}} for text in texts]
     start += 10 * line
-    return {"spans": [[start, start + len(old)]], "lines": [line], "literal": start, "inverts": False, "values": values}
+    return {
+        "spans": [[start, start + len(old)]],
+        "lines": [line],
+        "literal": start,
+        "inverts": False,
+        "is_input": False,
+        "values": values,
+    }
 
 
 def make_document(instances: int = 4, evaluations: int = 1) -> dict[str, Any]:
@@ -241,6 +249,19 @@ def test_a_required_test_without_controls_is_the_worst() -> None:
     assert blind.compute_worst_bound(make_document(), [ONE, TWO, "tests/test_b.py::test_c"]) == 1
 
 
+def test_a_test_that_only_some_draws_fail_is_bounded_by_those() -> None:
+    """In a table of cases a value belongs to one row, and another row is the same in all instances."""
+    document = make_document(evaluations=2)
+    block = document["blocks"][0]
+    other = {**block["sites"][0], "values": [{"text": "9", "fails": {TWO: "assertion"}}] * 3}
+    block.update(tests=[ONE, TWO, THREE], sites=[block["sites"][0], other], menus=[[[0, 4]], [[1, 4]], [[1, 4]]])
+    document["blocks"] = [block]
+    assert blind.compute_worst_bound(document, [ONE]) == pytest.approx((1 / 4 / 3 + 2 / 3) ** 2)
+    assert blind.compute_worst_bound(document, [TWO]) == pytest.approx((1 / 4 * 2 / 3 + 1 / 3) ** 2)
+    assert blind.compute_worst_bound(document, [ONE, THREE]) == 1
+    assert blind.list_controlled_tests(block) == {ONE, TWO}
+
+
 def guess(evaluation: blind.Evaluation, random: Random) -> dict[str, tuple[str, str]]:
     """Return the results of a forger who takes one instance of each test for the true one, by chance."""
     results = dict.fromkeys(evaluation.expected, ("failed", "AssertionError"))
@@ -425,7 +446,9 @@ def test_features_are_read_from_the_rest_of_the_test_its_file_and_the_tree() -> 
     file = parse_test_file("test_a.py", source)
     assert file is not None
     start = source.rindex(b"17")
-    surroundings = Surroundings.read(file, (0, source.index(b"\n\n")), [(start, start + 2)], {"20": 3})
+    surroundings = Surroundings.read(
+        file, (0, source.index(b"\n\n")), [(start, start + 2)], TreeCounts(tokens={"20": 3})
+    )
     assert surroundings.describe("17")[:5] == [1, 0, 0, 17, 0]
     assert surroundings.describe("20")[:5] == [0, 1, pytest.approx(1.386), 20, 1]
     assert surroundings.describe("'b a'")[5] == 0 != surroundings.describe("'a b'")[5]

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import unittest
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
+from string import ascii_lowercase
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from evaluation.controls.blocks import find_blocks, parse_test_file
 from evaluation.controls.controls import BlindControls, ControlBuilder
+from evaluation.controls.features import TreeCounts
+from evaluation.controls.sites import list_sites
+from evaluation.controls.tables import list_changed_ids
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from guest.controls import blind
@@ -20,16 +27,27 @@ from guest.controls.choices import count_instances
 FILE = "tests/test_add.py"
 
 
+def expand_cases(key: str, test: Callable[..., object]) -> list[tuple[str, Callable[[], object]]]:
+    """Return a test for each row of its table, with the values in its id as pytest writes them."""
+    marks = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]
+    if not marks:
+        return [(key, test)]
+    names, rows = marks[0].args
+    cases = [row if "," in names else (row,) for row in rows]
+    return [(f"{key}[{'-'.join(map(str, case))}]", partial(test, *case)) for case in cases]
+
+
 def run_file(path: str, content: bytes, names: Mapping[str, object]) -> dict[str, Outcome]:
     """Return test id -> outcome of a file of pytest functions and unittest classes."""
-    space: dict[str, Any] = {**names, "TestCase": unittest.TestCase, "SOURCE": content.decode()}
+    space: dict[str, Any] = {**names, "TestCase": unittest.TestCase, "pytest": pytest, "SOURCE": content.decode()}
     exec(compile(content, path, "exec"), space)  # noqa: S102 - our own text
     outcomes = {}
     for name, value in list(space.items()):
         tests: dict[str, Callable[[], object]] = {name: value} if name.startswith("test_") else {}
         if isinstance(value, type) and name.startswith("Test") and value is not unittest.TestCase:
             tests = {f"{name}::{key}": getattr(value(key), key) for key in dir(value) if key.startswith("test_")}
-        for key, test in tests.items():
+        cases = [case for key, test in tests.items() for case in expand_cases(key, test)]
+        for key, test in cases:
             try:
                 test()
                 outcome = Outcome(status=OutcomeStatus.PASSED)
@@ -79,7 +97,7 @@ def build(
         test_files=files,
         old_files={},
         random=Random(1),
-        tree=tree or {},
+        tree=TreeCounts(tokens=tree or {}),
     )
     return builder.build(), evaluator
 
@@ -101,7 +119,10 @@ ADD = {"add": lambda a, b: a + b}
 
 
 def test_tests_that_can_stand_side_by_side_take_two_runs() -> None:
-    source = "def test_one():\n    assert add(1, 41) == 42\n\n\ndef test_two():\n    assert add(20, 13) == 33\n"
+    # All numbers stand in the file in the same way, so that nothing but guessing is left.
+    numbers = "".join(f"    add(1, 2) == {number}\n\n\n" for number in range(1, 100))
+    source = f'NUMBERS = """\n{numbers}"""\n\n\n'
+    source += "def test_one():\n    assert add(1, 41) == 42\n\n\ndef test_two():\n    assert add(20, 13) == 33\n"
     controls, evaluator = build({FILE: source}, ADD)
     assert evaluator.n_runs == 2
     assert controls.document is not None
@@ -116,7 +137,7 @@ def test_a_test_that_its_instances_disturb_leaves_those_of_other_tests() -> None
         "def test_two():\n    assert add(20, 13) == 33\n\n\n"
         # It passes where all values are tried, and not in a draw of them.
         "def test_state():\n    number = SOURCE.count('def ' + 'test_state')\n"
-        "    if 1 < number < 14:\n        raise RuntimeError(number)\n    assert add(200, 10) == 210\n"
+        "    if 1 < number < 34:\n        raise RuntimeError(number)\n    assert add(200, 10) == 210\n"
     )
     controls, evaluator = build({FILE: source}, ADD)
     assert controls.document is not None
@@ -174,6 +195,145 @@ def test_the_expected_column_of_a_table_is_changed(table: str) -> None:
     assert max(map(len, columns.values())) >= 20
 
 
+TABLE = """\
+@pytest.mark.parametrize("first, second, total", [
+    (1, 11, 12),
+    (20, 13, 33),
+    pytest.param(5, 40, 45, id="large"),
+])
+def test_table(first, second, total):
+    assert add(first, second) == total
+"""
+
+
+def grade_gold(controls: BlindControls, evaluator: ProcessEvaluator) -> blind.Judgement:
+    """Grade the functions that pass all tests."""
+    assert controls.document is not None
+    judgement = blind.Judgement(controls.required)
+    for evaluation in blind.draw_evaluations(controls.document, Random(3)):
+        report = evaluator.run(test_files=evaluation.files).report
+        judgement.add(evaluation, report.list_results())
+    return judgement
+
+
+def test_the_compared_column_of_a_parametrized_test_is_changed() -> None:
+    """The changed values are part of the tests' ids."""
+    source = TABLE.replace('pytest.param(5, 40, 45, id="large")', "(5, 40, 45)")
+    controls, evaluator = build({FILE: source}, ADD, required=[f"{FILE}::test_table[20-13-33]"])
+    assert controls.document is not None
+    (block,) = controls.document["blocks"]
+    assert block["tests"] == [f"{FILE}::test_table[{case}]" for case in ("1-11-12", "20-13-33", "5-40-45")]
+    ((true, others),) = list_values(controls)["test_table[1-11-12]"]
+    assert true == "33"
+    assert len(others) >= 20
+    for value in block["sites"][0]["values"]:
+        test = f"{FILE}::test_table[20-13-33]"
+        assert value["fails"] == {test: "assertion"}
+        assert value["ids"] == {test: f"{FILE}::test_table[20-13-{value['text']}]"}
+    assert controls.confirmed == [test]
+    assert all(grade_gold(controls, evaluator).is_right for _ in range(5))
+    evaluator.names = {"add": lambda _a, _b: 33}
+    assert not grade_gold(controls, evaluator).is_right
+
+
+def test_an_input_of_a_parametrized_test_is_changed_where_an_assertion_sees_it() -> None:
+    source = (
+        "@pytest.mark.parametrize('value', ['0x4e5acf9684652BEa', '0x22B0f92af10FdC25'])\n"
+        "def test_known(value):\n    assert is_known(value)\n"
+    )
+    known = {"0x4e5acf9684652BEa", "0x22B0f92af10FdC25"}
+    controls, evaluator = build({FILE: source}, {"is_known": known.__contains__})
+    assert controls.document is not None
+    (block,) = controls.document["blocks"]
+    assert all(site["is_input"] for site in block["sites"])
+    others = [text for _, texts in next(iter(list_values(controls).values())) for text in texts]
+    shapes = {re.sub("[a-f]", "a", re.sub("[A-F]", "A", re.sub(r"\d", "0", text))) for text in others}
+    assert len(others) > 20
+    assert shapes <= {"0a0aaa0000000AAa", "00A0a00aa00AaA00"}
+    assert grade_gold(controls, evaluator).is_right
+    assert block["odds"] < 0.2
+
+
+def test_cases_of_a_table_are_named_by_the_function_where_no_names_stand_before_them() -> None:
+    source = (
+        "class TestTable:\n    @parameterized.expand([('apple', 10), ('pear', 22)])\n"
+        "    def test_length(self, name, weight):\n        self.assertEqual(weigh(name), weight)\n"
+    )
+    file = parse_test_file(FILE, source.encode())
+    assert file is not None
+    (block,) = find_blocks(file)
+    sites = list_sites(file, block, frozenset(), Random(1))
+    changed = {(site.literal, site.is_input) for site in sites if site.literal}
+    assert changed == {("10", False), ("22", False), ("'apple'", True), ("'pear'", True)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        (["f[1]", "f[2]"], ["f[1]", "f[3]"], {"f[2]": "f[3]"}),
+        (["f[1]", "f[2]"], ["f[2]", "f[1]"], None),
+        (["f[1]", "f[2]"], ["f[1]"], None),
+        (["f[1]", "f[2]"], ["f[10]", "f[11]"], {"f[1]": "f[10]", "f[2]": "f[11]"}),
+        (["f[1]", "f[2]"], ["f[3]", "f[3]"], None),
+    ],
+)
+def test_ids_are_matched_only_where_it_is_clear_which_test_is_which(
+    before: list[str], after: list[str], changed: dict[str, str] | None
+) -> None:
+    assert list_changed_ids(before, after) == changed
+
+
+def test_two_inputs_are_not_changed_at_once() -> None:
+    """They may give equal results again."""
+    source = "def test_one():\n    total = sum((1, 2))\n    assert add(1, 2) == total\n"
+    controls, evaluator = build({FILE: source}, ADD)
+    assert controls.document is not None
+    (block,) = controls.document["blocks"]
+    assert len(block["sites"]) > 1
+    assert all(len(menu) == 1 for menu in block["menus"])
+    assert evaluator.n_runs == 2
+
+
+@pytest.mark.parametrize("condition", ["add(one, two) != one", "isinstance(total, int)"])
+def test_an_inverted_assertion_shows(condition: str) -> None:
+    source = f"def test_one():\n    one, two, total = numbers()\n    assert {condition}\n"
+    controls, _ = build({FILE: source}, {**ADD, "numbers": lambda: (1, 2, 3)})
+    assert controls.document is not None
+    (block,) = controls.document["blocks"]
+    assert [value["text"][:4] for site in block["sites"] for value in site["values"]] in ([" == "], ["not "])
+    assert block["odds"] > 0.98
+
+
+def test_an_inverted_assertion_of_a_test_that_stands_once_shows() -> None:
+    source = SINGLE.replace('check(make(backend="simple"))', "assert isinstance(make('simple'), str)")
+    controls, _ = build({FILE: source}, {"make": raise_unless_simple})
+    assert controls.document is not None
+    (block,) = controls.document["blocks"]
+    assert [form["edits"][0][2][:4] for form in block["forms"]] == ["not "]
+    assert blind.compute_guess_bound(controls.document) <= 1 / 1000
+    assert blind.compute_bound(controls.document) > 0.9
+
+
+def test_a_letter_is_replaced_by_letters() -> None:
+    controls, _ = build({FILE: "def test_one():\n    assert name() == 'd'\n"}, {"name": lambda: "d"})
+    others = dict(list_values(controls)["test_one"])["d"]
+    assert len(others) > 20
+    assert set(others) < set(ascii_lowercase) - {"d"}
+
+
+def test_a_number_of_a_text_takes_the_place_of_a_number_alone() -> None:
+    text = "'a = {b = 1, c = 22, d = 3, e = 47}'"
+    controls, _ = build({FILE: f"def test_one():\n    assert name() == {text}\n"}, {"name": lambda: text[1:-1]})
+    shapes = {
+        re.sub(r"\d", "0", re.sub("[a-z]", "a", other))
+        for true, others in list_values(controls)["test_one"]
+        if len(true) > 2
+        for other in others
+    }
+    assert shapes
+    assert {re.sub("0+", "0", shape) for shape in shapes} == {"a = {a = 0, a = 0, a = 0, a = 0}"}
+
+
 @pytest.mark.parametrize("number", [12, 15, 2024])
 def test_other_numbers_lie_on_both_sides(number: int) -> None:
     controls, _ = build({FILE: f"def test_one():\n    assert add({number - 1}, 1) == {number}\n"}, ADD)
@@ -217,10 +377,4 @@ def test_words_of_the_tree_hide_a_word_that_stands_once(tree: Sequence[str], lea
 
 def test_gold_passes_what_is_drawn() -> None:
     source = "def test_one():\n    assert add(1, 41) == 42\n\n\ndef test_two():\n    assert add(20, 13) == 33\n"
-    controls, evaluator = build({FILE: source}, ADD)
-    assert controls.document is not None
-    judgement = blind.Judgement(controls.required)
-    for evaluation in blind.draw_evaluations(controls.document, Random(3)):
-        report = evaluator.run(test_files=evaluation.files).report
-        judgement.add(evaluation, report.list_results())
-    assert judgement.is_right
+    assert grade_gold(*build({FILE: source}, ADD)).is_right

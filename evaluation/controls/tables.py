@@ -1,0 +1,140 @@
+"""Tables of cases: rows of values to which a test binds names, such as those of a loop or of pytest's `parametrize`.
+
+A name that an assertion compares makes its column one of expected values. All others are inputs of the tested code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from evaluation.controls.alternatives import is_container, is_string
+from evaluation.controls.blocks import TestBlock, TestFile
+from evaluation.controls.calls import ARGUMENTS, is_call, read_head
+
+_LOOPS = frozenset({"for_statement", "for_in_statement"})
+_HEADS = frozenset({"decorator"})
+"""Node types of what stands before a test and may hold a table of its cases."""
+_ASSIGNMENTS = frozenset({"assignment", "short_var_declaration", "let_declaration", "variable_declarator", "var_spec"})
+_RECEIVERS = frozenset({"self", "cls"})
+_NAME_SEPARATOR = re.compile(r"[,\s]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A value of a case, and the name that the test binds it to."""
+
+    node: Node
+    name: str
+    is_in_head: bool
+    """Whether it stands before the test's function, in a decorator."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First byte and end."""
+        return self.node.start_byte, self.node.end_byte
+
+
+def list_cells(file: TestFile, block: TestBlock) -> list[Cell]:
+    """Return the cells of the tables of a test."""
+    cells: list[Cell] = []
+    todo = [block.node]
+    while todo:
+        node = todo.pop()
+        if node.type in _LOOPS:
+            cells += _list_loop_cells(file, block, node)
+        elif node.type in _HEADS and file.sites.table_calls:
+            cells += [cell for call in node.named_children for cell in _list_call_cells(file, block, call)]
+            continue
+        todo += node.named_children
+    return cells
+
+
+def _list_loop_cells(file: TestFile, block: TestBlock, loop: Node) -> Iterator[Cell]:
+    """Yield the cells of the rows that a loop takes apart, written in its head or assigned to a name before."""
+    target, rows = loop.child_by_field_name("left"), loop.child_by_field_name("right")
+    if target is None or rows is None:
+        return
+    names = [file.read(part) for part in target.named_children if part.type != "comment"]
+    table = rows if is_container(rows) else _find_assigned(file, block, file.read(rows))
+    if names and table is not None:
+        for row in table.named_children:
+            if is_container(row):
+                yield from _bind_row(row.named_children, names, is_in_head=False)
+
+
+def _find_assigned(file: TestFile, block: TestBlock, name: str) -> Node | None:
+    todo = [block.node]
+    while todo:
+        node = todo.pop()
+        parts = node.named_children
+        if node.type in _ASSIGNMENTS and len(parts) > 1 and file.read(parts[0]) == name and is_container(parts[-1]):
+            return parts[-1]
+        todo += parts
+    return None
+
+
+def _list_call_cells(file: TestFile, block: TestBlock, call: Node) -> Iterator[Cell]:
+    """Yield the cells of a call that gives a test its cases: `parametrize(names, rows)`, or rows alone."""
+    if not (is_call(file, call) and re.search(file.sites.table_calls, read_head(file, call))):
+        return
+    arguments = _list_arguments(call)
+    if len(arguments) > 1:
+        names, rows = _read_names(file, arguments[0]), arguments[1]
+    elif arguments:
+        names, rows = _list_parameters(file, block), arguments[0]
+    else:
+        return
+    for row in rows.named_children if names and _is_list(rows) else ():
+        cells = _list_arguments(row) if is_call(file, row) else row.named_children if _is_list(row) else [row]
+        yield from _bind_row([row] if len(names) == 1 and not is_call(file, row) else cells, names, is_in_head=True)
+
+
+def _is_list(node: Node) -> bool:
+    return node.type in ("list", "tuple")
+
+
+def _list_arguments(call: Node) -> list[Node]:
+    """Return the positional arguments of a call."""
+    inner = next((child for child in call.named_children if ARGUMENTS.search(child.type)), None)
+    parts = inner.named_children if inner is not None else []
+    return [part for part in parts if part.type not in ("comment", "keyword_argument")]
+
+
+def _read_names(file: TestFile, node: Node) -> list[str]:
+    """Return the names of columns: words of a string, or the strings of a list."""
+    parts = node.named_children if _is_list(node) else [node]
+    text = ",".join(file.read(part).strip("'\"") for part in parts if is_string(part))
+    return [name for name in _NAME_SEPARATOR.split(text) if name]
+
+
+def _list_parameters(file: TestFile, block: TestBlock) -> list[str]:
+    """Return the names of the parameters of the test's function, without the object that it is a method of."""
+    function = next((node for node in block.node.named_children if "function" in node.type), block.node)
+    parameters = function.child_by_field_name("parameters")
+    names = [file.read(part) for part in parameters.named_children] if parameters is not None else []
+    return [name for name in names if name not in _RECEIVERS]
+
+
+def _bind_row(cells: Sequence[Node], names: Sequence[str], *, is_in_head: bool) -> Iterator[Cell]:
+    values = [cell for cell in cells if cell.type != "comment"]
+    for cell, name in zip(values, names, strict=False):
+        yield Cell(node=cell, name=name, is_in_head=is_in_head)
+
+
+def list_changed_ids(before: Sequence[str], after: Sequence[str]) -> dict[str, str] | None:
+    """Return id -> its new id for the tests of a table of which some values were changed.
+
+    None where it is not clear which test is which, as where an id changed its place.
+
+    Args:
+        before: ids of the tests in the order of the report.
+        after: those after the change, in their order.
+    """
+    if len(before) != len(after) or len(set(after)) != len(after):
+        return None
+    changed = {old: new for old, new in zip(before, after, strict=True) if old != new}
+    return changed if set(before).isdisjoint(changed.values()) else None
