@@ -75,6 +75,7 @@ JAVASCRIPT = Language(
     ),
     controls=ControlSites(
         compares_any_types=True,
+        max_instances=1000,
         silent_calls=(
             (r"^expect$", SILENT_EXPECTATION),
             (r"^assert(\.\w+)?$", "(() => true)"),

@@ -13,7 +13,6 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import product
 from random import Random
 from typing import Any
 
@@ -28,15 +27,15 @@ from evaluation.controls.planning import (
     BOUND,
     GRADING_SECONDS,
     MAX_EVALUATIONS,
-    MAX_INSTANCES,
     MAX_MENUS,
     MAX_READER_EVALUATIONS,
+    MAX_VALUES,
     MIN_INSTANCES,
     OTHER_INSTANCES,
     GradingPlan,
     count_values,
     make_menus,
-    plan_grading,
+    rank_plans,
 )
 from evaluation.controls.single import SingleTest, confirm_single_tests, list_seen_failures
 from evaluation.controls.sites import Site, list_sites
@@ -61,8 +60,8 @@ SPARE_SHARE = 1.3
 SPARE_VALUES = 12
 """Values that are tried for each that is needed, and besides: gold passes some or fails them otherwise, and the true
 one shall lie between others in every feature."""
-MORE_INSTANCES = (1.5, 2.0)
-"""Multiples of the planned instances of a test that are taken before evaluations are added."""
+MORE_INSTANCES = (1.0, 1.5, 2.0)
+"""Multiples of the planned instances of a test that are tried before another number of evaluations."""
 ROUNDING = 1 + 1e-9
 MAX_TRIALS = 3000
 """Instances that are tried at most, of all tests together where each has LEAST_TRIALS."""
@@ -284,7 +283,7 @@ class ControlBuilder:
         lost = [candidate for candidate in candidates if candidate.is_likely and not candidate.tests]
         if lost and len(lost) == len([candidate for candidate in candidates if candidate.is_likely]):
             trials = {
-                id(c): [trial for trial in trials[id(c)] if _stands_in_file(c.file, trial.text)][:MAX_INSTANCES]
+                id(c): [trial for trial in trials[id(c)] if _stands_in_file(c.file, trial.text)][:MAX_VALUES]
                 for c in lost
             }
             tried = [candidate for candidate in lost if trials[id(candidate)]]
@@ -294,18 +293,30 @@ class ControlBuilder:
     def _count_wanted(self, candidates: Sequence[_Candidate]) -> int:
         """Return how many values of each test are needed, the true one among them."""
         likely = [candidate for candidate in candidates if candidate.is_likely]
-        most = [min(MAX_INSTANCES, 1 + sum(len(site.texts) for site in candidate.sites)) for candidate in likely]
-        plan = self._plan(most, [candidate.seconds for candidate in likely], singles=0)
+        most = [min(MAX_VALUES, 1 + sum(len(site.texts) for site in candidate.sites)) for candidate in likely]
+        plan, *_ = self._rank_plans(most, [candidate.seconds for candidate in likely], singles=0)
         total = sum(candidate.seconds for candidate in likely)
-        affordable = int(max(TRIAL_SECONDS, self.seconds) / total) if total else MAX_INSTANCES
+        affordable = int(max(TRIAL_SECONDS, self.seconds) / total) if total else MAX_VALUES
         return max(2, min(plan.instances, affordable))
 
-    def _plan(self, most: Sequence[int], seconds: Sequence[float], *, singles: int) -> GradingPlan:
-        return plan_grading(most, seconds, singles=singles, suite=self.seconds, max_evaluations=self._max_evaluations)
+    def _rank_plans(self, most: Sequence[int], seconds: Sequence[float], *, singles: int) -> list[GradingPlan]:
+        return rank_plans(
+            most,
+            seconds,
+            singles=singles,
+            suite=self.seconds,
+            max_evaluations=self._max_evaluations,
+            max_instances=self._max_instances,
+        )
 
     @property
     def _max_evaluations(self) -> int:
         return min(MAX_EVALUATIONS, int(GRADING_SECONDS / self.seconds) if self.seconds else MAX_EVALUATIONS)
+
+    @cached_property
+    def _max_instances(self) -> int:
+        files = [file for path, content in self.test_files.items() if (file := parse_test_file(path, content))]
+        return min((file.sites.max_instances for file in files), default=MAX_VALUES)
 
     def _run_trials(self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[_Trial]]) -> None:
         edits: dict[str, list[Any]] = {path: [] for path in self.test_files}
@@ -461,9 +472,13 @@ class ControlBuilder:
         has_blind = any(block["blind"] and block["required"] for block in (*blocks, *singles))
         counted = [block["required"] and (block["blind"] or not has_blind) for block in blocks]
         n_singles = sum(block["required"] and (block["blind"] or not has_blind) for block in singles)
-        most = [count_values(block["sites"]) for block, counts in zip(blocks, counted, strict=True) if counts]
+        most = [
+            count_values(block["sites"], self._max_instances)
+            for block, counts in zip(blocks, counted, strict=True)
+            if counts
+        ]
         times = [time for time, counts in zip(seconds, counted, strict=True) if counts]
-        plan = self._plan(most, times, singles=n_singles)
+        plans = self._rank_plans(most, times, singles=n_singles)
         files = {block["file"] for block in (*blocks, *singles)}
         document: dict[str, Any] = {
             "files": {path: content.decode() for path, content in self.test_files.items() if path in files},
@@ -471,14 +486,15 @@ class ControlBuilder:
             "partial": True,
         }
         add_menus = cache(lambda instances: [*self._add_menus(blocks, instances), *singles])
-        sizes = {plan.instances, *(min(MAX_INSTANCES, int(plan.instances * factor)) for factor in MORE_INSTANCES)}
-        last = min(MAX_READER_EVALUATIONS, self._max_evaluations)
+        last = max(plans[0].evaluations, min(MAX_READER_EVALUATIONS, self._max_evaluations))
         # Readers find some true instances more often than a guess does.
-        for evaluations, instances in product(range(plan.evaluations, last + 1), sorted(sizes)):
-            larger = {**document, "blocks": add_menus(instances), "evaluations": evaluations}
-            if blind.compute_bound(larger) <= BOUND * ROUNDING:
-                return larger
-        return {**document, "blocks": add_menus(plan.instances), "evaluations": plan.evaluations}
+        for plan in plans:
+            for factor in MORE_INSTANCES if plan.evaluations <= last else ():
+                instances = min(self._max_instances, int(plan.instances * factor))
+                larger = {**document, "blocks": add_menus(instances), "evaluations": plan.evaluations}
+                if blind.compute_bound(larger) <= BOUND * ROUNDING:
+                    return larger
+        return {**document, "blocks": add_menus(plans[0].instances), "evaluations": plans[0].evaluations}
 
     def _add_menus(self, blocks: Sequence[dict[str, Any]], instances: int) -> list[dict[str, Any]]:
         """Return the blocks of a document, with menus for a number of instances and the odds of readers."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
-from math import log1p, sqrt
+from math import log1p, prod, sqrt
 from random import Random
 from typing import Any
 
 from backends.git import GitRepository
 from evaluation.controls.blocks import TOKEN, TestFile, count_tokens, count_trigrams
 from evaluation.controls.planning import MAX_MENUS, Menu
-from guest.controls.choices import draw_variants
+from guest.controls.choices import choose_values
 from languages.paths import is_source, is_test_file
 
 _DRAWS = 100
@@ -142,59 +143,37 @@ def select_menus(sites: Sequence[Mapping[str, Any]], menus: Sequence[Menu], rand
         menus: combinations of sites to choose from.
         random: random of the draws.
     """
-    odds = [measure_odds({"sites": sites, "menus": [menu]}, random) for menu in menus]
+    compare = cache(lambda number, size: measure_odds(sites[number], size, random, _DRAWS))
+    odds = [prod(compare(number, size) for number, size in menu) for menu in menus]
     chosen = [(menu, share) for menu, share in zip(menus, odds, strict=True) if share <= _SIMILAR * min(odds)]
     kept = [menu for menu, _ in chosen[:MAX_MENUS]]
     # A reader sees which menu was drawn, and may have another rule for each.
-    shares = [measure_odds({"sites": sites, "menus": [menu]}, random, _FINAL_DRAWS) for menu in kept]
+    measure = cache(lambda number, size: measure_odds(sites[number], size, random))
+    shares = [prod(measure(number, size) for number, size in menu) for menu in kept]
     return kept, sum(shares) / len(shares)
 
 
-def measure_odds(block: Mapping[str, Any], random: Random, draws: int = _DRAWS) -> float:
-    """Return the share of draws in which the best of the readers that go by one feature finds the true instance.
+def measure_odds(site: Mapping[str, Any], size: int, random: Random, draws: int = _FINAL_DRAWS) -> float:
+    """Return the share of draws in which the best of the readers that go by one feature finds the true value of a site.
 
-    It is 1/K unless a reader is better than that by more than chance explains.
+    It is 1/size unless a reader is better than that by more than chance explains. In a grid of sites a reader has a
+    rule for each, so their odds are multiplied.
 
     Args:
-        block: the sites of a block, with features, and its menus.
+        site: a site with features.
+        size: number of its values that are drawn, the true one among them.
         random: random of the draws.
         draws: number of draws.
     """
-    rates: dict[tuple[int, int, bool], float] = {}
-    chances = []
+    rates = [0.0] * (2 * len(site["features"]))
     for _ in range(draws):
-        variants = draw_variants(block, random)
-        chances.append(1 / len(variants))
-        for key, hit in _score_readers(block, variants).items():
-            rates[key] = rates.get(key, 0.0) + hit
-    chance = max(chances)
-    best = max(rates.values(), default=0.0)
+        values = [site["features"], *(value["features"] for value in choose_values(site, size - 1, random))]
+        for place, column in enumerate(zip(*values, strict=True)):
+            # Values that are equal for a reader are equally likely to be taken.
+            for way, extreme in enumerate((max(column), min(column))):
+                rates[2 * place + way] += (column[0] == extreme) / column.count(extreme)
+    chance, best = 1 / size, max(rates, default=0.0)
     if best / draws <= chance + _SURPRISE * sqrt(chance * (1 - chance) / draws):
         return chance
     # By the rule of succession (see `SHOWN_ODDS`).
     return max(chance, (best + 1) / (draws + 2))
-
-
-def _score_readers(block: Mapping[str, Any], variants: Sequence[Any]) -> dict[tuple[int, int, bool], float]:
-    """Return (site, feature, whether the largest is taken) -> probability that the reader takes the true instance.
-
-    Instances that are equal for a reader are equally likely to be taken.
-    """
-    scores: dict[tuple[int, int, bool], float] = {}
-    for number, site in enumerate(block["sites"]):
-        spans = {tuple(span) for span in site["spans"]}
-        features = []
-        for variant in variants:
-            texts = [text for start, end, text in variant.edits if (start, end) in spans]
-            features.append(_find_features(site, texts[0]) if texts else site["features"])
-        for feature, true in enumerate(site["features"]):
-            values = [vector[feature] for vector in features]
-            for is_largest in (True, False):
-                extreme = max(values) if is_largest else min(values)
-                scores[number, feature, is_largest] = (true == extreme) / values.count(extreme)
-    return scores
-
-
-def _find_features(site: Mapping[str, Any], text: str) -> Sequence[float]:
-    features: Sequence[float] = next(value["features"] for value in site["values"] if value["text"] == text)
-    return features

@@ -16,16 +16,20 @@ MAX_READER_EVALUATIONS = 4
 """Evaluations that are added at most for submissions that read the tests: each is a run more in every grading."""
 GRADING_SECONDS = 1800.0
 """Time that the evaluations of a grading may take; slower tests get fewer, and a higher bound."""
-MAX_INSTANCES = 32
+MAX_VALUES = 32
+"""Values of a site that are drawn, and instances of a test in languages that compile their tests."""
+MANY_INSTANCES = (*range(40, 100, 10), *range(100, 1000, 100), 1000)
+"""Numbers of instances that are tried where a language reads its tests as fast as it runs them."""
 MIN_INSTANCES = 4
 """Instances that a test has at least where it has as many values. A submission that solves all but one test is paid as
 often as it guesses that one."""
 OTHER_INSTANCES = 3
 """Instances of a test outside of FAIL_TO_PASS."""
+_ROUNDING = 1e-9
 MAX_TRIED_MENUS = 6
 MAX_MENUS = 4
 """Combinations of sites of a test, one of which is drawn for each evaluation."""
-FIXED_SECONDS = 1.0
+FIXED_SECONDS = 2.0
 """Duration of an evaluation without its tests."""
 LEAST_SECONDS = 0.001
 """Duration of a test that is too short to be measured."""
@@ -44,10 +48,16 @@ class GradingPlan:
     instances: int
 
 
-def plan_grading(
-    most: Sequence[int], seconds: Sequence[float], *, singles: int, suite: float, max_evaluations: int
-) -> GradingPlan:
-    """Return the cheapest plan that reaches the bound, or the one that comes nearest to it.
+def rank_plans(
+    most: Sequence[int],
+    seconds: Sequence[float],
+    *,
+    singles: int,
+    suite: float,
+    max_evaluations: int,
+    max_instances: int = MAX_VALUES,
+) -> list[GradingPlan]:
+    """Return a plan for each number of evaluations: first those that reach the bound, the cheapest first.
 
     Args:
         most: the most instances of each test that counts.
@@ -55,22 +65,25 @@ def plan_grading(
         singles: number of tests that count and stand once.
         suite: seconds of an evaluation of all tests.
         max_evaluations: evaluations that there is time for.
+        max_instances: the most instances of a test.
     """
-    plans: list[tuple[bool, float, float, GradingPlan]] = []
+    sizes = [size for size in (*range(MIN_INSTANCES, MAX_VALUES + 1), *MANY_INSTANCES) if size <= max_instances]
+    ranked: list[tuple[float, float, GradingPlan]] = []
     for evaluations in range(FIRST_EVALUATIONS if singles else 1, max(max_evaluations, 2) + 1):
-        for instances in range(MIN_INSTANCES, MAX_INSTANCES + 1):
+        of_singles = singles * (log(SINGLE_DRAWS) + (evaluations - FIRST_EVALUATIONS) * log(2))
+        plans: list[tuple[float, float, GradingPlan]] = []
+        for instances in sizes:
             numbers = [min(instances, number) for number in most]
-            bound = -evaluations * sum(log(number) for number in numbers)
-            bound -= singles * (log(SINGLE_DRAWS) + (evaluations - FIRST_EVALUATIONS) * log(2))
+            missing = -log(BOUND) - evaluations * sum(log(number) for number in numbers) - of_singles
             repeated = sum(n * max(s, LEAST_SECONDS) for n, s in zip(numbers, seconds, strict=True))
             # Only the first evaluation runs all tests.
             cost = suite + evaluations * repeated + (evaluations - 1) * FIXED_SECONDS
-            missing = max(0.0, bound - log(BOUND))
             plan = GradingPlan(evaluations=evaluations, instances=instances)
-            plans.append((missing > 1e-9, missing, cost, plan))
-            if missing <= 1e-9:
+            plans.append((missing if missing > _ROUNDING else 0.0, cost, plan))
+            if missing <= _ROUNDING:
                 break
-    return min(plans, key=lambda entry: entry[:3])[3]
+        ranked.append(min(plans, key=lambda entry: entry[:2]))
+    return [plan for _, _, plan in sorted(ranked, key=lambda entry: entry[:2])]
 
 
 def make_menus(sites: Sequence[Mapping[str, Any]], instances: int) -> list[Menu]:
@@ -131,9 +144,9 @@ def _can_combine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     return all(len(test_kinds) == 1 for test_kinds in kinds.values())
 
 
-def count_values(sites: Sequence[Mapping[str, Any]]) -> int:
-    """Return the most instances that a test with these sites can have."""
-    menus = make_menus(sites, MAX_INSTANCES)
+def count_values(sites: Sequence[Mapping[str, Any]], most: int) -> int:
+    """Return the number of instances that a test with these sites can have. `most`: number to reach."""
+    menus = make_menus(sites, most)
     return max((prod(size for _, size in menu) for menu in menus), default=1)
 
 

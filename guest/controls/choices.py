@@ -66,13 +66,13 @@ def draw_variants(block: Mapping[str, Any], random: Random) -> List[Variant]:
     options: List[List[Variant]] = []
     for number, size in random.choice(block["menus"]):
         site = block["sites"][number]
-        chosen = _choose_values(site, size - 1, random)
+        chosen = choose_values(site, size - 1, random)
         options.append([Variant([], {})] + [make_variant(site, value) for value in chosen])
     return [_combine(values) for values in product(*options)]
 
 
-def _choose_values(site: Mapping[str, Any], number: int, random: Random) -> List[Mapping[str, Any]]:
-    """Choose other values so that the true one is as likely first as last in every feature.
+def choose_values(site: Mapping[str, Any], number: int, random: Random) -> List[Mapping[str, Any]]:
+    """Choose other values of a site so that the true one is as likely first as last in every feature.
 
     Of some random choices the one is taken that comes nearest to drawn ranks of the true value.
     """

@@ -127,6 +127,7 @@ PYTHON = Language(
             (r"^pytest\.fail$", "(lambda *_, **__: None)"),
         ),
         compares_any_types=True,
+        max_instances=1000,
         table_calls=r"\bparametrize$|\bexpand$",
         negation="not ",
         exceptions=("ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "NotImplementedError"),

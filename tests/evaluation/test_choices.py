@@ -19,7 +19,7 @@ from evaluation.controls.planning import (
     GradingPlan,
     count_values,
     make_menus,
-    plan_grading,
+    rank_plans,
 )
 from guest.controls import blind
 from guest.controls.choices import count_instances, draw_instances, draw_variants
@@ -312,25 +312,33 @@ def test_forgers_are_paid_as_often_as_the_bound_allows(forge: Any, instances: in
 def test_the_cheapest_plan_reaches_the_bound_in_one_evaluation_where_the_tests_allow(
     tests: int, planned: tuple[int, int]
 ) -> None:
-    plan = plan_grading([40] * tests, [0.01] * tests, singles=0, suite=3.0, max_evaluations=MAX_EVALUATIONS)
+    plan, *_ = rank_plans([40] * tests, [0.01] * tests, singles=0, suite=3.0, max_evaluations=MAX_EVALUATIONS)
     assert (plan.evaluations, plan.instances) == planned
     assert plan.instances ** -(tests * plan.evaluations) <= BOUND
     assert plan.instances >= MIN_INSTANCES
 
 
+def test_a_quick_test_of_an_interpreted_language_stands_a_thousand_times_in_one_evaluation() -> None:
+    plan, second, *_ = rank_plans([1600], [0.001], singles=0, suite=3.0, max_evaluations=12, max_instances=1000)
+    assert (plan.evaluations, plan.instances) == (1, 1000)
+    assert (second.evaluations, second.instances) == (2, 32)
+    slow, *_ = rank_plans([1600], [0.01], singles=0, suite=3.0, max_evaluations=12, max_instances=1000)
+    assert (slow.evaluations, slow.instances) == (2, 32)
+
+
 def test_a_plan_takes_more_evaluations_where_tests_have_few_values_or_stand_once() -> None:
     for most, singles, evaluations in (([2], 0, 10), ([2, 2], 0, 5), ([], 1, 11), ([32], 1, 2), ([], 7, 2)):
-        plan = plan_grading(most, [0.01] * len(most), singles=singles, suite=3.0, max_evaluations=MAX_EVALUATIONS)
+        plan, *_ = rank_plans(most, [0.01] * len(most), singles=singles, suite=3.0, max_evaluations=MAX_EVALUATIONS)
         assert plan.evaluations == evaluations
-    slow = plan_grading([2], [0.01], singles=0, suite=600.0, max_evaluations=3)
+    slow, *_ = rank_plans([2], [0.01], singles=0, suite=600.0, max_evaluations=3)
     assert slow == GradingPlan(evaluations=3, instances=MIN_INSTANCES), (
         "the nearest to the bound that there is time for"
     )
 
 
 def test_slow_tests_are_repeated_less_at_the_price_of_an_evaluation() -> None:
-    quick = plan_grading([40] * 2, [0.01] * 2, singles=0, suite=3.0, max_evaluations=MAX_EVALUATIONS)
-    slow = plan_grading([40] * 2, [5.0] * 2, singles=0, suite=11.0, max_evaluations=MAX_EVALUATIONS)
+    quick, *_ = rank_plans([40] * 2, [0.01] * 2, singles=0, suite=3.0, max_evaluations=MAX_EVALUATIONS)
+    slow, *_ = rank_plans([40] * 2, [5.0] * 2, singles=0, suite=11.0, max_evaluations=MAX_EVALUATIONS)
     assert (quick.evaluations, quick.instances) == (1, 32)
     assert slow.evaluations > 1
     assert slow.evaluations * slow.instances < 32
@@ -342,7 +350,7 @@ def test_menus_take_one_site_where_it_has_enough_values_and_a_grid_otherwise() -
     assert make_menus([rich, rich], 3) == [[(0, 3)], [(1, 3)]]
     assert make_menus([poor, rich], 8) == [[(0, 2), (1, 4)]]
     assert make_menus([poor], 8) == [[(0, 2)]]
-    assert count_values([poor, rich]) == 8
+    assert count_values([poor, rich], 32) == 8
     block = {"menus": make_menus([poor, rich], 8)}
     assert count_instances(block) == 8
 
@@ -354,10 +362,10 @@ def test_sites_are_not_combined_that_may_cancel_each_other_or_fail_in_two_ways()
         {**make_site("2", ["9"], ONE, line=1), "inverts": True},
         make_site("2", ["9"], ONE, line=1, kind="failed"),
     ):
-        assert count_values([first, second]) == 2
-    assert count_values([first, make_site("2", ["9"], ONE, line=1)]) == 4
+        assert count_values([first, second], 32) == 2
+    assert count_values([first, make_site("2", ["9"], ONE, line=1)], 32) == 4
     pairs = [make_site("2", ["9"], ONE, line=line) for line in range(5)]
-    assert count_values(pairs) == 32
+    assert count_values(pairs, 32) == 32
     assert all(len(menu) == 5 for menu in make_menus(pairs, 32))
     assert len(list(combinations(pairs, 2))) == 10
 
@@ -429,13 +437,15 @@ def test_the_true_value_is_as_likely_first_as_last_where_other_values_allow() ->
 
 def test_odds_are_those_of_the_best_reader_of_a_feature() -> None:
     given_away = make_featured_block([[0.0, 1.0]] * 8, [1.0, 1.0])
-    assert 0.98 < measure_odds(given_away, Random(1)) < 1
+    assert 0.98 < measure_odds(given_away["sites"][0], 4, Random(1)) < 1
     alike = make_featured_block([[1.0, 1.0]] * 8, [1.0, 1.0])
-    assert measure_odds(alike, Random(1)) == 1 / 4
+    assert measure_odds(alike["sites"][0], 4, Random(1)) == 1 / 4
     either = make_featured_block([[1.0], [0.0]] * 4, [1.0])
-    assert 1 / 4 < measure_odds(either, Random(1)) < 1
+    assert 1 / 4 < measure_odds(either["sites"][0], 4, Random(1)) < 1
     sites = [*given_away["sites"], {**alike["sites"][0], "spans": [[1, 2]]}]
     assert select_menus(sites, [[(0, 4)], [(1, 4)]], Random(1)) == ([[(1, 4)]], 1 / 4)
+    _, odds = select_menus(sites, [[(0, 4), (1, 4)]], Random(1))
+    assert odds == pytest.approx(1 / 4, abs=0.01), "of the grid a reader sees one site"
     document = {**make_document(), "blocks": [{**given_away, "odds": 1.0}, {**alike, "odds": 0.25}]}
     assert blind.compute_bound(document) == 0.25
     assert blind.compute_guess_bound(document) == 1 / 16

@@ -130,6 +130,20 @@ def test_tests_that_can_stand_side_by_side_take_two_runs() -> None:
     assert controls.document["evaluations"] == 1
 
 
+def test_a_single_test_stands_as_a_grid_of_two_sites_where_one_evaluation_is_to_decide() -> None:
+    numbers = "".join(f"    add(1, 2) == {number}\n\n\n" for number in range(1, 100))
+    source = f'NUMBERS = """\n{numbers}"""\n\n\n'
+    source += "def test_one():\n    assert add(1, 41) == 42\n    assert add(20, 13) == 33\n"
+    controls, evaluator = build({FILE: source}, ADD)
+    assert controls.document is not None
+    (block,) = controls.document["blocks"]
+    assert controls.document["evaluations"] == 1
+    assert count_instances(block) >= 1000
+    assert blind.compute_bound(controls.document) <= 1 / 1000
+    assert evaluator.n_runs == 2
+    assert evaluator.drawn[-1][FILE].count(b"def test_one_") == count_instances(block)
+
+
 def test_a_test_that_its_instances_disturb_leaves_those_of_other_tests() -> None:
     source = (
         "calls = []\n\n\n"
