@@ -90,6 +90,20 @@ class TestFile:
         return count_tokens([self.source])
 
     @cached_property
+    def helpers(self) -> dict[str, TestBlock]:
+        """Name -> function of the file that is no test."""
+        helpers: dict[str, TestBlock] = {}
+        todo = [self.root]
+        while todo:
+            node = todo.pop()
+            todo += node.named_children
+            name = _find_function_name(self, node) if node.type in _FUNCTIONS else None
+            if name is not None and not _is_test_function(self, node, self.read(name)):
+                block = TestBlock(node=node, start=node.start_byte, end=node.end_byte, name_span=None)
+                helpers.setdefault(self.read(name), block)
+        return helpers
+
+    @cached_property
     def trigrams(self) -> Counter[str]:
         """Three characters in a row -> number of their places in the file."""
         return count_trigrams([self.source])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
@@ -50,6 +50,7 @@ _KNOWN = 20
 """Added for lines that the agent's tree contains."""
 _UNDECIDED = -1
 _VARIABLES = frozenset({"identifier", "variable_name"})
+_FIELDS = frozenset({"field_identifier", "property_identifier"})
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -197,17 +198,38 @@ def _iterate_sites(file: TestFile, block: TestBlock, random: Random, tree: TreeW
         todo += [child for child in node.named_children if not _is_head(child)]
 
 
-def _rank_cells(file: TestFile, block: TestBlock, cells: Sequence[Cell]) -> dict[tuple[int, int], int]:
-    """Return first byte and end of a cell -> rank of its literals, by the use that the test makes of its name."""
-    names = {cell.name for cell in cells}
-    compared = {name for name in names if _EXPECTED_NAMES.search(name)}
-    todo = [block.node] if names else []
+def _rank_cells(file: TestFile, block: TestBlock, cells: Sequence[Cell]) -> dict[tuple[int, int], int | None]:
+    """Return first byte and end of a cell -> rank of its literals, by the uses that are made of its name.
+
+    The assertions of a helper cannot be switched off, so arguments that it does nothing with but compare are expected
+    values, and its others are none of the test's values. A helper that compares none is like any other function.
+    """
+    ranks: dict[tuple[int, int], int | None] = {}
+    for scope in dict.fromkeys(cell.helper or block for cell in cells):
+        own = [cell for cell in cells if (cell.helper or block) is scope]
+        uses = _rank_uses(file, scope, {cell.name for cell in own})
+        is_asserting = any(_COMPARED in kinds for kinds in uses.values())
+        for cell in own:
+            kinds = uses[cell.name]
+            if cell.helper is None:
+                is_expected = _COMPARED in kinds or bool(_EXPECTED_NAMES.search(cell.name))
+                ranks[cell.span] = _NAMED if is_expected else _INPUT
+            elif is_asserting:
+                ranks[cell.span] = _COMPARED if _COMPARED in kinds and kinds <= {_COMPARED, None} else None
+    return ranks
+
+
+def _rank_uses(file: TestFile, scope: TestBlock, names: Collection[str]) -> dict[str, set[int | None]]:
+    """Return name -> ranks of the places where a function uses it."""
+    uses: dict[str, set[int | None]] = {name: set() for name in names}
+    todo = [scope.node]
     while todo:
         node = todo.pop()
-        if node.type in _VARIABLES and (name := file.read(node)) in names - compared:
-            compared.update({name} if _LiteralRanker(file, block, node, {}).rank() == _COMPARED else ())
+        parent = node.parent.type if node.parent is not None else ""
+        if node.type in _VARIABLES | _FIELDS and file.read(node) in uses and "parameter" not in parent:
+            uses[file.read(node)].add(_LiteralRanker(file, scope, node, {}).rank())
         todo += [child for child in node.named_children if not _is_head(child)]
-    return {cell.span: _NAMED if cell.name in compared else _INPUT for cell in cells}
+    return uses
 
 
 def _make_literal_sites(
@@ -246,7 +268,9 @@ class _LiteralRanker:
     `cells`: first byte and end of a table's cell -> rank of what stands in it.
     """
 
-    def __init__(self, file: TestFile, block: TestBlock, literal: Node, cells: Mapping[tuple[int, int], int]) -> None:
+    def __init__(
+        self, file: TestFile, block: TestBlock, literal: Node, cells: Mapping[tuple[int, int], int | None]
+    ) -> None:
         self.file = file
         self.block = block
         self.literal = literal

@@ -1,6 +1,7 @@
-"""Tables of cases: rows of values to which a test binds names, such as those of a loop or of pytest's `parametrize`.
+"""Names that a test binds to values: in rows of a table of cases, and in calls of the helpers of its file.
 
-A name that an assertion compares makes its column one of expected values. All others are inputs of the tested code.
+Tables are those of loops, of pytest's `parametrize`, and arrays of structs or objects. A name that an assertion
+compares makes its column one of expected values. All others are inputs of the tested code.
 """
 
 from __future__ import annotations
@@ -25,12 +26,16 @@ _NAME_SEPARATOR = re.compile(r"[,\s]+")
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A value of a case, and the name that the test binds it to."""
+    """A value of a case or call, and the name that is bound to it."""
 
     node: Node
     name: str
-    is_in_head: bool
+    is_in_head: bool = False
     """Whether it stands before the test's function, in a decorator."""
+    is_field: bool = False
+    """Whether the name is that of a field."""
+    helper: TestBlock | None = None
+    """Function that the value is an argument of; None for a value of a table."""
 
     @property
     def span(self) -> tuple[int, int]:
@@ -39,7 +44,7 @@ class Cell:
 
 
 def list_cells(file: TestFile, block: TestBlock) -> list[Cell]:
-    """Return the cells of the tables of a test."""
+    """Return the cells of the tables and calls of helpers of a test."""
     cells: list[Cell] = []
     todo = [block.node]
     while todo:
@@ -49,8 +54,71 @@ def list_cells(file: TestFile, block: TestBlock) -> list[Cell]:
         elif node.type in _HEADS and file.sites.table_calls:
             cells += [cell for call in node.named_children for cell in _list_call_cells(file, block, call)]
             continue
+        elif node.type == "composite_literal":
+            cells += _list_struct_cells(file, node)
+        elif node.type == "array":
+            cells += [cell for row in node.named_children for cell in _list_pair_cells(file, row)]
+        elif is_call(file, node):
+            cells += _list_argument_cells(file, node)
         todo += node.named_children
     return cells
+
+
+def _list_argument_cells(file: TestFile, call: Node) -> Iterator[Cell]:
+    """Yield the arguments of a call of a function of the file, with its parameters."""
+    name = re.split(r"[.:>]", read_head(file, call))[-1]
+    if (helper := file.helpers.get(name)) is not None:
+        names = _list_parameters(file, helper.node)
+        for cell, parameter in zip(_list_arguments(call), names, strict=False):
+            yield Cell(node=cell, name=parameter, helper=helper)
+
+
+def _list_struct_cells(file: TestFile, literal: Node) -> Iterator[Cell]:
+    """Yield the values of the rows of a slice or map of structs in Go, with or without the names of their fields."""
+    kind, *_, body = literal.named_children
+    struct = _find_struct(file, kind)
+    fields = struct.named_children[0].named_children if struct is not None and struct.named_children else []
+    names = [file.read(part) for field in fields for part in field.children_by_field_name("name")]
+    for row in _list_rows(body) if names else ():
+        for value, name in zip(row.named_children, names, strict=False):
+            parts = value.named_children
+            if value.type == "keyed_element" and len(parts) > 1:
+                yield Cell(node=_unwrap(parts[-1]), name=file.read(parts[0]), is_field=True)
+            else:
+                yield Cell(node=_unwrap(value), name=name, is_field=True)
+
+
+def _list_rows(body: Node) -> Iterator[Node]:
+    for element in body.named_children:
+        row = _unwrap(element.named_children[-1] if element.type == "keyed_element" else element)
+        if row.type == "literal_value":
+            yield row
+
+
+def _unwrap(element: Node) -> Node:
+    return element.named_children[0] if element.type == "literal_element" and element.named_children else element
+
+
+def _find_struct(file: TestFile, kind: Node) -> Node | None:
+    """Return the struct type of the elements of a slice, array or map type, which may be declared in the file."""
+    element = kind.named_children[-1] if kind.type in ("slice_type", "array_type", "map_type") else None
+    if element is None or element.type == "struct_type":
+        return element
+    todo = [file.root]
+    while todo:
+        node = todo.pop()
+        parts = node.named_children
+        if node.type == "type_spec" and file.read(parts[0]) == file.read(element).lstrip("*"):
+            return parts[-1] if parts[-1].type == "struct_type" else None
+        todo += parts if node.type in ("source_file", "type_declaration") else []
+    return None
+
+
+def _list_pair_cells(file: TestFile, row: Node) -> Iterator[Cell]:
+    """Yield the values of an object that is a row."""
+    for pair in row.named_children if row.type == "object" else ():
+        if pair.type == "pair" and len(pair.named_children) > 1:
+            yield Cell(node=pair.named_children[1], name=file.read(pair.named_children[0]), is_field=True)
 
 
 def _list_loop_cells(file: TestFile, block: TestBlock, loop: Node) -> Iterator[Cell]:
@@ -63,7 +131,7 @@ def _list_loop_cells(file: TestFile, block: TestBlock, loop: Node) -> Iterator[C
     if names and table is not None:
         for row in table.named_children:
             if is_container(row):
-                yield from _bind_row(row.named_children, names, is_in_head=False)
+                yield from _bind_row(row.named_children, names)
 
 
 def _find_assigned(file: TestFile, block: TestBlock, name: str) -> Node | None:
@@ -85,7 +153,8 @@ def _list_call_cells(file: TestFile, block: TestBlock, call: Node) -> Iterator[C
     if len(arguments) > 1:
         names, rows = _read_names(file, arguments[0]), arguments[1]
     elif arguments:
-        names, rows = _list_parameters(file, block), arguments[0]
+        function = next((node for node in block.node.named_children if "function" in node.type), block.node)
+        names, rows = _list_parameters(file, function), arguments[0]
     else:
         return
     for row in rows.named_children if names and _is_list(rows) else ():
@@ -111,15 +180,17 @@ def _read_names(file: TestFile, node: Node) -> list[str]:
     return [name for name in _NAME_SEPARATOR.split(text) if name]
 
 
-def _list_parameters(file: TestFile, block: TestBlock) -> list[str]:
-    """Return the names of the parameters of the test's function, without the object that it is a method of."""
-    function = next((node for node in block.node.named_children if "function" in node.type), block.node)
+def _list_parameters(file: TestFile, function: Node) -> list[str]:
+    """Return the names of the parameters of a function, without the object that it is a method of."""
     parameters = function.child_by_field_name("parameters")
-    names = [file.read(part) for part in parameters.named_children] if parameters is not None else []
+    names: list[str] = []
+    for part in parameters.named_children if parameters is not None else ():
+        named = [*part.children_by_field_name("name"), *part.children_by_field_name("pattern")]
+        names += [file.read(node) for node in named or part.named_children[:1] or [part]]
     return [name for name in names if name not in _RECEIVERS]
 
 
-def _bind_row(cells: Sequence[Node], names: Sequence[str], *, is_in_head: bool) -> Iterator[Cell]:
+def _bind_row(cells: Sequence[Node], names: Sequence[str], *, is_in_head: bool = False) -> Iterator[Cell]:
     values = [cell for cell in cells if cell.type != "comment"]
     for cell, name in zip(values, names, strict=False):
         yield Cell(node=cell, name=name, is_in_head=is_in_head)

@@ -65,6 +65,7 @@ GO = Language(
     test_command="go test",
     syntaxes=(parsing.GO,),
     controls=ControlSites(
+        test_names=r"^(Test|Benchmark|Example|Fuzz)",
         reports=rf"{COMMON_REPORTS}|^(t|b|tb)\.(Error|Fatal|Log|Skip|Run)|^fmt\.",
         silent_calls=(
             (r"^(t|b|tb|c)\.(Error|Fatal)$", r"\1.Log"),

@@ -14,11 +14,8 @@ from typing import Any, cast
 
 import pytest
 
-from evaluation.controls.blocks import find_blocks, parse_test_file
 from evaluation.controls.controls import BlindControls, ControlBuilder
 from evaluation.controls.features import TreeCounts
-from evaluation.controls.sites import list_sites
-from evaluation.controls.tables import list_changed_ids
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from guest.controls import blind
@@ -266,35 +263,6 @@ def test_an_input_of_a_parametrized_test_is_changed_where_an_assertion_sees_it()
     assert shapes <= {"0a0aaa0000000AAa", "00A0a00aa00AaA00"}
     assert grade_gold(controls, evaluator).is_right
     assert block["odds"] < 0.2
-
-
-def test_cases_of_a_table_are_named_by_the_function_where_no_names_stand_before_them() -> None:
-    source = (
-        "class TestTable:\n    @parameterized.expand([('apple', 10), ('pear', 22)])\n"
-        "    def test_length(self, name, weight):\n        self.assertEqual(weigh(name), weight)\n"
-    )
-    file = parse_test_file(FILE, source.encode())
-    assert file is not None
-    (block,) = find_blocks(file)
-    sites = list_sites(file, block, frozenset(), Random(1))
-    changed = {(site.literal, site.is_input) for site in sites if site.literal}
-    assert changed == {("10", False), ("22", False), ("'apple'", True), ("'pear'", True)}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "changed"),
-    [
-        (["f[1]", "f[2]"], ["f[1]", "f[3]"], {"f[2]": "f[3]"}),
-        (["f[1]", "f[2]"], ["f[2]", "f[1]"], None),
-        (["f[1]", "f[2]"], ["f[1]"], None),
-        (["f[1]", "f[2]"], ["f[10]", "f[11]"], {"f[1]": "f[10]", "f[2]": "f[11]"}),
-        (["f[1]", "f[2]"], ["f[3]", "f[3]"], None),
-    ],
-)
-def test_ids_are_matched_only_where_it_is_clear_which_test_is_which(
-    before: list[str], after: list[str], changed: dict[str, str] | None
-) -> None:
-    assert list_changed_ids(before, after) == changed
 
 
 def test_two_inputs_are_not_changed_at_once() -> None:
