@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import secrets
 import sys
 from collections import Counter
@@ -32,7 +31,7 @@ from backends.services import Services
 from benchmarks.forgers.readers import READERS, TOKEN, Reader, ReadTest
 from benchmarks.page_table import write_table
 from core.config import Settings
-from evaluation.controls.blocks import find_blocks, parse_test_file
+from evaluation.controls.blocks import count_trigrams, find_blocks, parse_test_file
 from guest.controls import blind
 from guest.controls.choices import PASSES
 from guest.controls.texts import DRAWN_WORD
@@ -77,19 +76,22 @@ class KnownTree:
     """What a submission knows of the agent's tree."""
 
     tokens: Mapping[str, int]
+    trigrams: Mapping[str, int]
     lines: frozenset[str]
 
     @classmethod
     def read(cls, task: Task, services: Services) -> KnownTree:
-        """Return the tokens and lines of a task's base tree."""
+        """Return the tokens, trigrams and lines of a task's base tree."""
         tokens: Counter[str] = Counter()
+        trigrams: Counter[str] = Counter()
         lines: set[str] = set()
         for _, content in read_base_files(task, services):
             if len(content) <= MAX_FILE_BYTES and b"\0" not in content:
                 text = content.decode(errors="replace")
                 tokens.update(TOKEN.findall(text))
+                trigrams.update(count_trigrams([content]))
                 lines.update(line.strip() for line in text.splitlines())
-        return cls(tokens=tokens, lines=frozenset(lines))
+        return cls(tokens=tokens, trigrams=trigrams, lines=frozenset(lines))
 
 
 def read_tests(path: str, content: bytes, tree: KnownTree) -> dict[str, ReadTest]:
@@ -115,6 +117,7 @@ def read_tests(path: str, content: bytes, tree: KnownTree) -> dict[str, ReadTest
             bodies=[body for _, body in instances],
             rest=(content[:start] + content[end:]).decode(),
             tree=tree.tokens,
+            trigrams=tree.trigrams,
             lines=tree.lines,
         )
         for base, instances, start, end in groups
@@ -135,9 +138,9 @@ def grade_readers(
     odds = {test: block.get("odds") for block in counted if "menus" in block for test in block["tests"]}
     singles = {test for block in counted if "forms" in block for test in blind.list_block_tests(block)}
     for evaluation in blind.draw_evaluations(document, random):
-        origins = {_find_word(test, origin): origin for test, origin in evaluation.origins.items()}
+        origins = {find_word(test, origin): origin for test, origin in evaluation.origins.items()}
         failing = {
-            _find_word(test, evaluation.origins[test])
+            find_word(test, evaluation.origins[test])
             for test, outcome in evaluation.expected.items()
             if outcome != PASSES and test in evaluation.origins
         }
@@ -161,10 +164,10 @@ def grade_readers(
     return paid
 
 
-def _find_word(test: str, origin: str) -> str:
-    """Return the word by which the id of an instance differs from that of the test."""
+def find_word(test: str, origin: str) -> str:
+    """Return the word by which the name of an instance differs from that of the test; values stand after it."""
     words: list[str] = DRAWN_WORD.findall(test)
-    return next(word for word in words if re.sub(f"[ _]{word}", "", test) == origin)
+    return next(word for word in words if word not in DRAWN_WORD.findall(origin))
 
 
 def _choose(scores: Sequence[float], random: Random) -> int:

@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from math import log1p
+
+from evaluation.controls.blocks import count_trigrams
 
 TOKEN = re.compile(r"\w+|[^\w\s]+")
 
@@ -26,6 +29,7 @@ class ReadTest:
         bodies: texts of the instances, with `name` for the drawn names.
         rest: the file without the instances.
         tree: token -> number of its places in the agent's tree.
+        trigrams: three characters in a row -> number of their places there.
         lines: stripped lines of the agent's tree.
     """
 
@@ -34,6 +38,7 @@ class ReadTest:
     bodies: Sequence[str]
     rest: str
     tree: Mapping[str, int]
+    trigrams: Mapping[str, int]
     lines: frozenset[str]
 
     @cached_property
@@ -172,11 +177,43 @@ def prefer_sorted_values(test: ReadTest) -> Sequence[float]:
     ]
 
 
+def prefer_usual_characters(test: ReadTest) -> Sequence[float]:
+    """Return how frequent the characters of an instance are next to each other in the file and the tree."""
+    rest = count_trigrams([test.rest.encode()])
+    counts = [count_trigrams([body.encode()]) for body in test.bodies]
+    return [
+        sum(number * log1p(rest[t] + test.trigrams.get(t, 0)) for t, number in own.items()) / max(1, own.total())
+        for own in counts
+    ]
+
+
+def vote(test: ReadTest) -> Sequence[float]:
+    """Return how many of the readers of values take an instance: a forger who combines them."""
+    votes = [0.0] * len(test.names)
+    for reader in VOTERS:
+        scores = reader(test)
+        best = [number for number, score in enumerate(scores) if score == max(scores)]
+        for number in best:
+            votes[number] += 1 / len(best)
+    return votes
+
+
 def _average(numbers: Iterable[float]) -> float:
     values = list(numbers)
     return sum(values) / len(values) if values else 0.0
 
 
+VOTERS: Sequence[Reader] = (
+    prefer_values_of_the_test,
+    prefer_values_of_the_file,
+    prefer_values_of_the_tree,
+    avoid_unknown_words,
+    prefer_lines_of_the_tree,
+    prefer_round_numbers,
+    agree_with_the_name,
+    prefer_sorted_values,
+    prefer_usual_characters,
+)
 READERS: Mapping[str, Reader] = {
     "guesses": guess,
     "majority of texts": prefer_frequent_text,
@@ -196,5 +233,7 @@ READERS: Mapping[str, Reader] = {
     "first name": take_the_first_name,
     "agreement with the name": agree_with_the_name,
     "values in order": prefer_sorted_values,
+    "most usual characters": prefer_usual_characters,
+    "most of these readers": vote,
 }
 """Name -> reader."""

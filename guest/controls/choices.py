@@ -99,7 +99,7 @@ def _choose_by_rank(above: List[List[float]], number: int, random: Random) -> Li
     """Choose values of which a drawn number is above the true one in a drawn feature, as far as there are so many.
 
     Args:
-        above: row of each value, with a number for each feature: 1 where it is above that of the true one, 0.5 if equal.
+        above: row of numbers for each value: 1 for a feature above that of the true one, 0.5 for an equal one, else 0.
         number: number of values to choose.
         random: random of the choice.
     """

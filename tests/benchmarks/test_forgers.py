@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
-from benchmarks.forgers.__main__ import KnownTree, ReaderCounts, grade_readers, read_tests, render_table
+from benchmarks.forgers.__main__ import (
+    KnownTree,
+    ReaderCounts,
+    find_word,
+    grade_readers,
+    read_tests,
+    render_table,
+)
 from benchmarks.forgers.readers import READERS
+from evaluation.controls.blocks import count_trigrams
 from guest.controls import blind
+from guest.controls.choices import PASSES
 from tests.evaluation.test_choices import FILE, make_document
 
-NO_TREE = KnownTree(tokens={}, lines=frozenset())
+NO_TREE = KnownTree(tokens={}, trigrams={}, lines=frozenset())
 GRADINGS = 300
 
 
@@ -65,3 +75,19 @@ def test_a_test_that_gives_its_value_away_is_within_the_bounds_only_if_its_odds_
     assert count.is_within_bounds() is is_within
     assert counts["guesses"].is_within_bounds()
     assert f"| smallest number | {GRADINGS} of {GRADINGS} |" in render_table(counts)
+
+
+def test_a_reader_takes_the_text_whose_characters_are_usual_in_the_tree() -> None:
+    document = make_document()
+    text = document["files"][FILE]
+    tree = replace(NO_TREE, trigrams=count_trigrams([text.encode()] * 3))
+    (evaluation,) = blind.draw_evaluations(document, Random(1))
+    true = {test.rpartition("_")[2] for test, outcome in evaluation.expected.items() if outcome == PASSES}
+    for test in read_tests(FILE, evaluation.files[FILE], tree).values():
+        scores = READERS["most usual characters"](test)
+        assert test.names[scores.index(max(scores))] in true
+
+
+def test_an_instance_is_known_by_its_word_where_its_id_has_another_value() -> None:
+    word = find_word("test_a.py::test_one_abcdef[7-a orange]", "test_a.py::test_one[3-a yellow]")
+    assert word == "abcdef"
