@@ -87,6 +87,8 @@ class ControlSites:
     """Regex of macros that define a test, the last argument of which is its name."""
     test_calls: frozenset[str] = frozenset({"it", "test", "specify", "scenario", "property", "subtest", "example"})
     """Calls with a title and a block or function that are a test."""
+    group_calls: frozenset[str] = frozenset({"describe", "context", "suite"})
+    """Calls with a title and a function that stand around tests; one is a block where all titles in it are computed."""
     checks: frozenset[str] = frozenset()
     """Calls that are a test each; where there are any, a string at their end is the name of a check."""
 

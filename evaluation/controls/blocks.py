@@ -148,13 +148,26 @@ def _make_block(file: TestFile, node: Node) -> TestBlock | None:
         return _cover(file, node, (name.start_byte + quoted, name.end_byte - quoted))
     if node.type in _CALLS:
         callee = _find_callee(file, node)
-        if callee in file.sites.test_calls and (title := _find_title(node)) is not None:
+        is_group = callee in file.sites.group_calls and _has_computed(file, node)
+        if (callee in file.sites.test_calls or is_group) and (title := _find_title(node)) is not None:
             return _cover(file, node, (title.start_byte, title.end_byte))
         if callee == "TEST_CASE" and (title := _find_title(node, with_body=False)) is not None:
             return _cover_with_body(node, title)
         if callee in file.sites.checks:
             return _cover(file, node, None)
     return None
+
+
+def _has_computed(file: TestFile, group: Node) -> bool:
+    """Return whether the titles of all tests of a group are computed, as by a loop over cases."""
+    titles: list[Node | None] = []
+    todo = list(group.named_children)
+    while todo:
+        node = todo.pop()
+        todo += node.named_children
+        if node.type in _CALLS and _find_callee(file, node) in file.sites.test_calls and len(node.named_children) > 1:
+            titles.append(_find_title(node))
+    return bool(titles) and not any(titles)
 
 
 def _find_function_name(file: TestFile, node: Node) -> Node | None:

@@ -60,8 +60,20 @@ def list_cells(file: TestFile, block: TestBlock) -> list[Cell]:
             cells += [cell for row in node.named_children for cell in _list_pair_cells(file, row)]
         elif is_call(file, node):
             cells += _list_argument_cells(file, node)
+            cells += _list_each_cells(file, node)
         todo += node.named_children
     return cells
+
+
+def _list_each_cells(file: TestFile, call: Node) -> Iterator[Cell]:
+    """Yield the cells of `it.each(rows)(title, function)`, with the parameters of the function."""
+    table = call.named_children[0]
+    if not (is_call(file, table) and read_head(file, table).endswith(".each")):
+        return
+    functions = [node for node in _list_arguments(call) if "function" in node.type]
+    names = _list_parameters(file, functions[0]) if functions else []
+    for row in [row for rows in _list_arguments(table)[:1] for row in rows.named_children] if names else ():
+        yield from _bind_row(row.named_children if row.type == "array" else [row], names)
 
 
 def _list_argument_cells(file: TestFile, call: Node) -> Iterator[Cell]:

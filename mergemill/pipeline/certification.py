@@ -8,6 +8,7 @@ from pathlib import Path
 import verifiers
 from backends.sandbox.container_names import make_folder_prefix
 from backends.services import Services
+from core.errors import MergemillError
 from exporters.bundle_reader import read_bundle
 from exporters.records_bundle import write_records_bundle
 from mergemill.bundles.contents import open_bundle
@@ -43,3 +44,14 @@ def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
             (bundled,) = read_bundle(folder)
             certified = lineage.with_record(bundled.task)
             return verifiers.certify(certified, bundle_services, family=family, exploits_of=exploits_of)
+
+
+def find_family(lineage: Lineage, services: Services) -> str:
+    """Return the environment family of a task whose certificate may rely on exploits of another task; empty if none."""
+    task = lineage.require_task()
+    if not task.image or services.settings.certify.exploit_share is None:
+        return ""
+    try:
+        return compute_family(task, services, lineage.environment)
+    except MergemillError:
+        return ""  # certification meets the same error, and reports it

@@ -9,9 +9,11 @@ resumed: docs/guide/operate/pipeline.md.
 from __future__ import annotations
 
 import logging
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -87,13 +89,15 @@ class PipelineStep:
     stage: Stage
     output: str
     function: Callable[[Lineage, Services], Record | Sequence[Record]]
+    find_family: Callable[[Lineage, Services], str] = lambda *_: ""
+    """Returns the environment family of the lineage's task if one task of it is to be certified before the others."""
 
 
 def list_steps() -> tuple[PipelineStep, ...]:
     """Return the stages after the miner, in order."""
     # Loaded in the function, as queries need none of the stages.
     from builders.build import build  # noqa: PLC0415
-    from mergemill.pipeline.certification import certify  # noqa: PLC0415
+    from mergemill.pipeline.certification import certify, find_family  # noqa: PLC0415
     from mergemill.pipeline.kinds import derive  # noqa: PLC0415
     from verifiers import verify  # noqa: PLC0415
     from verifiers.judge import judge  # noqa: PLC0415
@@ -103,7 +107,7 @@ def list_steps() -> tuple[PipelineStep, ...]:
         PipelineStep(Stage.VERIFY, "verification", verify),
         PipelineStep(Stage.JUDGE, "verdict", judge),
         PipelineStep(Stage.DERIVE, "task", derive),
-        PipelineStep(Stage.CERTIFY, "certificate", certify),
+        PipelineStep(Stage.CERTIFY, "certificate", certify, find_family),
     )
 
 
@@ -166,6 +170,28 @@ class ChangeRenewed:
     outcomes: tuple[StageOutcome, ...]
 
 
+@dataclass
+class ExploitClaims:
+    """Environment families whose exploits are graded just now, so that workers do not grade the same ones at once."""
+
+    exploited: dict[str, ExploitReference] = field(default_factory=dict)
+    """Family -> the first certified task whose exploits earned what they must."""
+    locks: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+
+    @contextmanager
+    def hold(self, family: str) -> Iterator[None]:
+        """Wait until no other worker grades the exploits of a family; an empty one is free, and one that is known."""
+        if not family:
+            yield
+            return
+        with self.locks[family]:
+            is_first = family not in self.exploited
+            if is_first:
+                yield
+        if not is_first:
+            yield
+
+
 FindHistory = Callable[[str], RepositoryHistory]
 """Function of a repository that returns what the database has of it at this moment."""
 ChangeEvent = StepStarted | StageOutcome | ImagePushed | ChangeDrained | ChangeRenewed
@@ -183,8 +209,8 @@ class ChangeProcessor:
     """Returns whether the change is to end after the step that runs."""
     find_history: FindHistory = lambda _: RepositoryHistory()
     """Returns the facts about a repository on which numbers of runs depend."""
-    exploited: dict[str, ExploitReference] = field(default_factory=dict)
-    """Families whose exploits were graded for this change; the driver may not have stored their certificates yet."""
+    claims: ExploitClaims = field(default_factory=ExploitClaims)
+    """Families whose exploits are graded by a worker of this process; their certificates may not be stored yet."""
 
     def process(self) -> Generator[ChangeEvent, None, None]:
         """Yield each beginning of a step and each outcome as it comes.
@@ -252,16 +278,24 @@ class ChangeProcessor:
 
     def _certify_tasks(self, step: PipelineStep) -> Iterator[ChangeEvent]:
         for task in self.lineage.tasks:
-            for event in self._run_step(step, replace(self.lineage, task=task), task.kind):
-                yield event
-                if isinstance(event, StageOutcome) and isinstance(event.result, Certificate) and event.result.exploits:
-                    reference = ExploitReference(task=task.id, name=task.name)
-                    self.exploited.setdefault(event.result.environment_family, reference)
+            lineage = replace(self.lineage, task=task)
+            with self.claims.hold(self._find_new_family(step, lineage)):
+                for event in self._run_step(step, lineage, task.kind):
+                    yield event
+                    result = event.result if isinstance(event, StageOutcome) else None
+                    if isinstance(result, Certificate) and result.exploits:
+                        reference = ExploitReference(task=task.id, name=task.name)
+                        self.claims.exploited.setdefault(result.environment_family, reference)
+
+    def _find_new_family(self, step: PipelineStep, lineage: Lineage) -> str:
+        """Return the family of a task if it is to be the first with exploits; empty for any other."""
+        family = step.find_family(lineage, self.services)
+        return "" if not family or family in self._add_history(lineage).history.exploited_families else family
 
     def _add_history(self, lineage: Lineage) -> Lineage:
         """Return the lineage with the facts about its repository at this moment."""
         history = self.find_history(lineage.candidate.repo)
-        families = {**self.exploited, **history.exploited_families}
+        families = {**self.claims.exploited, **history.exploited_families}
         return replace(lineage, history=replace(history, exploited_families=families))
 
     def _run_step(self, step: PipelineStep, lineage: Lineage, kind: Kind | None = None) -> Iterator[ChangeEvent]:
@@ -315,9 +349,11 @@ def process_change(
     *,
     find_history: FindHistory = lambda _: RepositoryHistory(),
     processor: type[ChangeProcessor] = ChangeProcessor,
+    claims: ExploitClaims | None = None,
 ) -> Iterator[ChangeEvent]:
-    """Take a change through the steps that are pending for it."""
-    return processor(steps, services, retry_policy, lineage, is_draining, find_history).process()
+    """Take a change through the steps that are pending for it. `claims`: those of the other workers."""
+    claims = claims or ExploitClaims()
+    return processor(steps, services, retry_policy, lineage, is_draining, find_history, claims).process()
 
 
 def make_failure(lineage: Lineage, error: Exception) -> StageOutcome:
@@ -454,6 +490,7 @@ class PipelineRun:
             lambda: work.is_draining,
             find_history=HistoryReader(self.store).find,
             processor=self.processor,
+            claims=ExploitClaims(),
         )
 
     def _count_lineages(self, lineages: Iterable[Lineage]) -> Iterator[Lineage]:

@@ -89,6 +89,24 @@ test("slugs", () => {
 })
 """
 
+EACH = """\
+describe("slugs", () => {
+  it.each([["Alpha", "alpha"], ["Beta", "beta"]])("slug of %s", (raw: string, out: string) => {
+    expect(slug(raw)).toBe(out)
+  })
+})
+"""
+COMPUTED = """\
+describe("slugs", () => {
+  const cases = [{ raw: "Alpha", out: "alpha" }, { raw: "Beta", out: "beta" }]
+  for (const c of cases) {
+    test(c.raw, () => {
+      expect(slug(c.raw)).toBe(c.out)
+    })
+  }
+})
+"""
+
 
 @pytest.mark.parametrize(
     ("path", "source", "expected", "inputs"),
@@ -97,6 +115,8 @@ test("slugs", () => {
         ("test_a.py", PYTHON, {'"hello"', '"other"', '"third"'}, {'"Third"'}),
         ("test_a.py", EXPANDED, {"10", "22"}, {'"apple"', '"pear"'}),
         ("test_a.py", PARAMETRIZED, {"10", "22"}, {'"apple"', '"pear"', '"gram"'}),
+        ("a.test.ts", EACH, {'"alpha"', '"beta"'}, set()),
+        ("a.test.js", COMPUTED, {'"alpha"', '"beta"'}, {'"Alpha"', '"Beta"'}),
         ("a.test.js", JAVASCRIPT, {'"alpha"', '"beta"', '"gamma"'}, {'"Alpha"', '"Beta"'}),
     ],
 )

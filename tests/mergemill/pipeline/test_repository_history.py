@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +16,8 @@ from core.errors import Transient
 from mergemill.execution.environment_families import select_reference
 from mergemill.pipeline import node_steps
 from mergemill.pipeline.node_steps import NodeWorker
-from mergemill.pipeline.pipeline import StageOutcome
-from taskdb.records import Certificate, Rejection, Stage, Task
+from mergemill.pipeline.pipeline import ExploitClaims, PipelineStep, StageOutcome
+from taskdb.records import Certificate, ExploitReference, Rejection, Stage, Task
 from taskdb.records.lineage import Lineage
 from taskdb.store import Store
 from tests import records
@@ -106,6 +107,46 @@ def test_no_task_relies_on_one_that_was_rejected_or_failed(tmp_path: Path) -> No
 def test_tasks_that_are_certified_at_the_same_moment_all_get_exploits(tmp_path: Path) -> None:
     run(tmp_path, RelyingStages(barrier=threading.Barrier(3)), workers=3)
     assert load_references(tmp_path) == {make_name(number): None for number in (1, 2, 4)}
+
+
+@dataclass
+class ClaimingStages(RelyingStages):
+    """Stages of which `certify` names the family of a task before it begins, and would meet with other tasks."""
+
+    meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(3))
+
+    def certify(self, it: Any, services: Any) -> Any:
+        made = super().certify(it, services)
+        with suppress(threading.BrokenBarrierError):
+            self.meeting.wait(1)
+        return made
+
+    def steps(self) -> Sequence[PipelineStep]:
+        return [
+            replace(step, find_family=lambda *_: self.family) if step.stage is Stage.CERTIFY else step
+            for step in super().steps()
+        ]
+
+
+def test_a_task_waits_for_the_exploits_of_its_family(tmp_path: Path) -> None:
+    """Three workers certify at once: the first task gets exploits, also where the one before it was rejected."""
+    run(tmp_path / "all", ClaimingStages(), workers=3)
+    references = load_references(tmp_path / "all")
+    (first,) = (name for name, reference in references.items() if reference is None)
+    assert references == {make_name(n): None if make_name(n) == first else first for n in (1, 2, 4)}
+    faults: Any = {(Stage.CERTIFY, "ada__greet-4"): "exploit-passes", (Stage.CERTIFY, "ada__greet-2"): "exploit-passes"}
+    run(tmp_path / "one", ClaimingStages(faults), workers=3)
+    assert load_references(tmp_path / "one") == {make_name(1): None}
+
+
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("a", "b")])
+def test_claims_of_other_families_and_of_none_do_not_wait(before: str, after: str) -> None:
+    claims = ExploitClaims()
+    with claims.hold(before), claims.hold(after):
+        pass
+    claims.exploited["c"] = ExploitReference(task="1", name="one")
+    with claims.hold("c"), claims.hold("c"):
+        pass
 
 
 @dataclass
