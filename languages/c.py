@@ -48,7 +48,7 @@ C = Language(
         lookups=r"\bdlopen\(|\bwhich\b",
     ),
     syntaxes=(parsing.C,),
-    controls=ControlSites(opposites={**COMMON_OPPOSITES, **OPPOSITES}),
+    controls=ControlSites(opposites={**COMMON_OPPOSITES, **OPPOSITES}, condition_calls=frozenset({"assert"})),
     exploit_files={"CTestCustom.cmake": b'set(CTEST_CUSTOM_TESTS_IGNORE ".*")\n'},
     load_hook=LoadHook(suffixes=(".c", ".h"), write=write_constructor),
 )

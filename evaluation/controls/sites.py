@@ -399,7 +399,7 @@ def _list_variables(file: TestFile, block: TestBlock, before: Node) -> list[str]
 def _find_expected(file: TestFile, call: Node) -> Node | None:
     """Return the argument of an assertion that holds the expected value."""
     name = re.split(r"[.>\s]", read_head(file, call))[-1]
-    values = next((child.named_children for child in call.named_children if ARGUMENTS.search(child.type)), [])
+    values = _list_values(call)
     if name in file.sites.value_matchers:
         return values[0] if len(values) == 1 else None
     if name not in file.sites.equalities or len(values) < 2:
@@ -408,6 +408,11 @@ def _find_expected(file: TestFile, call: Node) -> Node | None:
     if not plain:
         return values[1]
     return plain[0] if name in file.sites.expected_first else plain[-1]
+
+
+def _list_values(call: Node) -> list[Node]:
+    """Return the arguments of a call."""
+    return next((child.named_children for child in call.named_children if ARGUMENTS.search(child.type)), [])
 
 
 def _read_operator(file: TestFile, comparison: Node) -> str:
@@ -430,6 +435,12 @@ def _invert(file: TestFile, node: Node) -> Iterator[Site]:
         comparison = node.named_children[-1].named_children[0] if node.named_children[-1].named_children else node
         if comparison.type in _COMPARISONS:
             yield from _negate(file, comparison)
+    elif node.type == "call_expression" and read_head(file, node) in file.sites.condition_calls:
+        (condition, *_) = (*_list_values(node), node)
+        if condition.type in _COMPARISONS:
+            yield from _negate(file, condition)
+        else:
+            yield _make_inversion(condition.start_byte, condition.end_byte, f"!({file.read(condition)})")
     for child in node.named_children if not node.type.startswith("assert") else []:
         yield from _swap_word(file, node, child)
 
