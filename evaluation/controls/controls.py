@@ -11,7 +11,7 @@ import json
 import logging
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from random import Random
 from typing import Any
@@ -33,6 +33,7 @@ from evaluation.controls.planning import (
     MIN_INSTANCES,
     OTHER_INSTANCES,
     GradingPlan,
+    compute_cost,
     count_values,
     make_menus,
     rank_plans,
@@ -60,8 +61,8 @@ SPARE_SHARE = 1.3
 SPARE_VALUES = 12
 """Values that are tried for each that is needed, and besides: gold passes some or fails them otherwise, and the true
 one shall lie between others in every feature."""
-MORE_INSTANCES = (1.0, 1.5, 2.0)
-"""Multiples of the planned instances of a test that are tried before another number of evaluations."""
+MORE_INSTANCES = (1.0, 1.5, 2.0, 4.0)
+"""Multiples of the planned instances of a test that are tried, as long as they cost less than further evaluations."""
 ROUNDING = 1 + 1e-9
 MAX_TRIALS = 3000
 """Instances that are tried at most, of all tests together where each has LEAST_TRIALS."""
@@ -488,12 +489,15 @@ class ControlBuilder:
         add_menus = cache(lambda instances: [*self._add_menus(blocks, instances), *singles])
         last = max(plans[0].evaluations, min(MAX_READER_EVALUATIONS, self._max_evaluations))
         # Readers find some true instances more often than a guess does.
-        for plan in plans:
-            for factor in MORE_INSTANCES if plan.evaluations <= last else ():
-                instances = min(self._max_instances, int(plan.instances * factor))
-                larger = {**document, "blocks": add_menus(instances), "evaluations": plan.evaluations}
-                if blind.compute_bound(larger) <= BOUND * ROUNDING:
-                    return larger
+        larger = {
+            replace(plan, instances=min(self._max_instances, int(plan.instances * factor)))
+            for plan in plans
+            for factor in (MORE_INSTANCES if plan.evaluations <= last else ())
+        }
+        for plan in sorted(larger, key=lambda plan: (compute_cost(plan, most, times), plan.instances)):
+            tried = {**document, "blocks": add_menus(plan.instances), "evaluations": plan.evaluations}
+            if blind.compute_bound(tried) <= BOUND * ROUNDING:
+                return tried
         return {**document, "blocks": add_menus(plans[0].instances), "evaluations": plans[0].evaluations}
 
     def _add_menus(self, blocks: Sequence[dict[str, Any]], instances: int) -> list[dict[str, Any]]:

@@ -75,15 +75,24 @@ def rank_plans(
         for instances in sizes:
             numbers = [min(instances, number) for number in most]
             missing = -log(BOUND) - evaluations * sum(log(number) for number in numbers) - of_singles
-            repeated = sum(n * max(s, LEAST_SECONDS) for n, s in zip(numbers, seconds, strict=True))
-            # Only the first evaluation runs all tests.
-            cost = suite + evaluations * repeated + (evaluations - 1) * FIXED_SECONDS
             plan = GradingPlan(evaluations=evaluations, instances=instances)
-            plans.append((missing if missing > _ROUNDING else 0.0, cost, plan))
+            plans.append((missing if missing > _ROUNDING else 0.0, suite + compute_cost(plan, most, seconds), plan))
             if missing <= _ROUNDING:
                 break
         ranked.append(min(plans, key=lambda entry: entry[:2]))
     return [plan for _, _, plan in sorted(ranked, key=lambda entry: entry[:2])]
+
+
+def compute_cost(plan: GradingPlan, most: Sequence[int], seconds: Sequence[float]) -> float:
+    """Return the seconds of a grading beyond those of the suite, which the first evaluation alone runs.
+
+    Args:
+        plan: the plan.
+        most: the most instances of each test.
+        seconds: duration of each of them.
+    """
+    repeated = sum(min(plan.instances, n) * max(s, LEAST_SECONDS) for n, s in zip(most, seconds, strict=True))
+    return plan.evaluations * repeated + (plan.evaluations - 1) * FIXED_SECONDS
 
 
 def make_menus(sites: Sequence[Mapping[str, Any]], instances: int) -> list[Menu]:

@@ -141,6 +141,18 @@ def test_a_single_test_stands_as_a_grid_of_two_sites_where_one_evaluation_is_to_
     assert evaluator.drawn[-1][FILE].count(b"def test_one_") == count_instances(block)
 
 
+def test_more_instances_are_taken_before_another_evaluation() -> None:
+    """Of three tests one is recognized by its inverted assertion."""
+    numbers = "".join(f"    add(1, 2) == {number}\n\n\n" for number in range(1, 100))
+    source = f'NUMBERS = """\n{numbers}"""\n\n\n'
+    source += "def test_one():\n    assert add(1, 41) == 42\n\n\ndef test_two():\n    assert add(20, 13) == 33\n\n\n"
+    source += "def test_three():\n    assert isinstance(add(one, two), int)\n"
+    controls, _ = build({FILE: source}, {**ADD, "one": 1, "two": 2})
+    assert controls.document is not None
+    assert controls.document["evaluations"] == 1
+    assert blind.compute_bound(controls.document) <= 1 / 1000
+
+
 def test_a_test_that_its_instances_disturb_leaves_those_of_other_tests() -> None:
     source = (
         "calls = []\n\n\n"
