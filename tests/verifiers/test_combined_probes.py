@@ -35,7 +35,7 @@ from verifiers.combined_probes import combine_probes
 from verifiers.probes import NO_OP, PROBES, create_target
 
 TEST_FILE = "tests/test_shop.py"
-SABOTAGED = "assert total([3, 4]) == expected"
+SABOTAGED = "assert total([34, 39]) == expected"
 MORE_TESTS = (
     HIDDEN
     + """

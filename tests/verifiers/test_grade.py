@@ -235,7 +235,7 @@ def test_an_honest_solution_earns_1(name: str, graded_task: GradedTask, short_ta
 
 
 def test_a_partial_fix_is_visible_in_its_pass_rates(graded_task: GradedTask) -> None:
-    half = SHOP.replace("prices[1:]", "prices if len(prices) == 1 else prices[1:]").replace("EUR", "USD")
+    half = SHOP.replace("prices[1:]", "prices if sum(prices) < 50 else prices[1:]").replace("EUR", "USD")
     score = grade(graded_task.task, graded_task.services, graded_task.patch("half", {"shop/__init__.py": half}))
     assert score.value == 0.0
     assert 0.6 < score.f2p_rate < 0.7

@@ -201,10 +201,9 @@ PATCHES: Mapping[str, tuple[str, float | None]] = {
 
 @pytest.fixture(scope="module")
 def repeated_task(tmp_path_factory: pytest.TempPathFactory) -> GradedTask:
-    """The task with two evaluations in a grading, as it was verified; a bundle makes both in one container."""
+    """The task with two evaluations in a grading; a bundle makes both in one container."""
     made = open_shop_task(tmp_path_factory, test_timeout=30)
-    assert made.task.evaluations == 2
-    return GradedTask(made.services, made.repo, made.base, made.task)
+    return GradedTask(made.services, made.repo, made.base, set_evaluations(made.task, made.services, 2))
 
 
 @pytest.fixture(scope="module")

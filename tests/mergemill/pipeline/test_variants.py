@@ -95,7 +95,7 @@ def replace_pools(services: Services) -> object:
 def test_the_traceback_shows_what_the_checks_report(lineage: Lineage, services: Services) -> None:
     task = derive_one(lineage, Kind.TRACEBACK, services)
     assert isinstance(task, Task)
-    assert "where 4 = total([3, 4])" in task.problem_statement
+    assert "where 39 = total([34, 39])" in task.problem_statement
     assert "never counted" not in task.problem_statement
 
 
