@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.sandbox.docker import DockerSandbox
 from benchmarks.page_table import format_mark
 from benchmarks.run_cost import (
     BEGIN,
@@ -96,6 +97,8 @@ def test_the_page_has_a_place_for_the_table() -> None:
 @pytest.mark.docker
 def test_a_run_in_a_container_notes_all_moments(tmp_path: Path) -> None:
     services = make_services(tmp_path)
+    sandbox = services.sandbox
+    assert isinstance(sandbox, DockerSandbox)
     image = ensure_base("python", "3.11", services).name
 
     def run() -> float:
@@ -103,6 +106,6 @@ def test_a_run_in_a_container_notes_all_moments(tmp_path: Path) -> None:
             run_tests(pool, SCRIPT, workdir="/", last=True)
         return 1.0
 
-    (seconds,) = measure_runs(run, services.sandbox.flush, runs=1)
+    (seconds,) = measure_runs(run, sandbox.flush, runs=1)
     assert list(seconds) == [*PHASES, REMOVED]
     assert run() == 1.0
