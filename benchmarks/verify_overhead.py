@@ -47,7 +47,22 @@ def test_burns():
 
 def test_starts_at_{start}():
     assert burn(0) == {start}
+
+
+def test_adds_the_days_of_weeks():
+    assert burn(7) == {week}
+    assert burn(21) == {weeks}
+
+
+def test_adds_the_days_of_a_month():
+    assert burn(31) == {month}
+
+
+def test_adds_the_days_of_a_year():
+    assert burn(365) == {year}
 """
+SPANS = {"week": 7, "weeks": 21, "month": 31, "year": 365}
+"""Name of a number in the tests -> rounds that it is the result of."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +86,10 @@ def make_repository(path: Path, suite_seconds: float, changes: int) -> None:
     from tests.helpers import TinyRepo  # noqa: PLC0415 - only this default needs the tests' helper
 
     def files(start: int) -> dict[str, str]:
+        sums = {name: start + sum(day % 7 for day in range(days)) for name, days in SPANS.items()}
         return {
             "burn.py": MODULE.format(start=start),
-            "tests/test_burn.py": TEST.format(seconds=suite_seconds, start=start),
+            "tests/test_burn.py": TEST.format(seconds=suite_seconds, start=start, **sums),
         }
 
     repo = TinyRepo(path)

@@ -24,7 +24,7 @@ from builders import catalog, interpreters
 from builders.debootstrap import FinishScript, find_missing_requirement, open_root_file_system
 from builders.host_settings import collect_host_settings
 from core.errors import MachineError, Transient
-from dockerfiles.render import read_resource
+from dockerfiles.render import read_resource, render_library_compilation
 from languages.base import Release
 from languages.draft import PlanDraft
 from languages.registry import get_language as known_language
@@ -74,12 +74,18 @@ class BaseRecipe:
             installed_version("uv"),
             self.release.toolchain,
             self.release.probe,
+            *([self.compilation] if self.compilation else []),
         ]
         # Whatever changes the image's content is part of its name, so an image is never replaced under its name.
         key = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:12]
         # The tag of an image may contain neither `+` nor `#`.
         word = self.language.replace("+", "p").replace("#", "sharp")
         return f"{REPOSITORY}:{word}{self.version}-{self.method}-{key}"
+
+    @property
+    def compilation(self) -> str:
+        """The command that compiles the interpreter's standard library; empty where Debian's packages have done so."""
+        return render_library_compilation(shlex.quote(self.python)) if self.python and self.method != "debian" else ""
 
     @property
     def env(self) -> dict[str, str]:
@@ -308,7 +314,8 @@ MAKERS = {"official": _make_official_base, "debian": _make_debian_base, "host": 
 
 
 def _build_finish_command(recipe: BaseRecipe) -> str:
-    return shlex.join(["sh", FINISH_PATH, recipe.release.probe, recipe.python])
+    command = shlex.join(["sh", FINISH_PATH, recipe.release.probe, recipe.python])
+    return f"{command} && {recipe.compilation}" if recipe.compilation else command
 
 
 def _build_base_image(

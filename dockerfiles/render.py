@@ -24,6 +24,9 @@ REVIEW_BASE = "python:3.12-slim-bookworm"
 """Official image from which the environment of a review starts."""
 UV_VERSION = "0.13.9"
 """Version of uv that a rendered Dockerfile installs if its base has none."""
+LIBRARY = """$({python} -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"""
+UNCOMPILED_PATHS = "/(tests?|idlelib|site-packages)/"
+"""Folders of a standard library that test runners do not import; some have files that no Python can compile."""
 
 
 @cache
@@ -41,6 +44,16 @@ def pin_image(image: str) -> str:
 def list_base_packages() -> tuple[str, ...]:
     """Return the Debian packages of every base."""
     return tuple(_load_catalog()["packages"]["debian"])
+
+
+def render_library_compilation(python: str) -> str:
+    """Return the shell command that compiles the standard library of an interpreter to bytecode.
+
+    Only Debian's packages come with bytecode. The tests' user cannot write it, so each test process would compile every
+    module that it imports. `python`: the interpreter, as a word of the shell.
+    """
+    library = LIBRARY.format(python=python)
+    return f"{{ {python} -m compileall -q -x '{UNCOMPILED_PATHS}' \"{library}\" > /dev/null || true; }}"
 
 
 def find_official_image(plan: BuildPlan) -> str:
@@ -70,6 +83,7 @@ def render_dockerfile(plan: BuildPlan, *, name: str, base: str, tree: str) -> st
         uv=UV_VERSION,
         release=_find_release(plan),
         path=get_language(plan.language).bin_folders,
+        compile_library=render_library_compilation('"$PYTHON"'),
     )
 
 

@@ -54,6 +54,8 @@ log = logging.getLogger(__name__)
 
 MAX_OTHER_BLOCKS = 8
 """Tests outside of FAIL_TO_PASS that stand several times as well, a sample."""
+MAX_OTHER_SECONDS = 0.5
+"""Duration of a test up to which it is in this sample, as all of its values are tried."""
 MAX_BLOCKS = 400
 MAX_FEW_BLOCKS = 70
 """Tests that are tried where they stand once."""
@@ -254,6 +256,7 @@ class ControlBuilder:
                     candidate.seconds, candidate.n_cases = sum(seconds), max(1, len(seconds))
                     (likely if is_likely else other).append(candidate)
         # A sample of the others is controlled, too, so that a submission cannot rely on which tests are.
+        other = [candidate for candidate in other if candidate.seconds <= MAX_OTHER_SECONDS]
         self.random.shuffle(other)
         return [*likely[: MAX_BLOCKS - MAX_OTHER_BLOCKS], *other[:MAX_OTHER_BLOCKS]]
 

@@ -208,9 +208,18 @@ def _render_own_workspace(draft: PlanDraft) -> tuple[str, ...]:
 
 def _render_source_steps(draft: PlanDraft) -> tuple[str, ...]:
     if BELOW_GOPATH not in draft.switches:
-        return ()
+        return (_render_compile(draft),)
     link = f"{GOPATH}/src/{draft.name}"
     return (f': --offline ; mkdir -p {quote_words([link.rpartition("/")[0]])} && ln -sfn "$PWD" {quote_words([link])}',)
+
+
+def _render_compile(draft: PlanDraft) -> str:
+    """Return the step that compiles the tree's packages and tests, so that a run compiles those that differ from it."""
+    folder = quote_words([draft.test.folder or "."])
+    # `true` stands for the test binaries. Without -count, it would be remembered as their result.
+    words = quote_words([*draft.test.argv, "-exec", "true", "-count=1", *(draft.test.paths or ("./...",))])
+    compile_all = f"(: --offline ; cd {folder} && GOPROXY=off {words} > /dev/null)"
+    return f"{compile_all} || true; chown -R --from=0 1000:1000 {GOPATH}"
 
 
 # ------------------------------------------------------------------------------------------------ tests

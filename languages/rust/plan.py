@@ -277,10 +277,11 @@ def _render_dated_lock(draft: PlanDraft) -> list[str]:
 def _render_source_steps(draft: PlanDraft) -> tuple[str, ...]:
     lock = quote_words([posixpath.join(draft.test.folder, "Cargo.lock")])
     copy_lock = () if LOCKED in draft.switches else (f": --offline ; [ -e {lock} ] || cp {LOCK} {lock}",)
-    if LATE not in draft.switches:
-        return copy_lock
-    enter = f"cd {quote_words([draft.test.folder or '.'])}"
-    return (*copy_lock, f"({enter} && {_render_compile(draft)}); done=$?; chown -R 1000:1000 {TARGET}; [ $done = 0 ]")
+    compile_all = f"(cd {quote_words([draft.test.folder or '.'])} && {_render_compile(draft)})"
+    if LATE in draft.switches:
+        return (*copy_lock, f"{compile_all}; done=$?; chown -R 1000:1000 {TARGET}; [ $done = 0 ]")
+    # A run then compiles the packages that differ from the base commit. Tests of a base need not compile.
+    return (*copy_lock, f"{compile_all} || true; chown -R --from=0 1000:1000 {TARGET}")
 
 
 # ------------------------------------------------------------------------------------------------ fallbacks

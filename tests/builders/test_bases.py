@@ -192,6 +192,37 @@ def test_a_base_runs_its_python_for_the_test_user(services, version):
     assert result.output.splitlines() == [version.replace(".", " "), "1", "*", "C.UTF-8", "1000", "/home/mergemill"]
 
 
+UNCOMPILED = """
+import email.message, importlib.util, os, sys, unittest, xml.etree.ElementTree
+files = [module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)]
+print(*[file for file in files if file.endswith(".py") and not os.path.exists(importlib.util.cache_from_source(file))])
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("version", ["3.11", "3.8"])
+def test_a_base_has_the_bytecode_of_its_library(services, version):
+    """The tests' user cannot write it, so each test process would compile all that it imports."""
+    if version not in bases.list_available_versions("python", services):
+        pytest.skip(f"this machine cannot make a base of Python {version}")
+    base = bases.ensure_base("python", version, services)
+    python = base.labels[bases.PYTHON_LABEL]
+    result = services.sandbox.run(
+        base.name, [python, "-I", "-c", UNCOMPILED], limits=services.test_limits(), user="mergemill"
+    )
+    assert (result.exit_code, result.output) == (0, "\n")
+
+
+def test_the_name_of_a_debian_base_does_not_depend_on_the_compilation_of_other_libraries(monkeypatch):
+    recipes = [
+        bases.BaseRecipe(language="python", version="3.11", method=method, source="s", python="/p", release=PYTHON)
+        for method in ("debian", "host", "official")
+    ]
+    names = [recipe.name for recipe in recipes]
+    monkeypatch.setattr(bases, "render_library_compilation", lambda python: f"{python} -m other")
+    assert [recipe.name == name for recipe, name in zip(recipes, names, strict=True)] == [True, False, False]
+
+
 @pytest.mark.docker
 def test_an_existing_base_is_not_made_again(services):
     first = bases.ensure_base("python", "3.11", services)

@@ -48,6 +48,7 @@ def test_the_dockerfile_holds_the_plans_steps_in_order() -> None:
         for word in ("FROM ", "; first\n", "; second 'a b'\n", "ADD tree.tar.gz /testbed/", "; third \\ $x\n")
     ]
     assert places == sorted(places)
+    assert 'RUN { "$PYTHON" -m compileall ' in text
     assert 'ENV GREETING="say \\"\\$5\\""' in text
     assert "@sha256:" in text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from datetime import date
 from pathlib import Path
 
@@ -82,6 +83,39 @@ def test_the_change_of_an_example_is_verified_as_expected(example: LanguageExamp
     assert list(verification.PASS_TO_PASS) == example.facts["PASS_TO_PASS"]
     assert list(verification.controls) == example.facts.get("controls", example.facts["FAIL_TO_PASS"])
     assert compute_guess_bound(verification, services) <= BOUND or not verification.controls
+
+
+COMPILATIONS = {
+    "go": ("go test -vet=off -tags=checked -count=1 -x ./...", "/compile ", "ledger/ledger_test.go"),
+    "rust": (
+        "cargo test --workspace --features loud --offline --no-run --tests -v",
+        "Running `",
+        "shelf/tests/sentences.rs",
+    ),
+}
+"""Language -> a command that prints what it compiles, a part of those lines, and a test file."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("language", COMPILATIONS)
+def test_a_run_compiles_nothing_but_what_differs_from_the_image(language: str, tmp_path: Path) -> None:
+    example = next(example for example in list_examples() if example.folder.name == language)
+    services = make_services(tmp_path, memory_mb=3000, disk_mb=2000, pids=1024)
+    environment = build(build_candidate(example, TinyRepo(tmp_path / "repo"), services), services)
+    assert isinstance(environment, Environment), environment.attempts
+    command, mark, test_file = COMPILATIONS[language]
+    count = f"{command} 2>&1 | grep -cF {shlex.quote(mark)}"
+    edit = f"echo '// a comment' >> {test_file}"
+    result = services.sandbox.run(
+        environment.image,
+        ["bash", "-c", f"cd /testbed && {count}; {edit}; {count}"],
+        limits=services.test_limits(),
+        user="mergemill",
+        env={"HOME": "/home/mergemill"},
+    )
+    unchanged, changed = map(int, result.output.split())
+    assert (unchanged, changed > 0) == (0, True)
 
 
 def build_candidate(example: LanguageExample, repo: TinyRepo, services: Services) -> Candidate:

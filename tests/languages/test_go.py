@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from builders.layers import can_install_offline
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.go import GO
 from languages.go.sources import defines_tests, is_compiled, parse_imports
@@ -51,6 +52,13 @@ def test_vendored_packages_need_no_download(tmp_path: Path) -> None:
     plan = GO.render_plan(build_draft(tmp_path, files | {"vendor/modules.txt": "# github.com/some/where v1.0.0\n"}))
     assert (plan.dependency_steps, plan.manifests) == ((), ())
     assert dict(plan.env)["GOFLAGS"].startswith("-mod=vendor")
+
+
+def test_the_tree_is_compiled_without_running_its_tests(tmp_path: Path) -> None:
+    plan = GO.render_plan(build_draft(tmp_path, {"go.mod": "module example.org/a\n\ngo 1.22\n", "a_test.go": TEST}))
+    (step,) = plan.source_steps
+    assert " ".join(plan.test.argv) + " -exec true -count=1 ./... " in step
+    assert can_install_offline(plan)
 
 
 def test_a_tree_without_go_mod_is_rejected_if_its_external_packages_are_not_pinned(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from backends.tree import CommitTree
 from builders.layers import can_install_offline
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.rust import RUST
-from languages.rust.plan import compile_with_sources
+from languages.rust.plan import LATE, compile_with_sources
 from languages.rust.releases import release_date
 from tests.languages.trees import build_tree
 
@@ -70,9 +71,21 @@ def test_dependencies_that_require_the_tree_itself_can_be_compiled_with_its_sour
     early, late = RUST.render_plan(draft), RUST.render_plan(compile_with_sources(draft))
     assert [evidence.value for evidence in draft.evidence if evidence.choice == "patched"] == ["one"]
     assert any("--no-run" in step for step in early.dependency_steps)
-    assert not any("--no-run" in step for step in (*late.dependency_steps, *early.source_steps))
+    assert not any("--no-run" in step for step in late.dependency_steps)
     assert "--no-run --offline" in late.source_steps[-1]
     assert can_install_offline(late)
+
+
+def test_the_tree_is_compiled_once_and_its_tests_need_not_compile(tmp_path: Path) -> None:
+    """Only where dependencies are compiled with the tree, a failure is one of the build."""
+    draft = build_draft(build_tree(tmp_path, BASE | {"Cargo.lock": "version = 3\n"}))
+    early, late = RUST.render_plan(draft), RUST.render_plan(replace(draft, switches=draft.switches | {LATE}))
+    (step,), (late_step,) = early.source_steps, late.source_steps
+    compile_tree = step.partition(" || true;")[0]
+    assert "--no-run --offline --tests" in compile_tree
+    assert late_step.startswith(f"{compile_tree}; done=$?;")
+    assert late_step.endswith("[ $done = 0 ]")
+    assert can_install_offline(early)
 
 
 def test_a_lock_file_of_the_tree_needs_no_dated_index(tmp_path: Path) -> None:
@@ -80,7 +93,10 @@ def test_a_lock_file_of_the_tree_needs_no_dated_index(tmp_path: Path) -> None:
     locked = RUST.render_plan(build_draft(build_tree(tmp_path / "locked", BASE | {"Cargo.lock": "version = 3\n"})))
     assert any("pubtime" in step for step in free.dependency_steps)
     assert not any("pubtime" in step for step in locked.dependency_steps)
-    assert (len(free.source_steps), locked.source_steps) == (1, ())
+    assert free.source_steps == (
+        ": --offline ; [ -e Cargo.lock ] || cp /opt/cargo/dated.lock Cargo.lock",
+        *locked.source_steps,
+    )
 
 
 def test_an_old_toolchain_downloads_crates_with_a_newer_cargo(tmp_path: Path) -> None:
