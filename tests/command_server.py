@@ -38,6 +38,8 @@ USUAL_MODULES = (
     "mergemill.grading.grading",
     "mergemill.pipeline.kinds",
     "mergemill.pipeline.runs",
+    "mergemill.simulation.environment",
+    "mergemill.simulation.run",
     "mergemill.worlds.making.run",
     "miner.mine",
     "miner.tags.tag",
@@ -195,13 +197,15 @@ def read_cpu_seconds() -> float:
 
 def serve(requests: socket.socket) -> None:
     """Fork a process for each request until the tests have ended."""
-    from mergemill.cli.commands import COMMANDS  # noqa: PLC0415 - the tests' side needs none of it
+    from core.config import Settings  # noqa: PLC0415 - the tests' side needs none of it
+    from mergemill.cli.commands import COMMANDS  # noqa: PLC0415
     from taskdb.store import Store  # noqa: PLC0415
     from tests.new_databases import copy_new_databases  # noqa: PLC0415
 
     commands = [f"mergemill.cli.{entry.module}" for entry in COMMANDS.values()]
     for module in (*commands, *USUAL_MODULES, "tests.short_certificates"):
         importlib.import_module(module)
+    Settings.model_rebuild()
     copy_new_databases()
     with tempfile.TemporaryDirectory() as folder:
         Store.open(f"sqlite:///{folder}/new.db").engine.dispose()  # it is migrated, those of the commands are copies
