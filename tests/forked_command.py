@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from tests.command_server import run_and_end
+
 
 class ForkedCommand:
     """A process that waits for its environment and then runs a command; for `mergemill` it needs no new Python.
@@ -41,5 +43,4 @@ def _wait_and_run(words: Sequence[str], reader: int) -> None:
     from mergemill.cli import main  # noqa: PLC0415 - of a command alone
 
     sys.argv = list(words)
-    main()
-    sys.exit()
+    run_and_end(main)

@@ -13,6 +13,8 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 import openai
@@ -101,7 +103,7 @@ class ChatModel:
             # Retries are made here, where the deadline and a stop are known.
             max_retries=0,
             timeout=self._timeout,
-            http_client=openai.DefaultHttpxClient(verify=_create_ssl_context(host)),
+            http_client=openai.DefaultHttpxClient(verify=_create_ssl_context(host.find_ca_bundle())),
         )
 
     def complete(
@@ -415,8 +417,9 @@ def _is_retryable(error: BaseException) -> bool:
     return isinstance(error, RetryableError) and error.retry_after <= MAX_RETRY_DELAY
 
 
-def _create_ssl_context(host: HostSettings) -> ssl.SSLContext:
-    bundle = host.find_ca_bundle()
+@cache
+def _create_ssl_context(bundle: Path | None) -> ssl.SSLContext:
+    """Return the context of all clients that trust a bundle: a hundred certificates are read for it."""
     try:
         return ssl.create_default_context(cafile=bundle)
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,8 +23,9 @@ NOTHING = "\u2013"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
+@cache
 def make_templates() -> jinja2.Environment:
-    """Return the environment of the templates."""
+    """Return the environment of the templates, which all applications of a process share."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER / "templates"),
         undefined=jinja2.StrictUndefined,

@@ -393,14 +393,14 @@ def test_facets_of_many_tasks_of_one_value_are_known_from_counters(db: str, monk
 BOUNDS = [(10, 20), (10.0, None), (9.5, 20.5), (None, 2.0**31), (2**31 - 1, None), (2**31, None), (-1e300, 1e300)]
 
 
-@pytest.mark.parametrize("bounds", BOUNDS)
-def test_bounds_may_be_of_any_size_and_type(bounds: tuple[float | None, float | None], db: str) -> None:
-    low, high = bounds[0] or 0, bounds[1] or math.inf
+def test_bounds_may_be_of_any_size_and_type(db: str) -> None:
     with Store.open(db) as store:
         for number in range(1, 30):
             add_lineage(store, number, gold_lines=number)
-        tasks = queries.count_tasks(store, TaskFilters(changed_lines=Range(*bounds)))
-    assert tasks == sum(low <= number <= high for number in range(1, 30))
+        for bounds in BOUNDS:
+            low, high = bounds[0] or 0, bounds[1] or math.inf
+            tasks = queries.count_tasks(store, TaskFilters(changed_lines=Range(*bounds)))
+            assert tasks == sum(low <= number <= high for number in range(1, 30)), bounds
 
 
 @pytest.mark.postgres

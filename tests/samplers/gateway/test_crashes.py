@@ -208,6 +208,7 @@ def test_a_gateway_whose_driver_dies_finishes_its_calls_and_takes_no_others(tmp_
                 driver.kill()
             else:
                 os.kill(pid, signal.SIGTERM)
+            time.sleep(0.2)  # a call before the gateway has seen the end would be taken, and wait for `go`
             wait_for(lambda: httpx.post(url, json=make_body("chat", "other")).status_code in (401, 503))
             with pytest.raises(MachineError, match="another gateway"):
                 start_second(model.url, tmp_path)
