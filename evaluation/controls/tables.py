@@ -215,7 +215,7 @@ def list_changed_ids(before: Sequence[str], after: Sequence[str]) -> dict[str, s
 
     Args:
         before: ids of the tests in the order of the report.
-        after: those after the change, in their order.
+        after: ids after the change, in their order.
     """
     if len(before) != len(after) or len(set(after)) != len(after):
         return None
