@@ -196,7 +196,7 @@ class ControlBuilder:
         random: random that chooses among equally good values.
         seconds: duration of a run of all tests.
         report: report of a run with the gold patch, for the seconds of each test.
-        tree: counts of the agent's tree.
+        tree: tokens and trigrams of the agent's tree, with their numbers.
     """
 
     evaluator: Evaluator
@@ -597,7 +597,7 @@ def _choose_values(candidate: _Candidate, tree: TreeCounts, wanted: int, most: i
 
     Args:
         candidate: the block.
-        tree: counts of the agent's tree.
+        tree: tokens and trigrams of the agent's tree, with their numbers.
         wanted: number of instances.
         most: the most instances to try.
     """
