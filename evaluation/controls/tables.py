@@ -32,8 +32,6 @@ class Cell:
     name: str
     is_in_head: bool = False
     """Whether it stands before the test's function, in a decorator."""
-    is_field: bool = False
-    """Whether the name is that of a field."""
     helper: TestBlock | None = None
     """Function that the value is an argument of; None for a value of a table."""
 
@@ -67,8 +65,8 @@ def list_cells(file: TestFile, block: TestBlock) -> list[Cell]:
 
 def _list_each_cells(file: TestFile, call: Node) -> Iterator[Cell]:
     """Yield the cells of `it.each(rows)(title, function)`, with the parameters of the function."""
-    table = call.named_children[0]
-    if not (is_call(file, table) and read_head(file, table).endswith(".each")):
+    table = next(iter(call.named_children), call)
+    if table == call or not is_call(file, table) or not read_head(file, table).endswith(".each"):
         return
     functions = [node for node in _list_arguments(call) if "function" in node.type]
     names = _list_parameters(file, functions[0]) if functions else []
@@ -87,7 +85,7 @@ def _list_argument_cells(file: TestFile, call: Node) -> Iterator[Cell]:
 
 def _list_struct_cells(file: TestFile, literal: Node) -> Iterator[Cell]:
     """Yield the values of the rows of a slice or map of structs in Go, with or without the names of their fields."""
-    kind, *_, body = literal.named_children
+    kind, body = literal.named_children[0], literal.named_children[-1]
     struct = _find_struct(file, kind)
     fields = struct.named_children[0].named_children if struct is not None and struct.named_children else []
     names = [file.read(part) for field in fields for part in field.children_by_field_name("name")]
@@ -95,9 +93,9 @@ def _list_struct_cells(file: TestFile, literal: Node) -> Iterator[Cell]:
         for value, name in zip(row.named_children, names, strict=False):
             parts = value.named_children
             if value.type == "keyed_element" and len(parts) > 1:
-                yield Cell(node=_unwrap(parts[-1]), name=file.read(parts[0]), is_field=True)
+                yield Cell(node=_unwrap(parts[-1]), name=file.read(parts[0]))
             else:
-                yield Cell(node=_unwrap(value), name=name, is_field=True)
+                yield Cell(node=_unwrap(value), name=name)
 
 
 def _list_rows(body: Node) -> Iterator[Node]:
@@ -130,7 +128,7 @@ def _list_pair_cells(file: TestFile, row: Node) -> Iterator[Cell]:
     """Yield the values of an object that is a row."""
     for pair in row.named_children if row.type == "object" else ():
         if pair.type == "pair" and len(pair.named_children) > 1:
-            yield Cell(node=pair.named_children[1], name=file.read(pair.named_children[0]), is_field=True)
+            yield Cell(node=pair.named_children[1], name=file.read(pair.named_children[0]))
 
 
 def _list_loop_cells(file: TestFile, block: TestBlock, loop: Node) -> Iterator[Cell]:
