@@ -79,7 +79,7 @@ def test_workers_that_wait_for_the_driver_are_not_busy(tmp_path: Path, monkeypat
     add = Store.add_stage_results
 
     def add_slowly(self: Store, *finished: StageResult) -> list[StageResult]:
-        time.sleep(0.6)
+        time.sleep(1.5)  # so long that it shows on a busy machine, too
         return add(self, *finished)
 
     monkeypatch.setattr(Store, "add_stage_results", add_slowly)
