@@ -25,6 +25,11 @@ def read_head(file: TestFile, call: Node) -> str:
     return file.source[call.start_byte : end].decode(errors="replace").strip().rstrip("(!").strip()[-200:]
 
 
+def list_arguments(call: Node) -> list[Node]:
+    """Return the arguments of a call, comments and keyword arguments included."""
+    return next((child.named_children for child in call.named_children if ARGUMENTS.search(child.type)), [])
+
+
 def silence_assertions(file: TestFile, block: TestBlock) -> list[Edit]:
     """Return the edits with which a test computes the same and asserts nothing."""
     edits: list[Edit] = []

@@ -237,10 +237,8 @@ class ControlBuilder:
         likely: list[_Candidate] = []
         other: list[_Candidate] = []
         words = TreeWords.read(self.tree.tokens)
-        for path, content in self.test_files.items():
-            file = parse_test_file(path, content)
-            if file is None:
-                continue
+        for path, file in self._files.items():
+            content = self.test_files[path]
             old_lines = frozenset(line.strip() for line in self.old_files.get(path, b"").splitlines())
             is_own = path in self._required_files
             # A file without tests of its own may define tests that classes in other files inherit.
@@ -259,6 +257,12 @@ class ControlBuilder:
         other = [candidate for candidate in other if candidate.seconds <= MAX_OTHER_SECONDS]
         self.random.shuffle(other)
         return [*likely[: MAX_BLOCKS - MAX_OTHER_BLOCKS], *other[:MAX_OTHER_BLOCKS]]
+
+    @cached_property
+    def _files(self) -> dict[str, TestFile]:
+        """Path -> test file, of languages with a grammar."""
+        parsed = {path: parse_test_file(path, content) for path, content in self.test_files.items()}
+        return {path: file for path, file in parsed.items() if file is not None}
 
     @cached_property
     def _required_files(self) -> frozenset[str]:
@@ -319,8 +323,7 @@ class ControlBuilder:
 
     @cached_property
     def _max_instances(self) -> int:
-        files = [file for path, content in self.test_files.items() if (file := parse_test_file(path, content))]
-        return min((file.sites.max_instances for file in files), default=MAX_VALUES)
+        return min((file.sites.max_instances for file in self._files.values()), default=MAX_VALUES)
 
     def _run_trials(self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[_Trial]]) -> None:
         edits: dict[str, list[Any]] = {path: [] for path in self.test_files}

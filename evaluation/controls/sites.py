@@ -28,7 +28,7 @@ from evaluation.controls.alternatives import (
     is_string,
 )
 from evaluation.controls.blocks import TestBlock, TestFile
-from evaluation.controls.calls import ARGUMENTS, is_call, read_head
+from evaluation.controls.calls import is_call, list_arguments, read_head
 from evaluation.controls.tables import Cell, list_cells
 
 _COMPARISONS = frozenset(
@@ -399,7 +399,7 @@ def _list_variables(file: TestFile, block: TestBlock, before: Node) -> list[str]
 def _find_expected(file: TestFile, call: Node) -> Node | None:
     """Return the argument of an assertion that holds the expected value."""
     name = re.split(r"[.>\s]", read_head(file, call))[-1]
-    values = _list_values(call)
+    values = list_arguments(call)
     if name in file.sites.value_matchers:
         return values[0] if len(values) == 1 else None
     if name not in file.sites.equalities or len(values) < 2:
@@ -408,11 +408,6 @@ def _find_expected(file: TestFile, call: Node) -> Node | None:
     if not plain:
         return values[1]
     return plain[0] if name in file.sites.expected_first else plain[-1]
-
-
-def _list_values(call: Node) -> list[Node]:
-    """Return the arguments of a call."""
-    return next((child.named_children for child in call.named_children if ARGUMENTS.search(child.type)), [])
 
 
 def _read_operator(file: TestFile, comparison: Node) -> str:
@@ -436,7 +431,7 @@ def _invert(file: TestFile, node: Node) -> Iterator[Site]:
         if comparison.type in _COMPARISONS:
             yield from _negate(file, comparison)
     elif node.type == "call_expression" and read_head(file, node) in file.sites.condition_calls:
-        (condition, *_) = (*_list_values(node), node)
+        (condition, *_) = (*list_arguments(node), node)
         if condition.type in _COMPARISONS:
             yield from _negate(file, condition)
         else:

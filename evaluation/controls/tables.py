@@ -14,7 +14,7 @@ from tree_sitter import Node
 
 from evaluation.controls.alternatives import is_container, is_string
 from evaluation.controls.blocks import TestBlock, TestFile
-from evaluation.controls.calls import ARGUMENTS, is_call, read_head
+from evaluation.controls.calls import is_call, list_arguments, read_head
 
 _LOOPS = frozenset({"for_statement", "for_in_statement"})
 _HEADS = frozenset({"decorator"})
@@ -68,9 +68,9 @@ def _list_each_cells(file: TestFile, call: Node) -> Iterator[Cell]:
     table = next(iter(call.named_children), call)
     if table == call or not is_call(file, table) or not read_head(file, table).endswith(".each"):
         return
-    functions = [node for node in _list_arguments(call) if "function" in node.type]
+    functions = [node for node in _list_positional(call) if "function" in node.type]
     names = _list_parameters(file, functions[0]) if functions else []
-    for row in [row for rows in _list_arguments(table)[:1] for row in rows.named_children] if names else ():
+    for row in [row for rows in _list_positional(table)[:1] for row in rows.named_children] if names else ():
         yield from _bind_row(row.named_children if row.type == "array" else [row], names)
 
 
@@ -79,7 +79,7 @@ def _list_argument_cells(file: TestFile, call: Node) -> Iterator[Cell]:
     name = re.split(r"[.:>]", read_head(file, call))[-1]
     if (helper := file.helpers.get(name)) is not None:
         names = _list_parameters(file, helper.node)
-        for cell, parameter in zip(_list_arguments(call), names, strict=False):
+        for cell, parameter in zip(_list_positional(call), names, strict=False):
             yield Cell(node=cell, name=parameter, helper=helper)
 
 
@@ -159,7 +159,7 @@ def _list_call_cells(file: TestFile, block: TestBlock, call: Node) -> Iterator[C
     """Yield the cells of a call that gives a test its cases: `parametrize(names, rows)`, or rows alone."""
     if not (is_call(file, call) and re.search(file.sites.table_calls, read_head(file, call))):
         return
-    arguments = _list_arguments(call)
+    arguments = _list_positional(call)
     if len(arguments) > 1:
         names, rows = _read_names(file, arguments[0]), arguments[1]
     elif arguments:
@@ -168,7 +168,7 @@ def _list_call_cells(file: TestFile, block: TestBlock, call: Node) -> Iterator[C
     else:
         return
     for row in rows.named_children if names and _is_list(rows) else ():
-        cells = _list_arguments(row) if is_call(file, row) else row.named_children if _is_list(row) else [row]
+        cells = _list_positional(row) if is_call(file, row) else row.named_children if _is_list(row) else [row]
         yield from _bind_row([row] if len(names) == 1 and not is_call(file, row) else cells, names, is_in_head=True)
 
 
@@ -176,11 +176,9 @@ def _is_list(node: Node) -> bool:
     return node.type in ("list", "tuple")
 
 
-def _list_arguments(call: Node) -> list[Node]:
+def _list_positional(call: Node) -> list[Node]:
     """Return the positional arguments of a call."""
-    inner = next((child for child in call.named_children if ARGUMENTS.search(child.type)), None)
-    parts = inner.named_children if inner is not None else []
-    return [part for part in parts if part.type not in ("comment", "keyword_argument")]
+    return [part for part in list_arguments(call) if part.type not in ("comment", "keyword_argument")]
 
 
 def _read_names(file: TestFile, node: Node) -> list[str]:
