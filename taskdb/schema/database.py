@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, quote
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError, OperationalError
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from core.errors import InputError, MachineError, Transient, UsageError
 from taskdb.schema.indices import INDICES
@@ -232,8 +233,16 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     """Set explicit transactions, WAL (readers and the writer do not block each other) and foreign keys."""
     # Left to itself the driver begins a transaction only before the first write, so reads would see several states.
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+    # While another process writes a database that is not in this mode yet, SQLite reports the lock without a wait.
+    Retrying(
+        retry=retry_if_exception(_is_lock), stop=stop_after_delay(LOCK_SECONDS), wait=wait_random(0, 0.1), reraise=True
+    )(connection.execute, "PRAGMA journal_mode=WAL")
+    for pragma in ("synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _is_lock(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import threading
 from datetime import date
 from pathlib import Path
 
@@ -372,6 +373,17 @@ def test_a_locked_database_is_a_transient_failure_after_a_wait(tmp_path: Path, m
         other.execute("ROLLBACK")
         other.close()
         assert store.add(records.make_pull_request())
+
+
+def test_a_database_that_another_process_begins_is_waited_for(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "m.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    end = threading.Timer(0.3, other.execute, ["ROLLBACK"])
+    end.start()
+    with Store.open(make_url(tmp_path)) as store:
+        assert store.add(records.make_pull_request())
+    end.join()
+    other.close()
 
 
 FILLER = """
