@@ -27,7 +27,7 @@ def client(server: ModelServer) -> Iterator[Callable[..., ChatModel]]:
     with ExitStack() as opened:
 
         def make_client(**settings: object) -> ChatModel:
-            given = {"llm": server.url, "model": "scripted", "llm_timeout": 10, **settings}
+            given = {"llm": server.url, "model": "scripted", "llm_timeout": 60, **settings}
             model = ChatModel(Settings.model_validate(given).llm, HostSettings(), first_pause=0.01)
             opened.callback(model.close)
             return model
