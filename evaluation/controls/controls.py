@@ -22,7 +22,8 @@ from evaluation.controls import NO_CONTROLS
 from evaluation.controls.alternatives import TreeWords
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
 from evaluation.controls.calls import silence_assertions
-from evaluation.controls.features import Surroundings, TreeCounts, compute_balance, count_tree, select_menus
+from evaluation.controls.features import Surroundings, TreeCounts, compute_balance, count_tree
+from evaluation.controls.odds import select_menus
 from evaluation.controls.planning import (
     BOUND,
     GRADING_SECONDS,

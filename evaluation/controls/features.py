@@ -8,28 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import pairwise
-from math import log1p, prod, sqrt
-from random import Random
-from typing import Any
+from math import log1p
 
 from backends.git import GitRepository
 from evaluation.controls.blocks import TOKEN, TestFile, count_tokens, count_trigrams
-from evaluation.controls.planning import MAX_MENUS, Menu
-from guest.controls.choices import choose_values
 from languages.paths import is_source, is_test_file
 
-_DRAWS = 100
-"""Draws by which the odds of readers are compared between menus."""
-_FINAL_DRAWS = 300
-"""Draws by which the odds of the chosen menus are measured."""
-SHOWN_ODDS = (_FINAL_DRAWS + 1) / (_FINAL_DRAWS + 2)
-"""Odds of a reader who always finds the true instance, by the rule of succession: 1 stands for no controls at all."""
-_SURPRISE = 2.5
-"""Standard deviations above chance from which a reader counts as better than chance."""
-_SIMILAR = 1.25
-"""Ratio to the lowest odds up to which a menu is kept."""
 _MAX_TREE_FILES = 400
 _MAX_TREE_BYTES = 4_000_000
 _MAX_DIGITS = 15
@@ -133,47 +118,3 @@ def compute_balance(surroundings: Surroundings, true: str, texts: Sequence[str])
         below = sum(other[place] < feature for other in others)
         shares.append((min(above, below) + (len(others) - above - below) / 2) / len(others))
     return min(shares)
-
-
-def select_menus(sites: Sequence[Mapping[str, Any]], menus: Sequence[Menu], random: Random) -> tuple[list[Menu], float]:
-    """Return the menus in which readers find the true instance most seldom, and the odds of the best reader.
-
-    Args:
-        sites: sites of a block, with features.
-        menus: combinations of sites to choose from.
-        random: random of the draws.
-    """
-    compare = cache(lambda number, size: measure_odds(sites[number], size, random, _DRAWS))
-    odds = [prod(compare(number, size) for number, size in menu) for menu in menus]
-    chosen = [(menu, share) for menu, share in zip(menus, odds, strict=True) if share <= _SIMILAR * min(odds)]
-    kept = [menu for menu, _ in chosen[:MAX_MENUS]]
-    # A reader sees which menu was drawn, and may have another rule for each.
-    measure = cache(lambda number, size: measure_odds(sites[number], size, random))
-    shares = [prod(measure(number, size) for number, size in menu) for menu in kept]
-    return kept, sum(shares) / len(shares)
-
-
-def measure_odds(site: Mapping[str, Any], size: int, random: Random, draws: int = _FINAL_DRAWS) -> float:
-    """Return the share of draws in which the best of the readers that go by one feature finds the true value of a site.
-
-    It is 1/size unless a reader is better than that by more than chance explains. In a grid of sites a reader has a
-    rule for each, so their odds are multiplied.
-
-    Args:
-        site: a site with features.
-        size: number of its values that are drawn, the true one among them.
-        random: random of the draws.
-        draws: number of draws.
-    """
-    rates = [0.0] * (2 * len(site["features"]))
-    for _ in range(draws):
-        values = [site["features"], *(value["features"] for value in choose_values(site, size - 1, random))]
-        for place, column in enumerate(zip(*values, strict=True)):
-            # Values that are equal for a reader are equally likely to be taken.
-            for way, extreme in enumerate((max(column), min(column))):
-                rates[2 * place + way] += (column[0] == extreme) / column.count(extreme)
-    chance, best = 1 / size, max(rates, default=0.0)
-    if best / draws <= chance + _SURPRISE * sqrt(chance * (1 - chance) / draws):
-        return chance
-    # By the rule of succession (see `SHOWN_ODDS`).
-    return max(chance, (best + 1) / (draws + 2))

@@ -15,7 +15,7 @@ from math import comb
 from typing import Any
 
 from evaluation.controls.blocks import TestBlock, TestFile
-from evaluation.controls.features import SHOWN_ODDS
+from evaluation.controls.odds import SHOWN_ODDS
 from evaluation.controls.sites import Site
 from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from guest.controls import blind

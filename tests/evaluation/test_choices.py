@@ -8,10 +8,12 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from evaluation.controls.blocks import parse_test_file
-from evaluation.controls.features import Surroundings, TreeCounts, measure_odds, select_menus
+from evaluation.controls.features import Surroundings, TreeCounts
+from evaluation.controls.odds import draw_choices, measure_odds, select_menus
 from evaluation.controls.planning import (
     BOUND,
     MAX_EVALUATIONS,
@@ -22,7 +24,7 @@ from evaluation.controls.planning import (
     rank_plans,
 )
 from guest.controls import blind
-from guest.controls.choices import count_instances, draw_instances, draw_variants
+from guest.controls.choices import choose_values, count_instances, draw_instances, draw_variants
 from tests.evaluation.test_controls import HONEST, ONE, TESTS, TWO, run_tests
 from tests.evaluation.test_controls import make_document as make_copies
 
@@ -433,6 +435,30 @@ def test_the_true_value_is_as_likely_first_as_last_where_other_values_allow() ->
         ranks[sum(block["sites"][0]["values"][text]["features"][0] > 3 for text in texts)] += 1
     assert set(ranks) == {0, 1, 2, 3}
     assert all(170 < number < 330 for number in ranks.values()), ranks
+
+
+@pytest.mark.parametrize(
+    ("n_values", "n_features", "number"), [(12, 3, 4), (30, 7, 11), (9, 2, 8), (6, 2, 6), (40, 1, 3)]
+)
+def test_many_draws_at_once_are_made_as_those_of_a_grading(n_values: int, n_features: int, number: int) -> None:
+    random = Random(n_values)
+
+    def draw_features() -> list[float]:
+        return [float(random.randrange(5)) for _ in range(n_features)]
+
+    site = {"features": draw_features(), "values": [{"features": draw_features()} for _ in range(n_values)]}
+    own = np.array(site["features"])
+    others = np.array([value["features"] for value in site["values"]])
+    draws = 1500
+    chosen = draw_choices(others > own, others == own, number, draws, np.random.default_rng(1))
+    assert (chosen.sum(axis=1) == number).all()
+    rows = [[value["features"] for value in choose_values(site, number, random)] for _ in range(draws)]
+    for place in range(n_features):
+        at_once = chosen @ (own > others)[:, place].astype(int)
+        in_turn = np.array([sum(own[place] > row[place] for row in chosen_rows) for chosen_rows in rows])
+        # Two samples of one distribution are that far apart once in several thousand.
+        for level in range(number + 1):
+            assert abs((at_once <= level).mean() - (in_turn <= level).mean()) < 4 * np.sqrt(0.5 / draws)
 
 
 def test_odds_are_those_of_the_best_reader_of_a_feature() -> None:

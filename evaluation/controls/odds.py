@@ -1,0 +1,116 @@
+"""Odds of readers: how often the true value of a site is the first or last of the drawn ones in some feature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from math import prod, sqrt
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from evaluation.controls.planning import MAX_MENUS, Menu
+from guest.controls.choices import CHOICES
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_DRAWS = 100
+"""Draws by which the odds of readers are compared between menus."""
+_FINAL_DRAWS = 300
+"""Draws by which the odds of the chosen menus are measured."""
+SHOWN_ODDS = (_FINAL_DRAWS + 1) / (_FINAL_DRAWS + 2)
+"""Odds of a reader who always finds the true instance, by the rule of succession: 1 stands for no controls at all."""
+_SURPRISE = 2.5
+"""Standard deviations above chance from which a reader counts as better than chance."""
+_SIMILAR = 1.25
+"""Ratio to the lowest odds up to which a menu is kept."""
+_MAX_CELLS = 2_000_000
+"""Values that are shuffled at once."""
+
+
+def select_menus(sites: Sequence[Mapping[str, Any]], menus: Sequence[Menu], random: Random) -> tuple[list[Menu], float]:
+    """Return the menus in which readers find the true instance most seldom, and the odds of the best reader.
+
+    Args:
+        sites: sites of a block, with features.
+        menus: combinations of sites to choose from.
+        random: random of the draws.
+    """
+    compare = cache(lambda number, size: measure_odds(sites[number], size, random, _DRAWS))
+    odds = [prod(compare(number, size) for number, size in menu) for menu in menus]
+    chosen = [(menu, share) for menu, share in zip(menus, odds, strict=True) if share <= _SIMILAR * min(odds)]
+    kept = [menu for menu, _ in chosen[:MAX_MENUS]]
+    # A reader sees which menu was drawn, and may have another rule for each.
+    measure = cache(lambda number, size: measure_odds(sites[number], size, random))
+    shares = [prod(measure(number, size) for number, size in menu) for menu in kept]
+    return kept, sum(shares) / len(shares)
+
+
+def measure_odds(site: Mapping[str, Any], size: int, random: Random, draws: int = _FINAL_DRAWS) -> float:
+    """Return the share of draws in which the best of the readers that go by one feature finds the true value of a site.
+
+    It is 1/size unless a reader is better than that by more than chance explains. In a grid of sites a reader has a
+    rule for each, so their odds are multiplied.
+
+    Args:
+        site: a site with features.
+        size: number of its values that are drawn, the true one among them.
+        random: random of the draws.
+        draws: number of draws.
+    """
+    import numpy as np  # noqa: PLC0415 - loads slowly, and most commands measure nothing
+
+    true = np.array(site["features"], dtype=float)
+    others = np.array([value["features"] for value in site["values"]], dtype=float).reshape(-1, true.size)
+    chance = 1 / size
+    if not true.size:
+        return chance
+    chosen = draw_choices(others > true, others == true, size - 1, draws, np.random.default_rng(random.getrandbits(64)))
+    n_equal, n_above, n_below = (chosen @ side.astype(float) for side in (others == true, others > true, others < true))
+    # Values that are equal for a reader are equally likely to be taken.
+    best = max(float(((beyond == 0) / (1 + n_equal)).mean(axis=0).max()) for beyond in (n_above, n_below))
+    if best <= chance + _SURPRISE * sqrt(chance * (1 - chance) / draws):
+        return chance
+    # By the rule of succession (see `SHOWN_ODDS`).
+    return max(chance, (best * draws + 1) / (draws + 2))
+
+
+def draw_choices(
+    above: NDArray[np.bool_], equal: NDArray[np.bool_], number: int, draws: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Return whether each value is drawn in each of many draws, made as `guest.controls.choices.choose_values` does.
+
+    Args:
+        above: whether another value is above the true one in a feature, of shape values x features.
+        equal: whether they are equal in it.
+        number: number of values that are drawn.
+        draws: number of draws.
+        rng: random of the draws.
+
+    Returns: draws x values.
+    """
+    import numpy as np  # noqa: PLC0415 - see `measure_odds`
+
+    n_values, n_features = above.shape
+    if number >= n_values:
+        return np.ones((draws, n_values), dtype=bool)
+    at_once = max(1, _MAX_CELLS // (CHOICES * n_values))
+    if draws > at_once:
+        parts = [min(at_once, draws - done) for done in range(0, draws, at_once)]
+        return np.concatenate([draw_choices(above, equal, number, part, rng) for part in parts])
+    ranks = rng.integers(0, number + 1, (draws, 1, n_features)) / number
+    order = rng.random((draws, CHOICES, n_values), dtype=np.float32).argsort(axis=2)
+    is_higher = above.T[rng.integers(n_features, size=(draws, CHOICES, 1)), order]
+    n_higher = is_higher.sum(axis=2, keepdims=True)
+    wanted = rng.integers(0, number + 1, (draws, CHOICES, 1))
+    # Where there are too few on one side, the rest comes from the other.
+    taken = np.clip(wanted, number - (n_values - n_higher), n_higher)
+    places = is_higher.cumsum(axis=2)
+    is_taken = np.where(is_higher, places <= taken, np.arange(1, n_values + 1) - places <= number - taken)
+    chosen = np.zeros((draws, CHOICES, n_values), dtype=bool)
+    np.put_along_axis(chosen, order, is_taken, axis=2)
+    shares = chosen @ (above + equal / 2) / number
+    nearest = np.abs(shares - ranks).sum(axis=2).argmin(axis=1)
+    drawn: NDArray[np.bool_] = chosen[np.arange(draws), nearest]
+    return drawn
