@@ -64,10 +64,12 @@ SPARE_SHARE = 1.3
 SPARE_VALUES = 12
 """Values that are tried for each that is needed, and besides: gold passes some or fails them otherwise, and the true
 one shall lie between others in every feature."""
-MORE_INSTANCES = (1.0, 1.5, 2.0, 4.0)
+MORE_INSTANCES = (1.0, 1.5, 2.0, 4.0, 8.0)
 """Multiples of the planned instances of a test that are tried, as long as they cost less than further evaluations."""
+MORE_VALUES = 4
+"""Values that are tried for each instance that guesses alone would need, where a site has so many."""
 ROUNDING = 1 + 1e-9
-MAX_TRIALS = 3000
+MAX_TRIALS = 1500
 """Instances that are tried at most, of all tests together where each has LEAST_TRIALS."""
 LEAST_TRIALS = 40
 LEAST_BALANCE = 0.1
@@ -306,7 +308,8 @@ class ControlBuilder:
         plan, *_ = self._rank_plans(most, [candidate.seconds for candidate in likely], singles=0)
         total = sum(candidate.seconds for candidate in likely)
         affordable = int(max(TRIAL_SECONDS, self.seconds) / total) if total else MAX_VALUES
-        return max(2, min(plan.instances, affordable))
+        wanted = max(plan.instances, min(MAX_VALUES, MORE_VALUES * plan.instances))
+        return max(2, min(wanted, affordable))
 
     def _rank_plans(self, most: Sequence[int], seconds: Sequence[float], *, singles: int) -> list[GradingPlan]:
         return rank_plans(

@@ -31,8 +31,8 @@ MAX_MENUS = 4
 """Combinations of sites of a test, one of which is drawn for each evaluation."""
 FIXED_SECONDS = 2.0
 """Duration of an evaluation without its tests."""
-LEAST_SECONDS = 0.001
-"""Duration of a test that is too short to be measured."""
+LEAST_SECONDS = 0.002
+"""Duration of a short test that fails, with what its runner needs to report it."""
 SINGLE_DRAWS = 3
 """Draws of a single test in the first two evaluations, of which it is real in at least one."""
 
@@ -114,8 +114,9 @@ def make_menus(sites: Sequence[Mapping[str, Any]], instances: int) -> list[Menu]
         menu = _make_grid(sites, sizes, first, instances)
         if menu not in menus:
             menus.append(menu)
-    largest = max((prod(size for _, size in menu) for menu in menus), default=1)
-    return [menu for menu in menus if prod(size for _, size in menu) == largest]
+    totals = [prod(size for _, size in menu) for menu in menus]
+    enough = min(instances, max(totals, default=1))
+    return [menu for menu, total in zip(menus, totals, strict=True) if total >= enough]
 
 
 def _make_grid(sites: Sequence[Mapping[str, Any]], sizes: Sequence[int], first: int, instances: int) -> Menu:
@@ -127,7 +128,18 @@ def _make_grid(sites: Sequence[Mapping[str, Any]], sizes: Sequence[int], first: 
             size = min(sizes[number], max(missing, 2))
             menu.append((number, size))
             missing = ceil(missing / size)
-    return sorted(menu)
+    return sorted(_trim_grid(menu, instances))
+
+
+def _trim_grid(menu: Menu, instances: int) -> Menu:
+    """Return a grid with fewer values of its sites, the largest first, that still has so many instances."""
+    total = prod(size for _, size in menu)
+    trimmed: Menu = []
+    for number, size in sorted(menu, key=lambda entry: -entry[1]):
+        least = min(size, max(2, ceil(instances * size / total)))
+        total = total // size * least
+        trimmed.append((number, least))
+    return trimmed
 
 
 def _can_combine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:

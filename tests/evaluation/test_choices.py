@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import combinations
+from math import prod
 from random import Random
 from typing import Any
 
@@ -355,6 +356,17 @@ def test_menus_take_one_site_where_it_has_enough_values_and_a_grid_otherwise() -
     assert count_values([poor, rich], 32) == 8
     block = {"menus": make_menus([poor, rich], 8)}
     assert count_instances(block) == 8
+
+
+def test_a_grid_has_no_more_instances_than_it_needs() -> None:
+    sites = [
+        make_site("2", [str(value) for value in range(10, 10 + number)], ONE, line=line)
+        for line, number in enumerate((31, 29, 3))
+    ]
+    menus = make_menus(sites, 1000)
+    assert len(menus) > 1
+    for menu in menus:
+        assert 1000 <= prod(size for _, size in menu) <= 1050
 
 
 def test_sites_are_not_combined_that_may_cancel_each_other_or_fail_in_two_ways() -> None:

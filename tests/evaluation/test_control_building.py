@@ -7,6 +7,7 @@ import unittest
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 from random import Random
 from string import ascii_lowercase
 from types import SimpleNamespace
@@ -138,7 +139,8 @@ def test_a_single_test_stands_as_a_grid_of_two_sites_where_one_evaluation_is_to_
     assert count_instances(block) >= 1000
     assert blind.compute_bound(controls.document) <= 1 / 1000
     assert evaluator.n_runs == 2
-    assert evaluator.drawn[-1][FILE].count(b"def test_one_") == count_instances(block)
+    sizes = {prod(size for _, size in menu) for menu in block["menus"]}
+    assert evaluator.drawn[-1][FILE].count(b"def test_one_") in sizes
 
 
 def test_more_instances_are_taken_before_another_evaluation() -> None:
@@ -160,7 +162,7 @@ def test_a_test_that_its_instances_disturb_leaves_those_of_other_tests() -> None
         "def test_two():\n    assert add(20, 13) == 33\n\n\n"
         # It passes where all values are tried, and not in a draw of them.
         "def test_state():\n    number = SOURCE.count('def ' + 'test_state')\n"
-        "    if 1 < number < 34:\n        raise RuntimeError(number)\n    assert add(200, 10) == 210\n"
+        "    if 1 < number < 60:\n        raise RuntimeError(number)\n    assert add(200, 10) == 210\n"
     )
     controls, evaluator = build({FILE: source}, ADD)
     assert controls.document is not None
@@ -312,7 +314,7 @@ def test_a_letter_is_replaced_by_letters() -> None:
     controls, _ = build({FILE: "def test_one():\n    assert name() == 'd'\n"}, {"name": lambda: "d"})
     others = dict(list_values(controls)["test_one"])["d"]
     assert len(others) > 20
-    assert set(others) < set(ascii_lowercase) - {"d"}
+    assert set(others) <= set(ascii_lowercase) - {"d"}
 
 
 def test_a_number_of_a_text_takes_the_place_of_a_number_alone() -> None:
