@@ -62,6 +62,8 @@ class ProcessEvaluator:
     """Runs tests in this process, with the functions of the gold patch."""
 
     names: Mapping[str, object]
+    test_seconds: float = 0.0
+    """Duration that is reported for each test."""
     n_runs: int = 0
     drawn: list[Mapping[str, bytes]] = field(default_factory=list)
 
@@ -72,7 +74,8 @@ class ProcessEvaluator:
         for path, content in test_files.items():
             outcomes |= run_file(path, content, self.names)
         report = EvaluationReport(outcomes=outcomes, uncollected={})
-        return cast(EvaluationRun, SimpleNamespace(report=report, result=SimpleNamespace(report=report), record=None))
+        result = SimpleNamespace(report=report, test_seconds=self.test_seconds * len(outcomes))
+        return cast(EvaluationRun, SimpleNamespace(report=report, result=result, record=None))
 
 
 def build(
@@ -81,10 +84,11 @@ def build(
     *,
     required: Sequence[str] | None = None,
     tree: Mapping[str, int] | None = None,
+    test_seconds: float = 0.0,
 ) -> tuple[BlindControls, ProcessEvaluator]:
     """Build the controls of test files whose tests are all listed, and by default all required."""
     files = {path: text.encode() for path, text in sources.items()}
-    evaluator = ProcessEvaluator(names)
+    evaluator = ProcessEvaluator(names, test_seconds)
     listed = {test for path, content in files.items() for test in run_file(path, content, names)}
     wanted = frozenset(required if required is not None else listed)
     builder = ControlBuilder(
@@ -141,6 +145,9 @@ def test_a_single_test_stands_as_a_grid_of_two_sites_where_one_evaluation_is_to_
     assert evaluator.n_runs == 2
     sizes = {prod(size for _, size in menu) for menu in block["menus"]}
     assert evaluator.drawn[-1][FILE].count(b"def test_one_") in sizes
+    slow, _ = build({FILE: source}, ADD, test_seconds=0.02)
+    assert slow.document is not None
+    assert slow.document["evaluations"] == 2, "two evaluations cost less than a thousand instances that were seen slow"
 
 
 def test_more_instances_are_taken_before_another_evaluation() -> None:
