@@ -619,9 +619,12 @@ def _choose_values(candidate: _Candidate, tree: TreeCounts, wanted: int, most: i
     can_be_silent = bool(file.sites.silent_calls)
     shows = {site: candidate.compute_balance(site, tree) < LEAST_BALANCE for site in candidate.sites}
     # Inputs and inverted assertions are used only where no other value is hidden among others.
-    for site in sorted(
+    ordered = sorted(
         candidate.sites, key=lambda site: (site.is_known, shows[site], site.is_input, site.is_inverted, site.rank)
-    ):
+    )
+    # No assertion may see any of the inputs, and an inverted one is a single value: some come first.
+    inverted = [site for site in ordered if site.is_inverted][:MIN_INSTANCES]
+    for site in (*inverted, *(site for site in ordered if site not in inverted)):
         is_last_resort = site.is_known or site.is_input or shows[site]
         if len(chosen) >= (needed if is_last_resort else most):
             break

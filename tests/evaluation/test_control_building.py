@@ -7,6 +7,7 @@ import unittest
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from math import prod
 from random import Random
 from string import ascii_lowercase
@@ -315,6 +316,17 @@ def test_an_inverted_assertion_of_a_test_that_stands_once_shows() -> None:
     assert [form["edits"][0][2][:4] for form in block["forms"]] == ["not "]
     assert blind.compute_guess_bound(controls.document) <= 1 / 1000
     assert blind.compute_bound(controls.document) > 0.9
+
+
+def test_an_assertion_is_inverted_where_none_sees_the_inputs() -> None:
+    inputs = "".join(f"        source.update('{word}')\n" for word in ("balo", "cemi", "dono", "celu"))
+    words = {"".join(letters): 1 for letters in product("bcd", "aeo", "lmn", "iou")}
+    check = "self.assertIs(source.lock, source.lock)"
+    source = f"class TestCopy(TestCase):\n    def test_one(self):\n        source = make()\n{inputs}        {check}\n"
+    maker = {"make": lambda: SimpleNamespace(update=lambda *_: None, lock=object())}
+    controls, _ = build({FILE: source}, maker, tree={**words, "assertIs": 50})
+    assert controls.document is not None
+    assert ["menus" in block for block in controls.document["blocks"]] == [True]
 
 
 def test_a_letter_is_replaced_by_letters() -> None:
