@@ -213,8 +213,6 @@ class ControlBuilder:
     report: EvaluationReport | None = None
     tree: TreeCounts = field(default_factory=TreeCounts)
     runs: list[EvaluationRun] = field(default_factory=list)
-    _test_seconds: float = field(default=0.0, init=False)
-    """Duration of a test in an instance of the first run, with what the runner needed to report it."""
 
     def build(self) -> BlindControls:
         """Return controls whose other values the gold patch was seen to fail, and that it passes as a grading."""
@@ -347,10 +345,7 @@ class ControlBuilder:
             edits[candidate.file.path].append(instances.edit)
             names[id(candidate)] = instances.names
         files = {path: apply_edits(self.test_files[path], edits[path]) for path in edits if edits[path]}
-        run = self._run(files, sorted(self._required_files))
-        report = run.report
-        n_tests = sum(len(names[id(candidate)]) * candidate.n_cases for candidate in candidates)
-        self._test_seconds = max(0.0, run.result.test_seconds - self.seconds) / n_tests
+        report = self._run(files, sorted(self._required_files)).report
         by_word: dict[str, list[TestId]] = {}
         for test in report.outcomes:
             for word in set(DRAWN_WORD.findall(test)):
@@ -377,6 +372,9 @@ class ControlBuilder:
         if not own:
             return
         candidate.tests = tuple(sorted(own))
+        # A test that fails may take longer than one that passes.
+        total = sum(true.report.outcomes[test].seconds for instance in instances for test in instance.tests)
+        candidate.seconds = max(candidate.seconds, total / len(instances))
         candidate.is_required = not self.required.isdisjoint(own)
         self._keep_seen_values(candidate, trials, true, others)
 
@@ -471,7 +469,7 @@ class ControlBuilder:
         No document where no required test is left.
         """
         blocks = [candidate.describe(self.tree) for candidate in repeated]
-        seconds = [max(candidate.seconds, candidate.n_cases * self._test_seconds) for candidate in repeated]
+        seconds = [candidate.seconds for candidate in repeated]
         if not any(block["required"] for block in (*blocks, *singles)):
             return None, None
         document = self._make_document(blocks, seconds, singles)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unittest
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from math import prod
@@ -73,10 +73,10 @@ class ProcessEvaluator:
         self.drawn.append(test_files)
         outcomes: dict[str, Outcome] = {}
         for path, content in test_files.items():
-            outcomes |= run_file(path, content, self.names)
+            for test, outcome in run_file(path, content, self.names).items():
+                outcomes[test] = replace(outcome, seconds=self.test_seconds)
         report = EvaluationReport(outcomes=outcomes, uncollected={})
-        result = SimpleNamespace(report=report, test_seconds=self.test_seconds * len(outcomes))
-        return cast(EvaluationRun, SimpleNamespace(report=report, result=result, record=None))
+        return cast(EvaluationRun, SimpleNamespace(report=report, result=SimpleNamespace(report=report), record=None))
 
 
 def build(
