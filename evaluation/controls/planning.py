@@ -32,7 +32,7 @@ MAX_MENUS = 4
 FIXED_SECONDS = 2.0
 """Duration of an evaluation without its tests."""
 LEAST_SECONDS = 0.002
-"""Duration of a short test that fails, with what its runner needs to report it."""
+"""Duration of a short test that fails, its report included."""
 SINGLE_DRAWS = 3
 """Draws of a single test in the first two evaluations, of which it is real in at least one."""
 
