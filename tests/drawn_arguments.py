@@ -19,7 +19,7 @@ run_generator = arguments.run_generator
 
 
 def run_generator_once(request: str) -> str:
-    """Return what the generator writes for its input, from the folder where a process has drawn it before."""
+    """Return the output of the generator, from the folder where a process has drawn the same before."""
     folder = os.environ.get(FOLDER)
     if not folder:
         return run_generator(request)

@@ -26,7 +26,7 @@ def draw_arguments(tools: Sequence[WorldTool], calls: int, seed: int) -> dict[st
 
 
 def run_generator(request: str) -> str:
-    """Return what the generator writes for its input."""
+    """Return the output of the generator for an input."""
     command = [sys.executable, "-m", GENERATOR]
     return subprocess.run(command, input=request, capture_output=True, text=True, check=True).stdout
 

@@ -18,7 +18,7 @@ __all__ = ["certified"]
 ADVICE = "libfaketime is not installed: apt-get install -y libfaketime"
 JUMPS = ("+3d", "-2d", "+0", "-1h", "+1h")
 READ_SECONDS = 1
-"""Seconds for which the library keeps what it reads from its file; a file read for each time takes a minute of CPU."""
+"""Seconds for which the library keeps the content of its file; reading it for each time takes a minute of CPU."""
 
 
 def find_library() -> Path:
