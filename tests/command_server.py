@@ -200,6 +200,7 @@ def serve(requests: socket.socket) -> None:
     from core.config import Settings  # noqa: PLC0415 - the tests' side needs none of it
     from mergemill.cli.commands import COMMANDS  # noqa: PLC0415
     from taskdb.store import Store  # noqa: PLC0415
+    from tests.drawn_arguments import keep_drawn_arguments  # noqa: PLC0415
     from tests.new_databases import copy_new_databases  # noqa: PLC0415
 
     commands = [f"mergemill.cli.{entry.module}" for entry in COMMANDS.values()]
@@ -207,6 +208,7 @@ def serve(requests: socket.socket) -> None:
         importlib.import_module(module)
     Settings.model_rebuild()
     copy_new_databases()
+    keep_drawn_arguments()
     with tempfile.TemporaryDirectory() as folder:
         Store.open(f"sqlite:///{folder}/new.db").engine.dispose()  # it is migrated, those of the commands are copies
     assert threading.active_count() == len(list(Path("/proc/self/task").iterdir())) == 1, "forks lose threads"

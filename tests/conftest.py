@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 
 import pytest
 from httpx._transports import default as httpx_transports
 
+from tests.drawn_arguments import FOLDER, keep_drawn_arguments
 from tests.kubernetes_cluster import KubernetesCluster, open_cluster, require_kubernetes
 from tests.new_databases import copy_new_databases
 from tests.registry import LocalRegistry
@@ -23,9 +26,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write snapshots (plan.json of examples) again")
 
 
-def pytest_configure() -> None:
-    """Spare the tests the migrations of new databases, and a reading of all certificates for each request of httpx."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Spare the tests migrations, arguments that were drawn before, and certificates that httpx reads for a request."""
     copy_new_databases()
+    if FOLDER not in os.environ:  # the workers inherit it
+        folder = tempfile.TemporaryDirectory(prefix="drawn-arguments-")
+        config.add_cleanup(folder.cleanup)
+        os.environ[FOLDER] = folder.name
+    keep_drawn_arguments()
     httpx_transports.create_ssl_context = cache(httpx_transports.create_ssl_context)
     gc.set_threshold(GARBAGE_THRESHOLD)
 

@@ -127,6 +127,7 @@ class RayNodes:
         common = [
             "--disable-usage-stats",
             "--object-store-memory=100000000",
+            "--include-log-monitor=false",  # sends output to drivers, none of which wants it
             "--min-worker-port=0",
             "--max-worker-port=0",
         ]
@@ -151,6 +152,7 @@ class RayNodes:
     def start_head(self) -> None:
         options = ["--head", f"--port={self.gcs}", f"--ray-client-server-port={self.client}", "--num-cpus=1"]
         options += ["--include-dashboard=false", "--node-ip-address=127.0.0.1", f"--temp-dir={self.folder}"]
+        options += ["--no-monitor"]  # of the autoscaler: the tests start the nodes
         self.nodes["head"] = self._start("head", options, {})
 
     def kill_all(self) -> None:

@@ -21,11 +21,14 @@ def draw_arguments(tools: Sequence[WorldTool], calls: int, seed: int) -> dict[st
     The same tools, number and seed give the same arguments.
     """
     request = {"schemas": {tool.name: tool.parameters for tool in tools}, "calls": calls, "seed": seed}
-    done = subprocess.run(
-        [sys.executable, "-m", GENERATOR], input=json.dumps(request), capture_output=True, text=True, check=True
-    )
-    arguments: dict[str, list[dict[str, Any]]] = json.loads(done.stdout)
+    arguments: dict[str, list[dict[str, Any]]] = json.loads(run_generator(json.dumps(request)))
     return arguments
+
+
+def run_generator(request: str) -> str:
+    """Return the output of the generator for an input."""
+    command = [sys.executable, "-m", GENERATOR]
+    return subprocess.run(command, input=request, capture_output=True, text=True, check=True).stdout
 
 
 class StateValues:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from worlds.program.tree import parse_program
 from worlds.program.usage import derive_usage
 
+KEPT_EXCERPTS = 256
+"""Excerpts that are kept: an assessment takes those of the same few dozen tools for each of its calls."""
 
+
+@lru_cache(KEPT_EXCERPTS)
 def get_class_source(program: str) -> str:
     """Return a program without the methods of its class, but for `__init__`. Raises ProgramError."""
     tree = parse_program(program)
@@ -22,6 +27,7 @@ def get_class_source(program: str) -> str:
     return f"{text}\n"
 
 
+@lru_cache(KEPT_EXCERPTS)
 def get_tool_source(program: str, tool: str) -> str:
     """Return a tool and the methods that it calls, directly or not. Raises ProgramError."""
     tree = parse_program(program)

@@ -28,6 +28,9 @@ from tests.ray_nodes import QUICK, RayNode, RayNodes, list_session, read_title, 
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]  # Ray's own
 
+TWO_WORKERS = WorkerNeeds(cpus=1, memory_bytes=100 << 20, workers=2)
+"""Half of the workers that the nodes have room for: each is a process that imports Ray."""
+
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[RayNodes]:
@@ -114,7 +117,7 @@ class TestOneConnection:
 
 
 def test_no_more_workers_are_started_than_allowed(nodes: RayNodes, tmp_path: Path) -> None:
-    with connect(nodes, tmp_path, needs=WorkerNeeds(cpus=1, memory_bytes=1 << 20, workers=2)) as cluster:
+    with connect(nodes, tmp_path, needs=TWO_WORKERS) as cluster:
         results = list(cluster.map(functions.work, range(20)))
     assert len({result.pid for result in results}) == 2
     assert {result.node for result in results} == {"node-a", "node-b"}
@@ -154,7 +157,10 @@ def test_the_failure_of_all_nodes_is_a_result(nodes: RayNodes, tmp_path: Path) -
 
 
 def test_an_exception_of_the_function_ends_the_map_with_its_traceback(nodes: RayNodes, tmp_path: Path) -> None:
-    with connect(nodes, tmp_path) as cluster, pytest.raises(ZeroDivisionError, match="three") as raised:
+    with (
+        connect(nodes, tmp_path, needs=TWO_WORKERS) as cluster,
+        pytest.raises(ZeroDivisionError, match="three") as raised,
+    ):
         list(cluster.map(functions.break_down, range(6)))
     assert "break_down" in raised.value.__notes__[0]
     assert re.search(r"on node-[ab]:", raised.value.__notes__[0])
@@ -162,7 +168,7 @@ def test_an_exception_of_the_function_ends_the_map_with_its_traceback(nodes: Ray
 
 def test_leaving_a_map_early_stops_the_workers(nodes: RayNodes, tmp_path: Path) -> None:
     left: list[BaseException] = []
-    with connect(nodes, tmp_path, stop=left.append) as cluster:
+    with connect(nodes, tmp_path, needs=TWO_WORKERS, stop=left.append) as cluster:
         results = cluster.map(partial(functions.work_until_stopped, folder=tmp_path), range(8))
         begun = {next(results).record, next(results).record}
         assert len(begun) == 2
@@ -204,7 +210,7 @@ def test_the_loss_of_all_nodes_ends_the_map(nodes: RayNodes, tmp_path: Path, mon
 
 
 def test_no_node_that_can_be_lost_keeps_the_messages(nodes: RayNodes, tmp_path: Path) -> None:
-    with connect(nodes, tmp_path):
+    with connect(nodes, tmp_path, needs=TWO_WORKERS):
         titles = {name: list_titles(node) for name, node in nodes.nodes.items()}
     assert {name for name, node_titles in titles.items() if "ray::Mailbox" in node_titles} == {"head"}
 
@@ -302,7 +308,7 @@ def test_a_head_that_fails_to_start_a_server_for_the_driver_is_asked_again(
         init(address, **options)
 
     monkeypatch.setattr(connection.ray, "init", fail_once)
-    with connect(nodes, tmp_path) as cluster:
+    with connect(nodes, tmp_path, needs=TWO_WORKERS) as cluster:
         assert group(list(cluster.map(functions.work, range(2)))) == dict.fromkeys(range(2), WHOLE)
     assert calls[:2] == [nodes.url, nodes.url]  # the head itself may be busy, too, and be asked once more
 
