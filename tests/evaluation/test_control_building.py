@@ -58,6 +58,10 @@ def run_file(path: str, content: bytes, names: Mapping[str, object]) -> dict[str
     return outcomes
 
 
+class KilledRunError(BaseException):
+    """A test took all the memory."""
+
+
 @dataclass
 class ProcessEvaluator:
     """Runs tests in this process, with the functions of the gold patch."""
@@ -72,11 +76,16 @@ class ProcessEvaluator:
         self.n_runs += 1
         self.drawn.append(test_files)
         outcomes: dict[str, Outcome] = {}
+        killed_by = None
         for path, content in test_files.items():
-            for test, outcome in run_file(path, content, self.names).items():
-                outcomes[test] = replace(outcome, seconds=self.test_seconds)
+            try:
+                for test, outcome in run_file(path, content, self.names).items():
+                    outcomes[test] = replace(outcome, seconds=self.test_seconds)
+            except KilledRunError:
+                killed_by, outcomes = "memory", {}
         report = EvaluationReport(outcomes=outcomes, uncollected={})
-        return cast(EvaluationRun, SimpleNamespace(report=report, result=SimpleNamespace(report=report), record=None))
+        result, record = SimpleNamespace(report=report), SimpleNamespace(killed_by=killed_by)
+        return cast(EvaluationRun, SimpleNamespace(report=report, result=result, record=record))
 
 
 def build(
@@ -327,6 +336,21 @@ def test_an_assertion_is_inverted_where_none_sees_the_inputs() -> None:
     controls, _ = build({FILE: source}, maker, tree={**words, "assertIs": 50})
     assert controls.document is not None
     assert ["menus" in block for block in controls.document["blocks"]] == [True]
+
+
+def test_a_run_that_an_input_kills_is_repeated_without_inputs() -> None:
+    def make_numbers(size: int) -> list[int]:
+        if size > 3:
+            raise KilledRunError
+        return [0] * size
+
+    source = "def test_one():\n    assert make_numbers(3)[0] == 0\n    assert len(make_numbers(2)) == 2\n"
+    controls, evaluator = build({FILE: source}, {"make_numbers": make_numbers})
+    assert controls.document is not None
+    (block,) = controls.document["blocks"]
+    assert "menus" in block
+    assert not any(site["is_input"] for site in block["sites"])
+    assert evaluator.n_runs == 3
 
 
 def test_a_letter_is_replaced_by_letters() -> None:
