@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 
 import pytest
 from httpx._transports import default as httpx_transports
@@ -30,9 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Spare the tests migrations, arguments that were drawn before, and certificates that httpx reads for a request."""
     copy_new_databases()
     if FOLDER not in os.environ:  # the workers inherit it
-        folder = tempfile.TemporaryDirectory(prefix="drawn-arguments-")
-        config.add_cleanup(folder.cleanup)
-        os.environ[FOLDER] = folder.name
+        os.environ[FOLDER] = tempfile.mkdtemp(prefix="drawn-arguments-")
+        config.add_cleanup(partial(shutil.rmtree, os.environ[FOLDER]))  # not at the end of processes that tests fork
     keep_drawn_arguments()
     httpx_transports.create_ssl_context = cache(httpx_transports.create_ssl_context)
     gc.set_threshold(GARBAGE_THRESHOLD)

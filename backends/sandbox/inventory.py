@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import http
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from backends.sandbox.images import ImageLayer, StoredImage
 from backends.sandbox.removal import CONNECTION_ERRORS
 
 
+@dataclass(frozen=True)
+class ImageContent:
+    """Layers of an image, as ids of `build_chain_ids`, and its labels; the digest is computed from both."""
+
+    digest: str
+    chains: Sequence[str]
+    labels: Mapping[str, str]
+
+
+_known: dict[str, ImageContent] = {}
+"""Id of an image -> its content, which this process has read: a run lists a thousand images again and again."""
+
+
 def list_stored_images(client: Any, prefix: str) -> list[StoredImage]:
-    """Return the images whose names start with `prefix`, by name. Mostly a request for each image."""
+    """Return the images whose names start with `prefix`, by name. Mostly a request for each image that is new here."""
     images = [
-        (entry, names, inspected, build_chain_ids(inspected["RootFS"].get("Layers") or ()))
+        (entry, names, content)
         for entry in client.images()
         if (names := [name for name in entry["RepoTags"] or () if name.startswith(prefix)])
-        and (inspected := _call_or_none(client.inspect_image, entry["Id"]))
+        and (content := _read_content(client, entry["Id"]))
     ]
     stored_images, sizes = [], dict[str, int]()
-    for entry, names, inspected, chains in sorted(images, key=lambda row: len(row[3])):
+    for entry, names, content in sorted(images, key=lambda row: len(row[2].chains)):
+        chains = content.chains
         unknown = [chain for chain in chains if chain not in sizes]
         if len(unknown) == 1:
             sizes[unknown[0]] = max(0, entry["Size"] - sum(sizes.get(chain, 0) for chain in chains))
@@ -30,11 +45,21 @@ def list_stored_images(client: Any, prefix: str) -> list[StoredImage]:
                 zip(chains, assign_layer_sizes(len(chains), [step["Size"] for step in reversed(steps)]), strict=True)
             )
         layers = tuple(ImageLayer(chain=chain, size=sizes[chain]) for chain in chains)
-        labels = inspected["Config"].get("Labels") or {}
         stored_images += [
-            StoredImage(name=name, digest=inspected["Id"], layers=layers, labels=labels) for name in names
+            StoredImage(name=name, digest=content.digest, layers=layers, labels=content.labels) for name in names
         ]
     return sorted(stored_images, key=lambda image: image.name)
+
+
+def _read_content(client: Any, image: str) -> ImageContent | None:
+    """Return the content of the image with an id, or None when it was removed meanwhile."""
+    if image not in _known:
+        inspected = _call_or_none(client.inspect_image, image)
+        if inspected is None:
+            return None
+        chains = build_chain_ids(inspected["RootFS"].get("Layers") or ())
+        _known[image] = ImageContent(inspected["Id"], chains, inspected["Config"].get("Labels") or {})
+    return _known[image]
 
 
 def estimate_image_bytes(client: Any, prefix: str) -> int:

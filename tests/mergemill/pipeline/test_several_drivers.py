@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from tests.cli import make_command_environment, run_mergemill
+from tests.cli import OpenCommand, open_mergemill, run_mergemill
 from tests.history import make_history
 from tests.taskdb.conftest import db, postgresql, server  # noqa: F401 - the databases of those tests
 from tests.taskdb.content import read_content
@@ -22,15 +22,9 @@ from tests.taskdb.lineages import make_url
 CHANGES = 12
 
 
-def start_driver(folder: Path, url: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        ["mergemill", "run", "git:ada__sums", "--kind", "review", "--db", url, "--workers", "2", "--json"],
-        cwd=folder,
-        env=make_command_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def open_driver(folder: Path, url: str) -> AbstractContextManager[OpenCommand]:
+    words = ("run", "git:ada__sums", "--kind", "review", "--db", url, "--workers", "2", "--json")
+    return open_mergemill(*words, cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +46,16 @@ def test_drivers_on_one_source_store_each_record_once_and_a_killed_one_is_resume
 ) -> None:
     folder, content = calm
     seed = random.randrange(1 << 32)
-    killed = start_driver(folder, db)
-    assert killed.stdout
-    killed.stdout.readline()  # one of its records is stored
-    undisturbed = start_driver(folder, db)
-    time.sleep(random.Random(seed).uniform(0, 0.3))
-    killed.send_signal(signal.SIGKILL)
-    _, errors = killed.communicate()
-    assert killed.returncode == -signal.SIGKILL, f"the driver ended before it was killed: {errors}"
-    for driver in (undisturbed, start_driver(folder, db)):
-        _, errors = driver.communicate(timeout=120)
-        assert (driver.returncode, errors) == (0, ""), f"seed {seed}"
+    with open_driver(folder, db) as killed:
+        killed.stdout.readline()  # one of its records is stored
+        with open_driver(folder, db) as undisturbed:
+            time.sleep(random.Random(seed).uniform(0, 0.3))
+            killed.process.kill()
+            errors = killed.stderr.read()
+            assert killed.process.returncode == -signal.SIGKILL, f"the driver ended before it was killed: {errors}"
+            with open_driver(folder, db) as resuming:
+                for driver in (undisturbed, resuming):
+                    driver.stdout.read()
+                    errors = driver.stderr.read()
+                    assert (driver.process.wait(120), errors) == (0, ""), f"seed {seed}"
     assert read_content(db) == content, f"seed {seed}"
