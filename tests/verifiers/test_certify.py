@@ -54,9 +54,9 @@ class CertifiedTask:
 
 @pytest.fixture(scope="module")
 def verified_task(tmp_path_factory: pytest.TempPathFactory) -> CertifiedTask:
-    """The task with two evaluations in a grading, as it was verified."""
+    """The task with two evaluations in a grading."""
     made = open_shop_task(tmp_path_factory, test_timeout=20)
-    return CertifiedTask(made.services, made.lineage, made.task)
+    return CertifiedTask(made.services, made.lineage, set_evaluations(made.task, made.services, 2))
 
 
 @pytest.fixture(scope="module")

@@ -199,8 +199,9 @@ class GradedTask:
 
 @pytest.fixture(scope="module")
 def graded_task(tmp_path_factory: pytest.TempPathFactory) -> GradedTask:
+    """The task with two evaluations in a grading."""
     made = open_shop_task(tmp_path_factory, test_timeout=20)
-    return GradedTask(made.services, made.repo, made.base, made.task)
+    return GradedTask(made.services, made.repo, made.base, set_evaluations(made.task, made.services, 2))
 
 
 @pytest.fixture(scope="module")

@@ -98,7 +98,7 @@ def test_closing_waits_for_calls_in_flight(start_gateway: StartGateway, serve_mo
     go = threading.Event()
 
     def answer(_: ModelRequest) -> Turn:
-        go.wait(20)
+        go.wait(120)
         return Turn(text="late")
 
     with serve_model(answer) as model, ThreadPoolExecutor(2) as pool:
