@@ -69,7 +69,7 @@ MORE_INSTANCES = (1.0, 1.5, 2.0, 4.0, 8.0)
 MORE_VALUES = 4
 """Values that are tried for each instance that guesses alone would need, where a site has so many."""
 ROUNDING = 1 + 1e-9
-MAX_TRIALS = 1500
+MAX_TRIALS = 800
 """Instances that are tried at most, of all tests together where each has LEAST_TRIALS."""
 LEAST_TRIALS = 40
 LEAST_BALANCE = 0.1
