@@ -290,18 +290,20 @@ class ControlBuilder:
         trials = {
             id(c): _choose_values(c, self.tree, wanted if c.is_likely else OTHER_INSTANCES, most) for c in candidates
         }
-        is_killed = self._run_trials(candidates, trials)
-        lost = [candidate for candidate in candidates if candidate.is_likely and not candidate.tests]
-        if lost and len(lost) == len([candidate for candidate in candidates if candidate.is_likely]):
-            again = {
-                id(c): [trial for trial in trials[id(c)] if not trial.site.is_input]
-                if is_killed
-                else [trial for trial in trials[id(c)] if _stands_in_file(c.file, trial.text)][:MAX_VALUES]
-                for c in lost
-            }
-            tried = [candidate for candidate in lost if again[id(candidate)]]
-            if tried:
-                self._run_trials(tried, again)
+        self._run_trials(candidates, trials)
+        lost = [candidate for candidate in candidates if candidate.is_likely]
+        if any(candidate.tests for candidate in lost):
+            return
+        is_killed = self.runs[-1].record.killed_by is not None
+        again = {
+            id(c): [trial for trial in trials[id(c)] if not trial.site.is_input]
+            if is_killed
+            else [trial for trial in trials[id(c)] if _stands_in_file(c.file, trial.text)][:MAX_VALUES]
+            for c in lost
+        }
+        tried = [candidate for candidate in lost if again[id(candidate)]]
+        if tried:
+            self._run_trials(tried, again)
 
     def _count_wanted(self, candidates: Sequence[_Candidate]) -> int:
         """Return how many values of each test are needed, the true one among them."""
@@ -331,8 +333,7 @@ class ControlBuilder:
     def _max_instances(self) -> int:
         return min((file.sites.max_instances for file in self._files.values()), default=MAX_VALUES)
 
-    def _run_trials(self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[_Trial]]) -> bool:
-        """Run values as instances, and keep those that gold fails as it should; return whether the run was killed."""
+    def _run_trials(self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[_Trial]]) -> None:
         edits: dict[str, list[Any]] = {path: [] for path in self.test_files}
         names: dict[int, list[str]] = {}
         for candidate in candidates:
@@ -348,8 +349,7 @@ class ControlBuilder:
             edits[candidate.file.path].append(instances.edit)
             names[id(candidate)] = instances.names
         files = {path: apply_edits(self.test_files[path], edits[path]) for path in edits if edits[path]}
-        run = self._run(files, sorted(self._required_files))
-        report = run.report
+        report = self._run(files, sorted(self._required_files)).report
         by_word: dict[str, list[TestId]] = {}
         for test in report.outcomes:
             for word in set(DRAWN_WORD.findall(test)):
@@ -362,7 +362,6 @@ class ControlBuilder:
                 for name in names[id(candidate)]
             ]
             self._read_trial(candidate, trials[id(candidate)], tried)
-        return run.record.killed_by is not None
 
     def _read_trial(self, candidate: _Candidate, trials: Sequence[_Trial], instances: Sequence[_TriedInstance]) -> None:
         """Keep the values that gold fails by an assertion, if the true instance, the first, passes as well."""
