@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tree_sitter import Node
@@ -99,8 +99,8 @@ class TestFile:
             todo += node.named_children
             name = _find_function_name(self, node) if node.type in _FUNCTIONS else None
             if name is not None and not _is_test_function(self, node, self.read(name)):
-                block = TestBlock(node=node, start=node.start_byte, end=node.end_byte, name_span=None)
-                helpers.setdefault(self.read(name), block)
+                block = _cover(self, node, (name.start_byte, name.end_byte))
+                helpers.setdefault(self.read(name), replace(block, node=node))
         return helpers
 
     @cached_property

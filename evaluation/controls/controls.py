@@ -21,7 +21,7 @@ from backends.index import ScratchIndex
 from evaluation.controls import NO_CONTROLS
 from evaluation.controls.alternatives import TreeWords
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
-from evaluation.controls.calls import silence_assertions
+from evaluation.controls.calls import SilentHelpers, silence_assertions
 from evaluation.controls.features import Surroundings, TreeCounts, compute_balance, count_tree
 from evaluation.controls.odds import select_menus
 from evaluation.controls.planning import (
@@ -334,11 +334,14 @@ class ControlBuilder:
         return min((file.sites.max_instances for file in self._files.values()), default=MAX_VALUES)
 
     def _run_trials(self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[_Trial]]) -> None:
-        edits: dict[str, list[Any]] = {path: [] for path in self.test_files}
+        silenced = {c.file.path for c in candidates if any(trial.is_silent for trial in trials[id(c)])}
+        helpers = {path: SilentHelpers.copy(self._files[path], self.random) for path in sorted(silenced)}
+        edits = {path: [*helpers[path].edits] if path in helpers else [] for path in self.test_files}
         names: dict[int, list[str]] = {}
         for candidate in candidates:
             variants = [Variant([], {})]
-            silent = silence_assertions(candidate.file, candidate.block)
+            copies = helpers[candidate.file.path].names if candidate.file.path in helpers else None
+            silent = silence_assertions(candidate.file, candidate.block, copies)
             variants += [trial.make_variant(silent) for trial in trials[id(candidate)]]
             block = {
                 "span": [candidate.block.start, candidate.block.end],

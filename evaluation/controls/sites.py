@@ -201,8 +201,8 @@ def _iterate_sites(file: TestFile, block: TestBlock, random: Random, tree: TreeW
 def _rank_cells(file: TestFile, block: TestBlock, cells: Sequence[Cell]) -> dict[tuple[int, int], int | None]:
     """Return first byte and end of a cell -> rank of its literals, by the uses that are made of its name.
 
-    The assertions of a helper cannot be switched off, so arguments that it does nothing with but compare are expected
-    values, and its others are none of the test's values. A helper that compares none is like any other function.
+    Arguments that a helper does nothing with but compare are expected values. Its others are inputs where assertions
+    can be switched off. A helper that compares none is like any other function.
     """
     ranks: dict[tuple[int, int], int | None] = {}
     for scope in dict.fromkeys(cell.helper or block for cell in cells):
@@ -215,8 +215,17 @@ def _rank_cells(file: TestFile, block: TestBlock, cells: Sequence[Cell]) -> dict
                 is_expected = _COMPARED in kinds or bool(_EXPECTED_NAMES.search(cell.name))
                 ranks[cell.span] = _NAMED if is_expected else _INPUT
             elif is_asserting:
-                ranks[cell.span] = _COMPARED if _COMPARED in kinds and kinds <= {_COMPARED, None} else None
+                ranks[cell.span] = _rank_argument(file, kinds)
     return ranks
+
+
+def _rank_argument(file: TestFile, kinds: set[int | None]) -> int | None:
+    """Return the rank of an argument of a helper that asserts. `kinds`: ranks of the places where it is used."""
+    if _COMPARED in kinds and kinds <= {_COMPARED, None}:
+        return _COMPARED
+    if kinds <= {None} or not file.sites.silent_calls:
+        return None
+    return _NAMED if _COMPARED in kinds else _INPUT
 
 
 def _rank_uses(file: TestFile, scope: TestBlock, names: Collection[str]) -> dict[str, set[int | None]]:

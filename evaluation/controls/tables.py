@@ -14,7 +14,7 @@ from tree_sitter import Node
 
 from evaluation.controls.alternatives import is_container, is_string
 from evaluation.controls.blocks import TestBlock, TestFile
-from evaluation.controls.calls import is_call, list_arguments, read_head
+from evaluation.controls.calls import is_call, list_arguments, read_called_name, read_head
 
 _LOOPS = frozenset({"for_statement", "for_in_statement"})
 _HEADS = frozenset({"decorator"})
@@ -76,7 +76,7 @@ def _list_each_cells(file: TestFile, call: Node) -> Iterator[Cell]:
 
 def _list_argument_cells(file: TestFile, call: Node) -> Iterator[Cell]:
     """Yield the arguments of a call of a function of the file, with its parameters."""
-    name = re.split(r"[.:>]", read_head(file, call))[-1]
+    name = read_called_name(read_head(file, call))
     if (helper := file.helpers.get(name)) is not None:
         names = _list_parameters(file, helper.node)
         for cell, parameter in zip(_list_positional(call), names, strict=False):

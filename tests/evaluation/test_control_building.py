@@ -296,6 +296,56 @@ def test_an_input_of_a_parametrized_test_is_changed_where_an_assertion_sees_it()
     assert block["odds"] < 0.2
 
 
+HELPER_FUNCTIONS = """\
+def use(value):
+    assert is_known(value)
+
+
+def use_twice(value):
+    use(value)
+    use(value)
+
+
+def test_one():
+    use_twice('0x4e5acf9684652BEa')
+
+
+def test_two():
+    use('0x22B0f92af10FdC25')
+"""
+HELPER_METHODS = """\
+class TestKnown(TestCase):
+    def use(self, value, expected):
+        self.assertEqual(is_known(value), expected and bool(value))
+
+    def test_one(self):
+        self.use('0x4e5acf9684652BEa', True)
+        self.use('0x22B0f92af10FdC25', True)
+"""
+
+
+@pytest.mark.parametrize("source", [HELPER_FUNCTIONS, HELPER_METHODS])
+def test_an_input_is_changed_where_a_helper_asserts(source: str) -> None:
+    known = {"0x4e5acf9684652BEa", "0x22B0f92af10FdC25"}
+    controls, evaluator = build({FILE: source}, {"is_known": known.__contains__})
+    assert controls.document is not None
+    assert controls.confirmed == sorted(controls.required)
+    assert all(site["is_input"] for block in controls.document["blocks"] for site in block["sites"])
+    assert evaluator.n_runs == 2
+    assert grade_gold(controls, evaluator).is_right
+    drawn = evaluator.drawn[-1][FILE].decode()
+    assert [drawn.count(f"def {helper}") for helper in ("use(", "use_")] == [1, source.count("def use_")]
+
+
+def test_an_input_on_which_a_helper_raises_controls_nothing() -> None:
+    """In any tree, that is: it is no assertion that sees it."""
+    source = "def use(value):\n    assert make(value)\n\n\ndef test_one():\n    use('simple')\n"
+    controls, _ = build({FILE: source}, {"make": raise_unless_simple})
+    assert controls.document is None or not any(
+        site["is_input"] for block in controls.document["blocks"] for site in block.get("sites", ())
+    )
+
+
 def test_two_inputs_are_not_changed_at_once() -> None:
     """They may give equal results again."""
     source = "def test_one():\n    total = sum((1, 2))\n    assert add(1, 2) == total\n"
