@@ -146,6 +146,11 @@ def count_doubtful(filters: TaskFilters, storage: StorageSettings) -> dict[str, 
                 lambda: count(where=OLD_CONTROLS),
             ),
             (
+                f"control_bound of {HIGH_ODDS:g} or more: a submission that only reads the tests is likely to pass",
+                filters.control_bound is None,
+                lambda: count(control_bound=Range(HIGH_ODDS, None)),
+            ),
+            (
                 "not judged, so that no probability leaves them out",
                 has_limit and filters.where is None,
                 lambda: count(where=NOT_JUDGED),
@@ -156,6 +161,8 @@ def count_doubtful(filters: TaskFilters, storage: StorageSettings) -> dict[str, 
 
 WEAK, LIKELY = 0.5, 0.5
 """Strength up to which, and the judge's probability from which, an export warns; of the latter only with a finding."""
+HIGH_ODDS = 0.5
+"""Odds from which an export warns, of a submission that reads the tests and solves nothing."""
 OLD_CONTROLS = "rests_on_copies = 1"
 NOT_JUDGED = "unfair_tests IS NULL"
 

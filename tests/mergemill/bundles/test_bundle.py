@@ -21,21 +21,26 @@ from backends.clones import CloneStore
 from backends.git import GitRepository, run_git
 from core.config import Settings
 from core.errors import InputError
+from core.settings.storage import StorageSettings
 from exporters.bundle_records import ARTIFACT_FOLDER, RECORDS_FILE, TREE_FOLDER, TREES_FILE
 from exporters.tree import read_tree
 from mergemill.bundles.bundle_import import import_bundle
 from mergemill.bundles.contents import check_bundle
+from mergemill.bundles.export import count_doubtful
 from taskdb.queries.lineages import load_lineages
 from taskdb.queries.repository_history import HistoryReader
+from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Candidate, Certificate, PullRequest, Task
 from taskdb.records.audits import Audit
 from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Finding, QuoteSource, Verdict
+from taskdb.schema.task_columns import Range
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.containers import make_services
 from tests.exporters.bundles import add_tasks, edit_manifest, seal
 from tests.exporters.tasks import make_certificate
+from tests.taskdb.lineages import add_lineage
 
 LISTED = "SELECT id, name, status, change_kind, underspecified FROM tasks ORDER BY name"
 
@@ -488,6 +493,16 @@ def test_an_export_warns_of_doubtful_tasks_unless_a_filter_decides_about_them(tm
     assert "warning" not in run_mergemill(*export, *decided, cwd=tmp_path).stderr
     limited = run_mergemill(*export, "--max-unfair", "0.1", cwd=tmp_path).stderr
     assert "warning: 1 exported task: not judged" in limited
+
+
+def test_an_export_warns_of_the_odds_of_readers_unless_a_filter_decides_about_them(tmp_path: Path) -> None:
+    storage = StorageSettings(db=f"sqlite:///{tmp_path / 'mergemill.db'}")
+    with Store.open(storage.db) as store:
+        for number, bound in enumerate((0.001, 0.49, 0.5, 0.98)):
+            add_lineage(store, number, task_fields={"control_bound": bound})
+    warning = "control_bound of 0.5 or more: a submission that only reads the tests is likely to pass"
+    assert count_doubtful(TaskFilters(), storage) == {warning: 2}
+    assert count_doubtful(TaskFilters(control_bound=Range(0.5, None)), storage) == {}
 
 
 def test_an_export_does_not_warn_of_a_probability_without_a_finding(tmp_path: Path) -> None:
