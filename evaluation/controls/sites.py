@@ -35,6 +35,8 @@ _COMPARISONS = frozenset(
     {"comparison_operator", "binary_expression", "binary", "binary_operator", "equality_expression"}
 )
 _ASSIGNMENTS = frozenset({"assignment", "short_var_declaration", "let_declaration", "variable_declarator", "var_spec"})
+_LABELED = frozenset({"expression_case", "case_statement", "keyed_element"})
+"""Node types of which a compiler wants different labels or keys, each with a colon after it."""
 _PAIRS = frozenset({"pair", "keyword_argument", "field_initializer", "keyed_element"})
 _EXPECTED_NAMES = re.compile(r"(?i)want|expect|exp\b|result|output|\bout\b|answer")
 _ASSERTING = re.compile(r"(?i)(assert\w*|require\w*|suite|^s|^is|^a|^r)(\(\w*\))?$")
@@ -65,6 +67,8 @@ class Site:
     literal: str = ""
     """The literal or container that it changes or lies in, and its first byte."""
     literal_start: int = -1
+    others: frozenset[str] = frozenset()
+    """Literals that it may not equal: the other labels of a switch, or keys of a map."""
     is_exception: bool = False
     """Whether it is the type of an expected exception, whose absence no assertion reports."""
 
@@ -88,6 +92,13 @@ class Site:
         """Whether it inverts an assertion, which a value equal to everything fails as an honest solution does."""
         return self.rank % _ECHOED == _INVERTED
 
+    def write(self, text: str) -> str:
+        """Return its literal with another text."""
+        literal, (start, end) = self.literal.encode(), self.spans[0]
+        if self.literal_start < 0:
+            return text
+        return (literal[: start - self.literal_start] + text.encode() + literal[end - self.literal_start :]).decode()
+
     def shows(self, text: str, *, is_true: bool = False) -> float:
         """Return a feature that no counts show: 1 for an assertion as it was written, and for a name as `expected`."""
         if self.is_inverted:
@@ -108,7 +119,10 @@ def list_sites(
         tree: words of the agent's tree.
     """
     sites: dict[tuple[tuple[int, int], ...], Site] = {}
-    for site in _link_equal_sites(file, block, list(_iterate_sites(file, block, random, tree))):
+    for linked in _link_equal_sites(file, block, list(_iterate_sites(file, block, random, tree))):
+        site = replace(linked, texts=tuple(text for text in linked.texts if linked.write(text) not in linked.others))
+        if not site.texts:
+            continue
         ranked = _rank_known_lines(file, site, old_lines)
         if site.spans not in sites or ranked.rank < sites[site.spans].rank:
             sites[site.spans] = ranked
@@ -135,7 +149,7 @@ def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> It
 
     An instance with another value at one of two such places would differ from the true one in that they differ.
     """
-    places = Counter(_list_literals(file, block))
+    places = Counter(file.read(literal) for literal in _list_literals(block.node))
     linked: dict[tuple[str, int, int], Site] = {}
     for site in sites:
         text = site.literal
@@ -147,7 +161,12 @@ def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> It
         key = (text, start - site.literal_start, end - site.literal_start)
         if key in linked:
             first = linked[key]
-            linked[key] = replace(first, rank=min(first.rank, site.rank), spans=(*first.spans, *site.spans))
+            linked[key] = replace(
+                first,
+                rank=min(first.rank, site.rank),
+                spans=(*first.spans, *site.spans),
+                others=first.others | site.others,
+            )
         else:
             linked[key] = site
     for (text, *_), site in linked.items():
@@ -155,12 +174,12 @@ def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> It
         yield replace(site, rank=site.rank + _ECHOED * is_echoed, spans=tuple(sorted(site.spans)))
 
 
-def _list_literals(file: TestFile, block: TestBlock) -> Iterator[str]:
-    todo = [block.node]
+def _list_literals(root: Node) -> Iterator[Node]:
+    todo = [root]
     while todo:
         node = todo.pop()
         if is_literal(node):
-            yield file.read(node)
+            yield node
         else:
             todo += node.named_children
 
@@ -252,6 +271,7 @@ def _make_literal_sites(
     if rank is None or (rank == _INPUT and not file.sites.silent_calls):
         return
     text, start = file.read(node), node.start_byte
+    others = _list_other_labels(file, node)
     if is_container(node):
         orders = draw_orders(node, file.source, random)
         alternatives = [Alternatives(0, len(text), tuple(orders))] if orders else []
@@ -259,7 +279,30 @@ def _make_literal_sites(
         alternatives = draw(node)
     for part in alternatives:
         first, last = (start + len(text[:place].encode()) for place in (part.start, part.end))
-        yield Site(rank=rank, spans=((first, last),), texts=part.texts, literal=text, literal_start=start)
+        yield Site(
+            rank=rank, spans=((first, last),), texts=part.texts, literal=text, literal_start=start, others=others
+        )
+
+
+def _list_other_labels(file: TestFile, literal: Node) -> frozenset[str]:
+    """Return the literals of the other labels of a switch or keys of a map, for a label or key; else none.
+
+    A compiler refuses a file with two equal ones.
+    """
+    owner = literal.parent
+    while owner is not None and owner.type not in _LABELED:
+        owner = owner.parent
+    if owner is None or owner.parent is None or literal.end_byte > _find_colon(owner):
+        return frozenset()
+    siblings = [node for node in owner.parent.named_children if node.type == owner.type and node != owner]
+    labels = [(node, _find_colon(node)) for node in siblings]
+    parts = [part for node, colon in labels for part in _list_literals(node) if part.end_byte <= colon]
+    return frozenset(file.read(part) for part in parts)
+
+
+def _find_colon(owner: Node) -> int:
+    """Return the first byte of the colon after a label or key; that of the node where it has none."""
+    return next((child.start_byte for child in owner.children if child.type == ":"), owner.start_byte)
 
 
 def _is_head(child: Node) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from math import comb
@@ -440,6 +441,40 @@ def test_members_are_inverted_where_they_are_assertions(line: str, inverted: str
     sites = list_sites(file, block, frozenset(), Random(1))
     texts = [text for site in sites for text in write_texts(source, site)]
     assert texts == ([source.replace(line, inverted)] if inverted else [])
+
+
+SWITCH = """\
+package a
+
+func TestA(t *testing.T) {
+	for _, part := range []string{"major", "minor"} {
+		switch part {
+		case "major":
+			got = major()
+		case "minor":
+			got = minor()
+		}
+	}
+	if want := map[string]int{"major": 7, "minor": 8}; got != want {
+		t.Error(got)
+	}
+}
+"""
+
+
+def test_no_label_or_key_becomes_equal_to_another() -> None:
+    """Go compiles no file with two equal ones, so that no test of it would have a control."""
+    file = parse_test_file("a_test.go", SWITCH.encode())
+    assert file is not None
+    (block,) = find_blocks(file)
+    sites = list_sites(file, block, frozenset(), Random(1))
+    for site in sites:
+        for text in write_texts(SWITCH, site):
+            cases, keys = re.findall('case ("[^"]*")', text), re.findall('("[^"]*"):? [78]', text)
+            assert len(set(cases)) == len(cases) == 2, text
+            assert len(set(keys)) == len(keys), text
+    texts = [text for site in sites for text in write_texts(SWITCH, site)]
+    assert any('{"minor", "minor"}' in text or '{"major", "major"}' in text for text in texts)
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b""])
