@@ -179,7 +179,13 @@ def iterate_gradings(
     gold = reward.make_gold(task, services)
     varied = vary_conditions(settings.certify.runs) if is_by_lists else [AS_VERIFIED] * settings.certify.runs
     for conditions in varied:
-        score = tests.grade(task, services, gold, conditions) if is_by_lists else grade(task, services, gold)
+        # Other conditions are tried once: which instances are real is drawn the same way under all of them.
+        once = conditions != AS_VERIFIED
+        score = (
+            tests.grade(task, services, gold, conditions, until_decisive=once)
+            if is_by_lists
+            else grade(task, services, gold)
+        )
         zone = dict(task.require_plan().env).get("TZ", UTC) if task.image else UTC
         gradings.add_gold(score, conditions.describe(settings.limits.cpus, zone) if task.image else "no container")
         yield gradings

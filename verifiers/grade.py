@@ -39,18 +39,22 @@ def grade(
     conditions: Conditions = AS_VERIFIED,
     *,
     need_rates: bool = True,
+    until_decisive: bool = False,
 ) -> Score:
     """Return the score of a submission; an empty patch is the no-op.
 
     The value is 1 if all F2P and P2P tests pass (a missing test counts as failed), the canaries have the required
     results and every sabotaged test fails as it did with the gold patch; otherwise it is 0. It is None after an
-    infrastructure error.
+    infrastructure error. With `until_decisive` the evaluations after the one in which every test was real are left
+    out: they draw again which instances are real, which matters for a submission that guesses and not for gold.
 
     Raises:
         Transient: engine, disk or network failed.
     """
     with open_task_evaluator(task, services, cpu_share=conditions.cpu_share) as evaluator:
-        return grade_patch(task, services, evaluator, patch, conditions, need_rates=need_rates)
+        return grade_patch(
+            task, services, evaluator, patch, conditions, need_rates=need_rates, until_decisive=until_decisive
+        )
 
 
 def grade_patch(
@@ -61,8 +65,9 @@ def grade_patch(
     conditions: Conditions = AS_VERIFIED,
     *,
     need_rates: bool = True,
+    until_decisive: bool = False,
 ) -> Score:
-    """Return the score of a submission, with an evaluator of the task.
+    """Return the score of a submission, with an evaluator of the task; arguments as in `grade`.
 
     Which instances of tests are true is drawn here, and shows in nothing but the texts of the tests. Once every test
     was real, an unexpected outcome ends the grading; without `need_rates`, the first failure does, since the value is
@@ -72,7 +77,7 @@ def grade_patch(
     grading = _Grading(task, is_empty=not patch, need_rates=need_rates)
     evaluations = draw_task_evaluations(task, services)
     for number, evaluation in enumerate(evaluations, 1):
-        last = number == len(evaluations)
+        last = number == len(evaluations) or (until_decisive and evaluation.is_decisive)
         run = evaluator.run(
             RunVariant.GOLD,
             patch=patch,
@@ -85,7 +90,7 @@ def grade_patch(
         if run.result.infrastructure_error:
             return grading.make_unscored(run.result.infrastructure_error)
         grading.add(run, evaluation)
-        if grading.is_decided:
+        if last or grading.is_decided:
             break
     return grading.make_score()
 

@@ -80,7 +80,8 @@ def test_the_gold_patch_earns_1_in_three_fresh_gradings(verified_task: Certified
     others = 1 + 3
     per_grading = verified_task.task.evaluations
     assert per_grading == 2
-    assert 3 * per_grading + others <= outcome.evaluations <= (3 + others) * per_grading
+    # Gold takes all evaluations once, and one under each other condition; what fails ends with its first.
+    assert outcome.evaluations == per_grading + 2 + others
     assert {"architecture", "cpus", "memory_mb", "kernel", "engine", "storage_driver"} == set(outcome.machine)
 
 
