@@ -78,6 +78,8 @@ class Surroundings:
             float(len(number) - len(number.rstrip("0"))) if number[:1].isdigit() else 0.0,
             _average(first <= second for first, second in pairwise(tokens)),
             round(_average(log1p(self._count(trigram)) for trigram in count_trigrams([written])), 2),
+            # Also of a number, as it may stand among words.
+            float(len(text)),
         ]
 
     def _count(self, trigram: str) -> int:

@@ -500,3 +500,14 @@ def test_features_are_read_from_the_rest_of_the_test_its_file_and_the_tree() -> 
     assert surroundings.describe("17")[:5] == [1, 0, 0, 17, 0]
     assert surroundings.describe("20")[:5] == [0, 1, pytest.approx(1.386), 20, 1]
     assert surroundings.describe("'b a'")[5] == 0 != surroundings.describe("'a b'")[5]
+
+
+def test_the_shortest_value_is_found_among_words_and_numbers() -> None:
+    """A number is shorter than an empty text only by its value."""
+    file = parse_test_file("test_a.py", b"def test_a():\n    assert f(1) == ''\n")
+    assert file is not None
+    span = (file.source.index(b"''"), file.source.index(b"''") + 2)
+    surroundings = Surroundings.read(file, (0, len(file.source)), [span], TreeCounts())
+    texts = [*(f"'{number}'" for number in range(10)), *(f"'{letter}'" for letter in "abcdefghij")]
+    values = [{"text": text, "features": surroundings.describe(text)} for text in texts]
+    assert measure_odds({"features": surroundings.describe("''"), "values": values}, 10, Random(1)) > 0.95
