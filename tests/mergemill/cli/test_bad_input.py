@@ -23,6 +23,15 @@ SOURCE = "git:ada__greet"
 TASKS = ["ada__greet-1.bugfix", "ada__greet-3.bugfix"]
 
 
+@pytest.fixture(scope="module")
+def mined(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the sample and its candidates, for commands that fail before they change anything."""
+    folder = tmp_path_factory.mktemp("mined")
+    make_sample(folder / "ada__greet")
+    assert run_mergemill("mine", SOURCE, cwd=folder).exit_code == 0
+    return folder
+
+
 def list_certified(folder: Path, *words: str) -> list[str]:
     listed = run_mergemill("tasks", "list", "--status", "certified", "--json", *words, cwd=folder)
     return sorted(row["name"] for row in listed.lines)
@@ -120,10 +129,8 @@ def test_an_index_that_does_not_answer_is_a_transient_failure(tmp_path: Path) ->
         (["export", "--format", "frob", "--out", "out"], "no format 'frob'"),
     ],
 )
-def test_invalid_arguments_are_a_usage_error(tmp_path: Path, words: list[str], expected: str) -> None:
-    make_sample(tmp_path / "ada__greet")
-    assert run_mergemill("mine", SOURCE, cwd=tmp_path).exit_code == 0
-    assert_one_line(run_mergemill(*words, cwd=tmp_path), 2, expected)
+def test_invalid_arguments_are_a_usage_error(mined: Path, words: list[str], expected: str) -> None:
+    assert_one_line(run_mergemill(*words, cwd=mined), 2, expected)
 
 
 def test_valid_values_of_cluster_model_and_language_are_accepted(tmp_path: Path) -> None:
@@ -135,19 +142,15 @@ def test_valid_values_of_cluster_model_and_language_are_accepted(tmp_path: Path)
 @pytest.mark.parametrize(
     "words", [["tasks", "show", "frob"], ["why", "frob"], ["grade", "frob", "--gold"], ["images", "audit", "frob"]]
 )
-def test_a_missing_task_is_an_input_error(tmp_path: Path, words: list[str]) -> None:
-    make_sample(tmp_path / "ada__greet")
-    assert run_mergemill("mine", SOURCE, cwd=tmp_path).exit_code == 0
-    assert_one_line(run_mergemill(*words, cwd=tmp_path), 3, "frob")
+def test_a_missing_task_is_an_input_error(mined: Path, words: list[str]) -> None:
+    assert_one_line(run_mergemill(*words, cwd=mined), 3, "frob")
 
 
 @pytest.mark.parametrize(
     "words", [["tasks", "show", "\udcff"], ["trajectories", "list", "--model", "\udcff"], ["grade", "\udcff", "--noop"]]
 )
-def test_a_name_that_is_not_utf_8_is_nobodys(tmp_path: Path, words: list[str]) -> None:
-    make_sample(tmp_path / "ada__greet")
-    assert run_mergemill("mine", SOURCE, cwd=tmp_path).exit_code == 0
-    assert_one_line(run_mergemill(*words, cwd=tmp_path), 3, "names are UTF-8")
+def test_a_name_that_is_not_utf_8_is_nobodys(mined: Path, words: list[str]) -> None:
+    assert_one_line(run_mergemill(*words, cwd=mined), 3, "names are UTF-8")
 
 
 @pytest.mark.parametrize("words", [["mine", SOURCE], ["tasks", "list"], ["funnel"], ["images", "audit", "x"]])
