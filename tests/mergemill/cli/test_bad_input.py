@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import CommandResult, make_command_environment, run_mergemill
+from tests.cli import CommandResult, OpenCommand, make_command_environment, open_mergemill, run_mergemill
 from tests.helpers import TinyRepo
 from tests.miner.pypi.index import run_index
 from tests.sample import COUNT_RIGHT, TEST_COUNT_RIGHT, make_sample
@@ -256,29 +256,14 @@ def test_a_missing_engine_is_reported_with_the_fix(tmp_path: Path) -> None:
 
 
 @contextmanager
-def running(
-    folder: Path, *words: str, **variables: str
-) -> Iterator[tuple[subprocess.Popen[str], list[dict[str, object]]]]:
-    """Start `mergemill run` and yield it with its events when its first change is built."""
-    with subprocess.Popen(
-        ["mergemill", "run", SOURCE, "--json", *words],
-        cwd=folder,
-        env=make_command_environment(**variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as driver:
-        assert driver.stdout is not None
-        lines: list[dict[str, object]] = []
-        try:
-            for line in driver.stdout:
-                lines.append(json.loads(line))
-                if lines[-1].get("stage") == "build":
-                    break
-            time.sleep(2)  # it is verified now
-            yield driver, lines
-        finally:
-            driver.kill()
+def running(folder: Path, *words: str, **variables: str) -> Iterator[OpenCommand]:
+    """Start `mergemill run` and yield it when its first change is built."""
+    with open_mergemill("run", SOURCE, "--json", *words, cwd=folder, **variables) as driver:
+        for line in driver.stdout:
+            if json.loads(line).get("stage") == "build":
+                break
+        time.sleep(2)  # it is verified now
+        yield driver
 
 
 @pytest.mark.docker
@@ -286,12 +271,13 @@ def test_an_engine_that_dies_during_a_run_loses_no_result(tmp_path: Path) -> Non
     make_sample(tmp_path / "ada__greet")
     cable = EngineSocketProxy(tmp_path / "docker.sock")
     try:
-        with running(tmp_path, DOCKER_HOST=f"unix://{cable.path}") as (driver, _):
+        with running(tmp_path, DOCKER_HOST=f"unix://{cable.path}") as driver:
             cable.disconnect()
-            out, err = driver.communicate(timeout=120)
+            out, err = driver.stdout.read(), driver.stderr.read()
+            exit_code = driver.process.wait(timeout=120)
     finally:
         cable.disconnect()
-    assert driver.returncode == 75, err
+    assert exit_code == 75, err
     assert "scripts/setup docker" in err
     assert "Traceback" not in err
     assert [line["rejected"] for line in map(json.loads, out.splitlines()) if line["event"] == "summary"] == [
@@ -364,14 +350,15 @@ def test_ctrl_c_ends_a_run_within_seconds_and_the_same_command_finishes(tmp_path
         },
     )
     only = ["--only", "ada__greet-9"]
-    with running(tmp_path, *only) as (driver, _):
+    with running(tmp_path, *only) as driver:
         started = time.monotonic()
-        driver.send_signal(signal.SIGINT)
-        _, err = driver.communicate(timeout=60)
+        os.kill(driver.process.pid, signal.SIGINT)
+        err = driver.stderr.read()
+        exit_code = driver.process.wait(timeout=60)
         took = time.monotonic() - started
     story = run_mergemill("why", "ada__greet-9", "--json", cwd=tmp_path).json["events"]
 
-    assert driver.returncode == 130, err
+    assert exit_code == 130, err
     assert took < 10
     assert "Traceback" not in err
     assert "the same command continues from here" in err
