@@ -44,7 +44,9 @@ def read_input(path: Path) -> bytes:
         OSError: it is not there, or may not be read.
     """
     with open_input(path) as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
+        # A pipe has the size 0 here: only its content shows how large it is.
+        size = os.fstat(file.fileno()).st_size
+        content = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
+    if max(size, len(content)) > MAX_BYTES:
         raise InputError(f"{path} has more than {MAX_BYTES >> 20} MB")
     return content

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
+import tarfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -65,3 +68,32 @@ class TinyRepo:
         folder = self.path / ".git"
         head = (folder / "HEAD").read_text().strip()
         return (folder / head.removeprefix("ref: ")).read_text().strip() if head.startswith("ref: ") else head
+
+    def pack(self) -> PackedRepo:
+        """Return the repository with its work tree, for copies of it."""
+        content = io.BytesIO()
+        with tarfile.open(fileobj=content, mode="w") as tar:
+            tar.add(self.path, ".")
+        return PackedRepo(content.getvalue(), self.minute)
+
+
+@dataclass(frozen=True)
+class PackedRepo:
+    """A repository from which equal ones are made, without the processes of git that made it.
+
+    Attributes:
+        content: tar of its folder.
+        minute: minute of its last commit.
+    """
+
+    content: bytes
+    minute: int
+
+    def unpack(self, path: Path) -> TinyRepo:
+        """Return a copy of the repository at `path`."""
+        with tarfile.open(fileobj=io.BytesIO(self.content)) as tar:
+            tar.extractall(path)  # noqa: S202 - of this process
+        repo = TinyRepo.__new__(TinyRepo)
+        repo.path, repo.minute = path, self.minute
+        repo.git("update-index", "-q", "--refresh")  # it has the inodes of the first repository's files
+        return repo

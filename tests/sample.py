@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.helpers import TinyRepo
+from tests.helpers import PackedRepo, TinyRepo
 
 PYPROJECT = """\
 [build-system]
@@ -63,6 +63,10 @@ BASE: dict[str, str | bytes | None] = {
 """The project before its first change: two tests that pass."""
 
 
+_PACKED: list[PackedRepo] = []
+"""The sample, once a process has made it."""
+
+
 def _merge_pull_request(repo: TinyRepo, number: int, title: str, files: dict[str, str]) -> None:
     repo.git("checkout", "-q", "-b", f"change-{number}")
     repo.commit(title, files)
@@ -76,6 +80,8 @@ def make_sample(path: Path, more: dict[str, str | bytes | None] | None = None) -
 
     `more`: further initial files, which give the sample its own images.
     """
+    if not more and _PACKED:
+        return _PACKED[0].unpack(path)
     repo = TinyRepo(path)
     repo.commit("Begin", BASE | (more or {}))
     polite = "Greetings keep stray blanks\n\ngreet(' Ada ') gives 'Hello  Ada ', it should be 'Hello, Ada'."
@@ -83,4 +89,6 @@ def make_sample(path: Path, more: dict[str, str | bytes | None] | None = None) -
     _merge_pull_request(repo, 2, "Explain the package", {"README.md": "# greet\n\nSays hello.\n"})
     gaps = "Words are miscounted\n\ncount(' a   b ') gives 6, it should be 2: a run of blanks is one gap."
     _merge_pull_request(repo, 3, gaps, {"greet/words.py": COUNT_RIGHT, "tests/test_words.py": TEST_COUNT_RIGHT})
+    if not more:
+        _PACKED.append(repo.pack())
     return repo

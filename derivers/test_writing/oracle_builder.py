@@ -3,15 +3,17 @@
 The change's tests are run, in two parallel containers, on mutants of the gold tree (kept when they fail), on variants
 (kept when they and all PASS_TO_PASS tests pass), and on the restored fault (kept when the same tests fail as before the
 fix). The constants limit the runs: at most 2 * 2 + 1 before the first edit, then TRIED_MUTANTS + TRIED_FAULTS +
-TRIED_VARIANTS, one more with all tests for each kept fault or variant, and two for coverage.
+TRIED_VARIANTS, one more with all tests for each kept fault or variant, and two for coverage. No further edit of a sort
+is run once as many are kept as a task has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import TypeVar
 
 from backends.git import GitRepository
 from backends.index import ScratchIndex
@@ -37,6 +39,8 @@ MAX_FAULTS, TRIED_FAULTS = 1, 2
 """Edits of each sort that a task keeps at most, and that are tried for it."""
 MAX_WHOLE_RUN_SECONDS = 60.0
 """Where a run of all tests takes longer, only the change's own tests are run, and coverage is not measured."""
+
+ResultT = TypeVar("ResultT")
 
 
 class Reason(StrEnum):
@@ -73,12 +77,12 @@ class WritingOracleBuilder:
         if not own_result.detecting_tests or not own_result.is_valid or own_result.tampering:
             return KindRejection(Reason.TESTS_DO_NOT_HOLD, _explain_failure(own_result))
         # A mutant may never end, so these runs have a short limit.
-        results = runner.run_on_edits([draft.patch for draft in drafts], short=True)
-        mutants = [
-            draft
-            for draft, result in zip(drafts, results, strict=True)
-            if has_failure(result, own_result.supporting_tests)
-        ][:MAX_MUTANTS]
+        mutants = select_edits(
+            drafts,
+            MAX_MUTANTS,
+            lambda patches: runner.run_on_edits(patches, short=True),
+            lambda result: has_failure(result, own_result.supporting_tests),
+        )
         if not mutants:
             return KindRejection(
                 Reason.NO_MUTANT_DETECTED, f"the change's own tests pass with each of {len(drafts)} mutants"
@@ -144,25 +148,27 @@ class WritingOracleBuilder:
     def _select_faults(self, runner: SubmittedTestsRunner, own_result: SubmittedTestsResult) -> list[EditDraft]:
         """Return drafts of the restored fault with which the same tests fail as before the fix."""
         drafts = draft_faults(self._files, TRIED_FAULTS)
-        results = runner.run_on_edits([draft.patch for draft in drafts])
-        matching = [
-            draft
-            for draft, result in zip(drafts, results, strict=True)
-            if all(has_failure(result, [test]) for test in own_result.detecting_tests)
-            and find_false_alarm(result, own_result.supporting_tests - own_result.detecting_tests) is None
-        ]
-        return self._filter_passing(runner, matching[:MAX_FAULTS])
+        matching = select_edits(
+            drafts,
+            MAX_FAULTS,
+            runner.run_on_edits,
+            lambda result: (
+                all(has_failure(result, [test]) for test in own_result.detecting_tests)
+                and find_false_alarm(result, own_result.supporting_tests - own_result.detecting_tests) is None
+            ),
+        )
+        return self._filter_passing(runner, matching)
 
     def _select_variants(self, runner: SubmittedTestsRunner, own_result: SubmittedTestsResult) -> list[EditDraft]:
         """Return variants with which no test fails."""
         drafts = draft_variants(self._files, TRIED_VARIANTS)
-        results = runner.run_on_edits([draft.patch for draft in drafts])
-        passing = [
-            draft
-            for draft, result in zip(drafts, results, strict=True)
-            if find_false_alarm(result, own_result.supporting_tests) is None
-        ]
-        return self._filter_passing(runner, passing[:MAX_VARIANTS])
+        passing = select_edits(
+            drafts,
+            MAX_VARIANTS,
+            runner.run_on_edits,
+            lambda result: find_false_alarm(result, own_result.supporting_tests) is None,
+        )
+        return self._filter_passing(runner, passing)
 
     def _filter_passing(self, runner: SubmittedTestsRunner, drafts: Sequence[EditDraft]) -> list[EditDraft]:
         """Return the drafts with which all PASS_TO_PASS tests pass."""
@@ -211,6 +217,30 @@ class WritingOracleBuilder:
             if not files:
                 return {}
         return runner.run_original_tests(files, seconds=self._longest_run_seconds).covered_lines
+
+
+def select_edits(
+    drafts: Sequence[EditDraft],
+    limit: int,
+    run: Callable[[list[bytes]], list[ResultT]],
+    is_kept: Callable[[ResultT], bool],
+) -> list[EditDraft]:
+    """Return the first edits, `limit` at most, whose run is as it must be.
+
+    Args:
+        drafts: edits, the best first.
+        limit: number of edits that a task keeps.
+        run: function that runs the tests with each of some edits.
+        is_kept: whether the result of a run shows that its edit can be kept.
+    """
+    kept: list[EditDraft] = []
+    tried = 0
+    while len(kept) < limit and tried < len(drafts):
+        batch = drafts[tried : tried + limit - len(kept)]  # as many as are lacking, which run in parallel
+        results = run([draft.patch for draft in batch])
+        kept += [draft for draft, result in zip(batch, results, strict=True) if is_kept(result)]
+        tried += len(batch)
+    return kept
 
 
 def _join_lines(lines: Sequence[tuple[str, int]]) -> list[LineSpan]:

@@ -10,6 +10,7 @@ import pytest
 
 from backends.git import GitRepository
 from backends.index import ScratchIndex
+from derivers.test_writing.oracle_builder import select_edits
 from evaluation.edits.drafts import EditDraft, draft_faults, draft_mutants, draft_variants
 from evaluation.edits.fixed_files import FixedFile, list_fix_spans, read_fixed_files
 from evaluation.edits.whitespace import respace
@@ -163,3 +164,23 @@ def test_respacing_other_languages_keeps_strings(path: str, source: str, wanted:
     after = respace(path, source.encode())
     assert after is not None
     assert wanted in after.decode()
+
+
+@pytest.mark.parametrize(
+    ("kept", "limit", "chosen", "runs"),
+    [("11111", 3, "012", "012"), ("10101", 3, "024", "01234"), ("01000", 2, "1", "01234"), ("0110", 1, "1", "01")],
+)
+def test_no_edit_is_run_once_enough_are_kept(kept: str, limit: int, chosen: str, runs: str) -> None:
+    drafts = [
+        EditDraft(operator="", path="a.py", line=at, last_line=at, detail="", patch=b"%d" % at)
+        for at in range(len(kept))
+    ]
+    ran: list[bytes] = []
+
+    def run(patches: list[bytes]) -> list[bytes]:
+        ran.extend(patches)
+        return patches
+
+    edits = select_edits(drafts, limit, run, lambda patch: kept[int(patch)] == "1")
+    assert "".join(str(draft.line) for draft in edits) == chosen
+    assert b"".join(ran).decode() == runs

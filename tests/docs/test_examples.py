@@ -88,6 +88,10 @@ def run_example(command: str, folder: Path) -> CommandResult:
     }
     if words := split_plain_command(command):
         return run_command(words[1:], folder, environment)
+    if redirected := split_redirected_command(command):
+        words, path = redirected
+        with (folder / path).open("wb") as output:
+            return run_command(words[1:], folder, environment, output.fileno())
     if (module := split_module_command(command)) and (
         ended := start_command_server().run(
             module.arguments, ROOT if module.in_source else folder, environment, module=module.name
@@ -110,6 +114,12 @@ def split_plain_command(command: str) -> list[str]:
     unquoted = re.sub(r'"[^"$`\\]*"|\'[^\']*\'', "", command)
     is_plain = command.startswith("mergemill ") and re.fullmatch(r"[\w./:=,@%+ -]+", unquoted)
     return shlex.split(command) if is_plain else []
+
+
+def split_redirected_command(command: str) -> tuple[list[str], str] | None:
+    """Return the words of `mergemill ARGUMENTS > FILE`, and the file; None for other commands."""
+    words, _, path = command.rpartition(" > ")
+    return (plain, path) if re.fullmatch(r"[\w./-]+", path) and (plain := split_plain_command(words)) else None
 
 
 @dataclass(frozen=True)
@@ -251,6 +261,26 @@ def test_shown_output_is_compared(expected: str, actual: str, same: bool) -> Non
 )
 def test_what_needs_a_shell_is_run_by_one(command: str, words: list[str]) -> None:
     assert split_plain_command(command) == words
+
+
+def test_a_command_whose_output_goes_to_a_file_needs_no_shell() -> None:
+    assert split_redirected_command("mergemill --quiet run git:a > /dev/null") == (
+        ["mergemill", "--quiet", "run", "git:a"],
+        "/dev/null",
+    )
+    assert split_redirected_command('mergemill sql "SELECT 2 > 1" > a/b.txt') == (
+        ["mergemill", "sql", "SELECT 2 > 1"],
+        "a/b.txt",
+    )
+    for command in (
+        "mergemill tasks list > $HOME",
+        "mergemill list | head > a",
+        "python a.py > b",
+        "mergemill list",
+        "mergemill list > a > b",
+        'mergemill sql "SELECT 2 > 1"',
+    ):
+        assert split_redirected_command(command) is None
 
 
 def test_a_module_in_the_folder_of_the_source_needs_no_shell() -> None:

@@ -54,9 +54,10 @@ def test_bundles_for_one_container_say_what_is_weaker(format_name: str, tmp_path
 
 @pytest.mark.docker
 @pytest.mark.parametrize("format_name", [*ONE_CONTAINER_FORMATS, "verl"])
-def test_only_scripts_for_one_container_check_it(format_name: str, tmp_path: Path) -> None:
-    services = make_services(tmp_path)
-    task = certify_image(make_task_with_image(services, tmp_path), services)
+def test_only_scripts_for_one_container_check_it(
+    format_name: str, imaged: tuple[Services, Task], tmp_path: Path
+) -> None:
+    services, task = imaged
     exporters.export_tasks(format_name, [task], {}, tmp_path / "out", services)
     state = read_image_state(task, services)
     assert state is not None
@@ -92,10 +93,16 @@ def certify_image(task: Task, services: Services) -> Task:
 
 
 @pytest.fixture(scope="module")
-def grade_after(tmp_path_factory: pytest.TempPathFactory) -> GradeAfter:
+def imaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Services, Task]:
+    """A task whose image is certified, and services that read the state of the image once."""
     folder = tmp_path_factory.mktemp("image-state")
     services = make_services(folder)
-    task = certify_image(make_task_with_image(services, folder, evaluations=2), services)
+    return services, certify_image(make_task_with_image(services, folder, evaluations=2), services)
+
+
+@pytest.fixture(scope="module")
+def grade_after(imaged: tuple[Services, Task]) -> GradeAfter:
+    services, task = imaged
     state = read_image_state(task, services)
     grader_files = build_grader_files(task, services, image_state=state)
     files = {f"/grader/{name}": content for name, content in grader_files.items()}

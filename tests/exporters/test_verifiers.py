@@ -25,7 +25,14 @@ from tests.containers import make_lineage, make_services
 from tests.exporters.tasks import WORDS, WORDS_RIGHT, make_task_with_image
 from tests.exporters.verifying import run_verifier
 from tests.helpers import TinyRepo
-from tests.verifiers.rewards.test_writing import CHUNKS_RIGHT, GOLD_PARTS, ONE, OWN, open_writing_exam
+from tests.verifiers.rewards.test_writing import (
+    CHUNKS_RIGHT,
+    GOLD_PARTS,
+    ONE,
+    OWN,
+    keep_three_mutants,
+    open_writing_exam,
+)
 from tests.verifiers.slow_rows import FAST, MORE_TESTS, SLOW, WRONG, make_module_patch
 from verifiers.rewards import grade
 from verifiers.verify import verify
@@ -140,7 +147,7 @@ class WritingTask:
 @pytest.fixture(scope="module")
 def writing_task(tmp_path_factory: pytest.TempPathFactory) -> WritingTask:
     exam = open_writing_exam(tmp_path_factory, test_timeout=600)
-    return WritingTask(exam.services, exam.repo, exam.base, exam.task)
+    return WritingTask(exam.services, exam.repo, exam.base, keep_three_mutants(exam.task))
 
 
 SOURCE = "import pathlib, pieces\nTEXT = pathlib.Path(pieces.__file__).read_text()\n\n\ndef test_it():\n    "
@@ -170,7 +177,7 @@ SLOW_SUBMISSIONS = ("some", "found by the framework", "text of the fault")
 def test_submitted_tests_get_the_same_score_in_one_container(name: str, writing_task: WritingTask) -> None:
     files = SUBMITTED[name]
     patch = writing_task.make_patch(files) if files else b""
-    # Grading the change's own tests, on every mutant, is a test of its own, with the same parts.
+    # Grading the change's own tests in several containers is a test of its own, with the same parts.
     expected = GOLD_SCORE if name == "gold" else grade(writing_task.task, writing_task.services, patch)
     reward, output = run_verifier(writing_task.task, writing_task.services, patch)
     assert reward is not None, output

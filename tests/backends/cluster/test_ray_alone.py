@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from backends.cluster.nodes import WorkerNeeds
 from tests.backends.cluster.drivers import DRIVER, run_driver
+from tests.backends.cluster.functions import VERSION, make_functions, work
 from tests.ray_nodes import QUICK, find_port, start_ray_nodes
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
@@ -50,6 +52,16 @@ def test_a_head_that_has_just_been_started_is_waited_for() -> None:
 def test_a_cluster_of_this_machine_is_started_and_ended(tmp_path: Path) -> None:
     result = run_driver_locally(tmp_path)
     assert len(set(result)) == 2
+
+
+def test_a_cluster_of_this_machine_is_not_started_for_no_records(tmp_path: Path) -> None:
+    from backends.cluster.ray_cluster.cluster import RayCluster  # noqa: PLC0415 - Ray reads the environment when it is imported
+
+    needs = WorkerNeeds(cpus=1, memory_bytes=100 << 20, workers=1)
+    functions = make_functions(tmp_path)
+    with RayCluster(address=None, needs=needs, functions=functions, version=VERSION, notify=print) as cluster:
+        assert list(cluster.map(work, [])) == []
+        assert not sys.modules["ray"].is_initialized()
 
 
 def run_driver_locally(folder: Path) -> list[str]:

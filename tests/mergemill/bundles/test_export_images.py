@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,13 @@ import pytest
 
 from backends.sandbox.docker import DockerSandbox
 from exporters.manifest import check_manifest
-from tests.cli import run_mergemill
-from tests.registry import LocalRegistry
+from taskdb.store import Store
+from tests.cli import CommandResult, run_mergemill
+from tests.containers import make_services
+from tests.exporters.bundles import add_tasks
+from tests.registry import LocalRegistry, make_tiny_image
 from tests.sample import make_sample
+from tests.taskdb.lineages import make_url
 
 pytestmark = pytest.mark.docker
 
@@ -41,28 +44,41 @@ def whole(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bundle
 
 
-def test_an_export_holds_the_images_names_their_copies_or_counts_them(
-    registry: LocalRegistry, home: Path, whole: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(home, tmp_path, dirs_exist_ok=True)  # a push is recorded
-
-    def export(*words: str) -> str:
-        exported = run_mergemill("export", "--format", "harbor", "--out", *words, cwd=tmp_path)
-        assert exported.exit_code == 0, exported.stderr
-        return exported.stderr
-
-    assert "1 of 1 images exist only on this engine" in export("plain")
+def test_an_export_holds_the_images_or_counts_them(home: Path, whole: Path, tmp_path: Path) -> None:
+    words = ("--format", "harbor", "--out", str(tmp_path / "plain"))
+    exported = run_mergemill("export", *words, cwd=home)
+    assert exported.exit_code == 0, exported.stderr
+    assert "1 of 1 images exist only on this engine" in exported.stderr
     (entry,) = json.loads((whole / "images/index.json").read_text())["manifests"]
     row = json.loads((whole / "manifest.json").read_text())["tasks"][0]
     assert entry["annotations"]["org.opencontainers.image.ref.name"] == row["image"]
     assert check_manifest(whole) == []
-    assert "only on this engine" not in export("pushed", "--push", f"{registry.host}/ada/")
-    reference = json.loads((tmp_path / "pushed/manifest.json").read_text())["tasks"][0]["registry"]
-    assert registry.fetch_manifest(reference)["config"]["digest"] == row["image_digest"]
-    assert reference in next((tmp_path / "pushed").glob("*/task.toml")).read_text()
-    wrong = run_mergemill("export", "--format", "harbor", "--out", "no", "--push", "ada", cwd=tmp_path)
+
+
+def test_an_export_names_the_copies_that_it_pushes(registry: LocalRegistry, tmp_path: Path) -> None:
+    # Of a few bytes: the engine compresses what it pushes, which takes 15 seconds for the image of a real task.
+    sandbox, services = DockerSandbox(), make_services(tmp_path)
+    image = make_tiny_image(sandbox)
+    info = sandbox.images.inspect(image)
+    assert info is not None
+    with Store.open(make_url(tmp_path)) as store:
+        add_tasks(store, services, tmp_path, count=1, image=image, image_digest=info.digest)
+    places = ("--db", make_url(tmp_path), "--store", "store", "--artifacts", "artifacts")
+
+    def export(*words: str) -> CommandResult:
+        return run_mergemill("export", "--format", "harbor", "--out", *words, *places, cwd=tmp_path)
+
+    assert "1 of 1 images exist only on this engine" in export("plain").stderr
+    done = export("pushed", "--push", f"{registry.host}/ada/")
+    assert done.exit_code == 0, done.stderr
+    assert "only on this engine" not in done.stderr
+    row = json.loads((tmp_path / "pushed/manifest.json").read_text())["tasks"][0]
+    assert registry.fetch_manifest(row["registry"])["config"]["digest"] == row["image_digest"] == info.digest
+    assert row["registry"] in next((tmp_path / "pushed").glob("*/task.toml")).read_text()
+    wrong = export("no", "--push", "ada")
     assert wrong.exit_code == 2
     assert not (tmp_path / "no").exists()
+    sandbox.images.remove(image)
 
 
 def test_an_engine_without_the_image_gets_it_from_the_bundle_to_certify_and_to_import(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import CommandResult, make_command_environment, run_mergemill
+from tests.cli import CommandResult, OpenCommand, make_command_environment, open_mergemill, run_mergemill
 from tests.helpers import TinyRepo
 from tests.miner.pypi.index import run_index
 from tests.sample import COUNT_RIGHT, TEST_COUNT_RIGHT, make_sample
@@ -21,6 +21,15 @@ from tests.socket_proxy import EngineSocketProxy
 
 SOURCE = "git:ada__greet"
 TASKS = ["ada__greet-1.bugfix", "ada__greet-3.bugfix"]
+
+
+@pytest.fixture(scope="module")
+def mined(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the sample and its candidates, for commands that fail before they change anything."""
+    folder = tmp_path_factory.mktemp("mined")
+    make_sample(folder / "ada__greet")
+    assert run_mergemill("mine", SOURCE, cwd=folder).exit_code == 0
+    return folder
 
 
 def list_certified(folder: Path, *words: str) -> list[str]:
@@ -120,10 +129,8 @@ def test_an_index_that_does_not_answer_is_a_transient_failure(tmp_path: Path) ->
         (["export", "--format", "frob", "--out", "out"], "no format 'frob'"),
     ],
 )
-def test_invalid_arguments_are_a_usage_error(tmp_path: Path, words: list[str], expected: str) -> None:
-    make_sample(tmp_path / "ada__greet")
-    assert run_mergemill("mine", SOURCE, cwd=tmp_path).exit_code == 0
-    assert_one_line(run_mergemill(*words, cwd=tmp_path), 2, expected)
+def test_invalid_arguments_are_a_usage_error(mined: Path, words: list[str], expected: str) -> None:
+    assert_one_line(run_mergemill(*words, cwd=mined), 2, expected)
 
 
 def test_valid_values_of_cluster_model_and_language_are_accepted(tmp_path: Path) -> None:
@@ -135,19 +142,15 @@ def test_valid_values_of_cluster_model_and_language_are_accepted(tmp_path: Path)
 @pytest.mark.parametrize(
     "words", [["tasks", "show", "frob"], ["why", "frob"], ["grade", "frob", "--gold"], ["images", "audit", "frob"]]
 )
-def test_a_missing_task_is_an_input_error(tmp_path: Path, words: list[str]) -> None:
-    make_sample(tmp_path / "ada__greet")
-    assert run_mergemill("mine", SOURCE, cwd=tmp_path).exit_code == 0
-    assert_one_line(run_mergemill(*words, cwd=tmp_path), 3, "frob")
+def test_a_missing_task_is_an_input_error(mined: Path, words: list[str]) -> None:
+    assert_one_line(run_mergemill(*words, cwd=mined), 3, "frob")
 
 
 @pytest.mark.parametrize(
     "words", [["tasks", "show", "\udcff"], ["trajectories", "list", "--model", "\udcff"], ["grade", "\udcff", "--noop"]]
 )
-def test_a_name_that_is_not_utf_8_is_nobodys(tmp_path: Path, words: list[str]) -> None:
-    make_sample(tmp_path / "ada__greet")
-    assert run_mergemill("mine", SOURCE, cwd=tmp_path).exit_code == 0
-    assert_one_line(run_mergemill(*words, cwd=tmp_path), 3, "names are UTF-8")
+def test_a_name_that_is_not_utf_8_is_nobodys(mined: Path, words: list[str]) -> None:
+    assert_one_line(run_mergemill(*words, cwd=mined), 3, "names are UTF-8")
 
 
 @pytest.mark.parametrize("words", [["mine", SOURCE], ["tasks", "list"], ["funnel"], ["images", "audit", "x"]])
@@ -253,29 +256,14 @@ def test_a_missing_engine_is_reported_with_the_fix(tmp_path: Path) -> None:
 
 
 @contextmanager
-def running(
-    folder: Path, *words: str, **variables: str
-) -> Iterator[tuple[subprocess.Popen[str], list[dict[str, object]]]]:
-    """Start `mergemill run` and yield it with its events when its first change is built."""
-    with subprocess.Popen(
-        ["mergemill", "run", SOURCE, "--json", *words],
-        cwd=folder,
-        env=make_command_environment(**variables),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as driver:
-        assert driver.stdout is not None
-        lines: list[dict[str, object]] = []
-        try:
-            for line in driver.stdout:
-                lines.append(json.loads(line))
-                if lines[-1].get("stage") == "build":
-                    break
-            time.sleep(2)  # it is verified now
-            yield driver, lines
-        finally:
-            driver.kill()
+def running(folder: Path, *words: str, **variables: str) -> Iterator[OpenCommand]:
+    """Start `mergemill run` and yield it when its first change is built."""
+    with open_mergemill("run", SOURCE, "--json", *words, cwd=folder, **variables) as driver:
+        for line in driver.stdout:
+            if json.loads(line).get("stage") == "build":
+                break
+        time.sleep(2)  # it is verified now
+        yield driver
 
 
 @pytest.mark.docker
@@ -283,12 +271,13 @@ def test_an_engine_that_dies_during_a_run_loses_no_result(tmp_path: Path) -> Non
     make_sample(tmp_path / "ada__greet")
     cable = EngineSocketProxy(tmp_path / "docker.sock")
     try:
-        with running(tmp_path, DOCKER_HOST=f"unix://{cable.path}") as (driver, _):
+        with running(tmp_path, DOCKER_HOST=f"unix://{cable.path}") as driver:
             cable.disconnect()
-            out, err = driver.communicate(timeout=120)
+            out, err = driver.stdout.read(), driver.stderr.read()
+            exit_code = driver.process.wait(timeout=120)
     finally:
         cable.disconnect()
-    assert driver.returncode == 75, err
+    assert exit_code == 75, err
     assert "scripts/setup docker" in err
     assert "Traceback" not in err
     assert [line["rejected"] for line in map(json.loads, out.splitlines()) if line["event"] == "summary"] == [
@@ -361,14 +350,15 @@ def test_ctrl_c_ends_a_run_within_seconds_and_the_same_command_finishes(tmp_path
         },
     )
     only = ["--only", "ada__greet-9"]
-    with running(tmp_path, *only) as (driver, _):
+    with running(tmp_path, *only) as driver:
         started = time.monotonic()
-        driver.send_signal(signal.SIGINT)
-        _, err = driver.communicate(timeout=60)
+        os.kill(driver.process.pid, signal.SIGINT)
+        err = driver.stderr.read()
+        exit_code = driver.process.wait(timeout=60)
         took = time.monotonic() - started
     story = run_mergemill("why", "ada__greet-9", "--json", cwd=tmp_path).json["events"]
 
-    assert driver.returncode == 130, err
+    assert exit_code == 130, err
     assert took < 10
     assert "Traceback" not in err
     assert "the same command continues from here" in err

@@ -117,13 +117,17 @@ def exam(tmp_path_factory: pytest.TempPathFactory) -> WritingExam:
 
 @pytest.fixture(scope="module")
 def short_exam(exam: WritingExam) -> WritingExam:
-    """The exam with three mutants and the rewritten fault."""
-    oracle = exam.task.oracle
+    return replace(exam, task=keep_three_mutants(exam.task))
+
+
+def keep_three_mutants(task: Task) -> Task:
+    """Return the exam's task with three mutants and the rewritten fault."""
+    oracle = task.oracle
     assert isinstance(oracle, TestWritingOracle)
     faults = [edit for edit in oracle.mutants if edit.operator == REWRITTEN_FAULT]
     others = [edit for edit in oracle.mutants if edit.operator != REWRITTEN_FAULT]
     changed = oracle.model_copy(update={"mutants": (*faults, *others[:3])})
-    return replace(exam, task=exam.task.model_copy(update={"oracle": changed}))
+    return task.model_copy(update={"oracle": changed})
 
 
 def open_writing_exam(factory: pytest.TempPathFactory, **settings: object) -> WritingExam:
