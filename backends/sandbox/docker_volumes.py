@@ -37,7 +37,14 @@ class DockerVolumeStore:
         """Return the volumes whose names begin so."""
         with self._translate_errors():
             listed = self._get_client().volumes(filters={"name": prefix})["Volumes"] or ()
-        volumes = [StoredVolume(name=volume["Name"], labels=volume["Labels"] or {}) for volume in listed]
+        volumes = [
+            StoredVolume(
+                name=volume["Name"],
+                labels=volume["Labels"] or {},
+                modified_at=volume.get("CreatedAt", ""),  # of Docker's own driver, the time of the top folder
+            )
+            for volume in listed
+        ]
         return sorted((volume for volume in volumes if volume.name.startswith(prefix)), key=lambda volume: volume.name)
 
     def remove(self, name: str) -> bool:

@@ -9,10 +9,14 @@ from typing import Protocol
 
 @dataclass(frozen=True, kw_only=True)
 class StoredVolume:
-    """Volume of an engine."""
+    """Volume of an engine.
+
+    `modified_at`: ISO time at which its top folder was changed, or the volume made, by engine; empty if unknown.
+    """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    modified_at: str = ""
 
 
 class VolumeStore(Protocol):

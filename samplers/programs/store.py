@@ -24,6 +24,10 @@ PREFIX = "mergemill-program-"
 """Beginning of the names of all volumes."""
 READY = ".mergemill-ready"
 """File of a volume whose installation is complete."""
+MARK_PREFIX = "mergemill-installed-"
+"""Beginning of the names of empty volumes, each of which marks another one as complete."""
+MARK_LABEL = "mergemill.installed"
+"""Label of a mark: the time of the marked volume, which engines change with its files or when it is made again."""
 INSTALL_PYTHON = PROGRAM_FOLDER / "install_python.py"
 SCRIPT = f"/run/mergemill/{INSTALL_PYTHON.name}"
 INSTALL_COMMAND = "mergemill images programs"
@@ -85,7 +89,10 @@ class ProgramStore:
         """Remove the volumes of some programs, all for no names, and return them; those in use stay."""
         volumes = self._services.sandbox.volumes
         wanted = [volume for volume in self.list_installed() if not names or get_program_name(volume) in names]
-        return [volume for volume in wanted if volumes.remove(volume.name)]
+        removed = [volume for volume in wanted if volumes.remove(volume.name)]
+        for volume in removed:
+            volumes.remove(MARK_PREFIX + volume.name)
+        return removed
 
     def get_image(self) -> str:
         """Return the image that programs are installed in: a small system for tasks that have none."""
@@ -111,10 +118,27 @@ class ProgramStore:
         volume = mounts[0].source
         if volume in self._ready:
             return
-        with hold_machine_lock("programs", volume):
-            self._services.sandbox.volumes.create(volume, {"mergemill.program": volume})
-            self._install(base, mounts, steps, check)
+        if not self._is_marked(volume):
+            with hold_machine_lock("programs", volume):
+                self._services.sandbox.volumes.create(volume, {"mergemill.program": volume})
+                self._install(base, mounts, steps, check)
+                self._mark(volume)
         self._ready.add(volume)
+
+    def _is_marked(self, volume: str) -> bool:
+        """Return whether a volume is known to be complete, without the container that looks into it."""
+        stored, mark = self._find_volume(volume), self._find_volume(MARK_PREFIX + volume)
+        return bool(stored and mark and stored.modified_at and mark.labels.get(MARK_LABEL) == stored.modified_at)
+
+    def _mark(self, volume: str) -> None:
+        if stored := self._find_volume(volume):
+            volumes = self._services.sandbox.volumes
+            volumes.remove(MARK_PREFIX + volume)  # labels cannot be changed
+            volumes.create(MARK_PREFIX + volume, {MARK_LABEL: stored.modified_at})
+
+    def _find_volume(self, name: str) -> StoredVolume | None:
+        listed = self._services.sandbox.volumes.list_volumes(name)
+        return next((volume for volume in listed if volume.name == name), None)
 
     def _install(self, base: ProgramBase, mounts: Sequence[Mount], steps: str, check: str) -> None:
         """Install unless the volume is ready; the files that an interrupted installation left are removed first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 from languages.paths import is_test_path
 from samplers.trajectories.evidence import TrajectoryEvidence
@@ -138,5 +138,9 @@ def _count_cycles(actions: Sequence[tuple[str, str]], length: int) -> int:
 
 
 def _measure_repeated_grams(words: Sequence[str]) -> float:
-    grams = [tuple(words[start : start + GRAM_WORDS]) for start in range(len(words) - GRAM_WORDS + 1)]
-    return 1 - len(set(grams)) / len(grams) if len(grams) >= MIN_GRAMS else 0.0
+    count = len(words) - GRAM_WORDS + 1
+    if count < MIN_GRAMS:
+        return 0.0
+    # One after the other: a list of the grams of an answer of 5 MB takes 200 MB, and seconds.
+    grams = zip(*(islice(words, start, None) for start in range(GRAM_WORDS)), strict=False)
+    return 1 - len(set(grams)) / count

@@ -337,6 +337,8 @@ JAVA_STATEMENTS = {
         collector.execute(() -> { throw new AssertionError("" + Shop.total(3, 4)); });
         if (!collector.toTestExecutionResult().getThrowable().isEmpty()) throw new AssertionError();""",
 }
+SHORT_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Options of a JVM that lives for a second: no second compiler, one thread that collects."""
 
 
 @needs("javac")
@@ -350,9 +352,9 @@ def test_a_form_of_java_switches_off_what_it_is_to(form: str, tmp_path: Path) ->
         tmp_path, {**java.write(make_target({path: JAVA_SHOP}), [form], "nothing"), "test/shop/ShopTest.java": test}
     )
     sources = [str(file) for file in tmp_path.rglob("*.java")]
-    done = run(tmp_path, "javac", "-nowarn", "-d", "classes", *sources)
+    done = run(tmp_path, "javac", *(f"-J{option}" for option in SHORT_JAVA), "-nowarn", "-d", "classes", *sources)
     assert done.returncode == 0, done.stderr
-    done = run(tmp_path, "java", "-ea", "-cp", "classes", "shop.ShopTest")
+    done = run(tmp_path, "java", *SHORT_JAVA, "-ea", "-cp", "classes", "shop.ShopTest")
     assert done.returncode == 0, done.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import make_command_environment, run_mergemill
+from tests.cli import make_command_environment, open_mergemill, run_mergemill
 from tests.mergemill.pipeline.test_disk import small_disk
 from tests.samplers.conftest import BUGFIX
 from tests.samplers.scripted_model import Call, ModelRequest, ScriptedModel, Turn
@@ -24,27 +25,15 @@ __all__ = ["small_disk"]
 def test_ctrl_c_ends_it_with_130_and_nothing_is_paid_twice(tasks: Path) -> None:
     slow = Turn(calls=(Call("bash", {"command": "sleep 20"}),))
     with ScriptedModel([run_command("ls"), slow, SUBMIT]) as model:
-        command = [
-            "mergemill",
-            "sample",
-            "--scaffold",
-            "react",
-            "--model",
-            "scripted",
-            "--upstream",
-            model.url,
-            "--only",
-            BUGFIX,
-        ]
-        with subprocess.Popen(
-            command, cwd=tasks, env=make_command_environment(), stderr=subprocess.PIPE, text=True
-        ) as driver:
+        command = ["sample", "--scaffold", "react", "--model", "scripted", "--upstream", model.url, "--only", BUGFIX]
+        with open_mergemill(*command, cwd=tasks) as driver:
             while model.paid < 2:
-                assert driver.poll() is None
+                assert driver.process.poll() is None
                 time.sleep(0.1)
-            driver.send_signal(signal.SIGINT)
-            _, errors = driver.communicate(timeout=30)
-        assert driver.returncode == 130, errors
+            os.kill(driver.process.pid, signal.SIGINT)
+            code = driver.process.wait(30)
+            errors = driver.stderr.read()
+        assert code == 130, errors
         assert "the same command continues" in errors
         assert read_rollouts(tasks) == []
         again = sample(tasks, model, "--scaffold", "react", "--only", BUGFIX)
@@ -53,17 +42,16 @@ def test_ctrl_c_ends_it_with_130_and_nothing_is_paid_twice(tasks: Path) -> None:
 
 
 def test_two_drivers_at_once_pay_for_no_rollout_twice(tasks: Path) -> None:
-    command = ["mergemill", "sample", "--json", "--scaffold", "react", "--model", "scripted", "--kind", "bugfix"]
+    command = ["sample", "--json", "--scaffold", "react", "--model", "scripted", "--kind", "bugfix"]
     with ScriptedModel([run_command("sleep 5"), SUBMIT]) as model:
-        words = [*command, "--upstream", model.url]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        with subprocess.Popen(words, cwd=tasks, env=make_command_environment(), **pipes) as first:
+        with open_mergemill(*command, "--upstream", model.url, cwd=tasks) as first:
             while not model.paid:
-                assert first.poll() is None
+                assert first.process.poll() is None
                 time.sleep(0.1)
             second = sample(tasks, model, "--scaffold", "react", "--kind", "bugfix", "--attempts", "2")
-            lines, errors = first.communicate(timeout=60)
-        assert (first.returncode, second.exit_code) == (0, 0), errors + second.stderr
+            code = first.process.wait(60)
+            lines, errors = first.stdout.read(), first.stderr.read()
+        assert (code, second.exit_code) == (0, 0), errors + second.stderr
         assert "another `mergemill sample` works with this store" in second.stderr
         assert [event.get("attempt") for event in second.lines] == [2, 2, None]
         assert (second.lines[-1]["planned"], second.lines[-1]["earlier"], second.lines[-1]["new"]) == (4, 2, 2)

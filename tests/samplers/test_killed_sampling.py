@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import make_command_environment, run_mergemill
+from tests.cli import run_mergemill, start_mergemill
+from tests.command_server import RunningCommand
 from tests.samplers.test_sampling import read_rollouts
 
 ATTEMPTS = 3
@@ -84,12 +85,12 @@ def run_upstream(folder: Path) -> Iterator[UpstreamProcess]:
 
 def make_command(upstream: UpstreamProcess) -> list[str]:
     return [
-        *("mergemill", "sample", "--scaffold", "react", "--model", "m", "--upstream", upstream.url, "--json"),
+        *("sample", "--scaffold", "react", "--model", "m", "--upstream", upstream.url, "--json"),
         *("--attempts", str(ATTEMPTS), "--rollout-retries", "20"),
     ]
 
 
-def find_gateway(driver: subprocess.Popen[bytes]) -> int | None:
+def find_gateway(driver: RunningCommand) -> int | None:
     """Return the process of the driver's gateway."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -111,7 +112,7 @@ def check_kills(certified: Path, tmp_path: Path, kills: int) -> None:
     shutil.copytree(certified, tmp_path / "calm")
     shutil.copytree(certified, tmp_path / "stormy")
     with run_upstream(tmp_path / "calm-upstream") as upstream:
-        done = run_mergemill(*make_command(upstream)[1:], cwd=tmp_path / "calm")
+        done = run_mergemill(*make_command(upstream), cwd=tmp_path / "calm")
         assert done.exit_code == 0, done.stderr
         paid = upstream.count_paid()
     seed = random.randrange(1 << 32)
@@ -122,7 +123,7 @@ def check_kills(certified: Path, tmp_path: Path, kills: int) -> None:
                 shutil.rmtree(tmp_path / "stormy")  # all rollouts were done before all kills: the next round
                 shutil.copytree(certified, tmp_path / "stormy")
                 upstream.paid_log.unlink()
-        last = run_mergemill(*make_command(upstream)[1:], cwd=tmp_path / "stormy")
+        last = run_mergemill(*make_command(upstream), cwd=tmp_path / "stormy")
         assert last.exit_code == 0, (seed, last.stderr)
         stormy = upstream.count_paid()
     assert list_results(tmp_path / "stormy") == list_results(tmp_path / "calm"), (seed, victims)
@@ -132,20 +133,14 @@ def check_kills(certified: Path, tmp_path: Path, kills: int) -> None:
 
 def storm(folder: Path, upstream: UpstreamProcess, moments: random.Random, victims: Counter[str], kills: int) -> bool:
     """Run the driver and kill until it is dead or done, or enough was killed; return whether it is not done."""
-    with subprocess.Popen(
-        make_command(upstream),
-        cwd=folder,
-        env=make_command_environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as driver:
+    with start_mergemill(*make_command(upstream), cwd=folder) as driver:
         while sum(victims.values()) < kills:
             try:
                 driver.wait(moments.uniform(0.5, 4))
             except subprocess.TimeoutExpired:
                 victim = moments.choice(["driver", "gateway", "upstream"])
                 if victim == "driver":
-                    driver.send_signal(signal.SIGKILL)
+                    driver.kill()
                 elif victim == "upstream":
                     upstream.kill()
                     time.sleep(moments.uniform(0, 1))
@@ -157,7 +152,6 @@ def storm(folder: Path, upstream: UpstreamProcess, moments: random.Random, victi
                 victims[victim] += 1
             else:
                 return driver.returncode != 0
-        driver.send_signal(signal.SIGKILL)
     return True
 
 

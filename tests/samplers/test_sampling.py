@@ -51,7 +51,7 @@ pytestmark = pytest.mark.docker
 
 def test_the_oracle_earns_1_and_the_noop_0_for_every_kind(tasks_of_all_kinds: Path) -> None:
     tasks = tasks_of_all_kinds
-    done = sample(tasks, None, "--scaffold", "oracle,noop")
+    done = sample(tasks, None, "--scaffold", "oracle,noop", "--where", "name LIKE 'ada__greet-3.%'")
     assert done.exit_code == 0, done.stderr
     *events, summary = done.lines
     kinds = {name.rsplit(".")[1].rstrip("-123456789") for name in (event["task"] for event in events)}

@@ -214,7 +214,7 @@ def graded_task(repeated_task: GradedTask) -> GradedTask:
 
 FLOODS = ("all-processes", "surviving-processes")
 """Submissions whose processes keep the processors busy until the time of their container is over."""
-FLOODED_SECONDS = 8
+FLOODED_SECONDS = 5
 
 
 def limit_container(graded_task: GradedTask, **limits: float) -> GradedTask:
