@@ -179,17 +179,19 @@ def iterate_gradings(
     gold = reward.make_gold(task, services)
     varied = vary_conditions(settings.certify.runs) if is_by_lists else [AS_VERIFIED] * settings.certify.runs
     for conditions in varied:
-        # Other conditions are tried once: which instances are real is drawn the same way under all of them.
-        once = conditions != AS_VERIFIED
+        # Which instances are real is drawn the same way under all conditions.
+        is_brief = conditions != AS_VERIFIED
         score = (
-            tests.grade(task, services, gold, conditions, until_decisive=once)
+            tests.grade(task, services, gold, conditions, is_brief=is_brief)
             if is_by_lists
             else grade(task, services, gold)
         )
         zone = dict(task.require_plan().env).get("TZ", UTC) if task.image else UTC
         gradings.add_gold(score, conditions.describe(settings.limits.cpus, zone) if task.image else "no container")
         yield gradings
-    gradings.add_noop(tests.grade(task, services, b"", need_rates=False) if is_by_lists else grade(task, services, b""))
+    gradings.add_noop(
+        tests.grade(task, services, b"", need_rates=False, is_brief=True) if is_by_lists else grade(task, services, b"")
+    )
     yield gradings
     if is_by_lists and with_exploits and settings.certify.exploits != "off":
         is_open = is_open_to_guesses(task, services)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from backends.services import Services
+from evaluation.controls.planning import shorten_menus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from evaluation.runner.run import EvaluationResult
 from guest.controls import blind
@@ -39,22 +40,20 @@ def grade(
     conditions: Conditions = AS_VERIFIED,
     *,
     need_rates: bool = True,
-    until_decisive: bool = False,
+    is_brief: bool = False,
 ) -> Score:
     """Return the score of a submission; an empty patch is the no-op.
 
     The value is 1 if all F2P and P2P tests pass (a missing test counts as failed), the canaries have the required
     results and every sabotaged test fails as it did with the gold patch; otherwise it is 0. It is None after an
-    infrastructure error. With `until_decisive` the evaluations after the one in which every test was real are left
-    out: they draw again which instances are real, which matters for a submission that guesses and not for gold.
+    infrastructure error. A brief grading leaves out parts that matter only for a submission that guesses: evaluations
+    after the one in which every test was real, and of a test that stands hundreds of times most of its instances.
 
     Raises:
         Transient: engine, disk or network failed.
     """
     with open_task_evaluator(task, services, cpu_share=conditions.cpu_share) as evaluator:
-        return grade_patch(
-            task, services, evaluator, patch, conditions, need_rates=need_rates, until_decisive=until_decisive
-        )
+        return grade_patch(task, services, evaluator, patch, conditions, need_rates=need_rates, is_brief=is_brief)
 
 
 def grade_patch(
@@ -65,7 +64,7 @@ def grade_patch(
     conditions: Conditions = AS_VERIFIED,
     *,
     need_rates: bool = True,
-    until_decisive: bool = False,
+    is_brief: bool = False,
 ) -> Score:
     """Return the score of a submission, with an evaluator of the task; arguments as in `grade`.
 
@@ -75,9 +74,9 @@ def grade_patch(
     evaluation, so no container is prepared for the next.
     """
     grading = _Grading(task, is_empty=not patch, need_rates=need_rates)
-    evaluations = draw_task_evaluations(task, services)
+    evaluations = draw_task_evaluations(task, services, is_brief=is_brief)
     for number, evaluation in enumerate(evaluations, 1):
-        last = number == len(evaluations) or (until_decisive and evaluation.is_decisive)
+        last = number == len(evaluations) or (is_brief and evaluation.is_decisive)
         run = evaluator.run(
             RunVariant.GOLD,
             patch=patch,
@@ -101,11 +100,13 @@ def list_test_files(task: Task) -> list[str]:
     return sorted({test.partition("::")[0] for test in tests})
 
 
-def draw_task_evaluations(task: Task, services: Services) -> list[blind.Evaluation]:
+def draw_task_evaluations(task: Task, services: Services, *, is_brief: bool = False) -> list[blind.Evaluation]:
     """Return the evaluations of one grading of a task; one without sabotaged tests where the task has no controls."""
     if task.blind_controls is None:
         return [blind.Evaluation({}, {})]
     document = json.loads(services.artifacts.get(task.blind_controls))
+    if is_brief:
+        document = shorten_menus(document)
     return blind.draw_evaluations(document, secrets.SystemRandom())
 
 

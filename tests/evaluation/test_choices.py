@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from itertools import combinations
 from math import prod
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from backends.services import Services
 from evaluation.controls.blocks import parse_test_file
 from evaluation.controls.features import Surroundings, TreeCounts
 from evaluation.controls.odds import draw_choices, measure_odds, select_menus
@@ -23,11 +26,14 @@ from evaluation.controls.planning import (
     count_values,
     make_menus,
     rank_plans,
+    shorten_menus,
 )
 from guest.controls import blind
 from guest.controls.choices import choose_values, count_instances, draw_instances, draw_variants
+from taskdb.records import Task
 from tests.evaluation.test_controls import HONEST, ONE, TESTS, TWO, run_tests
 from tests.evaluation.test_controls import make_document as make_copies
+from verifiers.grade import draw_task_evaluations
 
 FILE = "tests/test_add.py"
 THREE = f"{FILE}::test_three"
@@ -511,3 +517,27 @@ def test_the_shortest_value_is_found_among_words_and_numbers() -> None:
     texts = [*(f"'{number}'" for number in range(10)), *(f"'{letter}'" for letter in "abcdefghij")]
     values = [{"text": text, "features": surroundings.describe(text)} for text in texts]
     assert measure_odds({"features": surroundings.describe("''"), "values": values}, 10, Random(1)) > 0.95
+
+
+def test_a_brief_grading_has_fewer_instances_of_a_test_that_stands_hundreds_of_times() -> None:
+    document = make_document()
+    first, second = document["blocks"]
+    values = [{"text": str(number), "fails": {ONE: "assertion"}} for number in range(2000, 2400)]
+    sites = [{**first["sites"][0], "values": values}] * 2
+    first = {**first, "sites": sites, "menus": [[[0, 400]], [[0, 32], [1, 32]], [[0, 2], [1, 3]]]}
+    single = {"file": FILE, "forms": [], "tests": []}
+    task = SimpleNamespace(blind_controls="key")
+    artifacts = SimpleNamespace(get=lambda _: json.dumps({**document, "blocks": [first, second]}).encode())
+    services = SimpleNamespace(artifacts=artifacts)
+
+    def count_drawn(*, is_brief: bool) -> set[int]:
+        drawn = (
+            draw_task_evaluations(cast(Task, task), cast(Services, services), is_brief=is_brief) for _ in range(40)
+        )
+        name = ONE.rpartition("::")[2]
+        return {evaluation.files[FILE].count(f"def {name}_".encode()) for (evaluation,) in drawn}
+
+    assert count_drawn(is_brief=False) == {400, 32 * 32, 6}
+    assert count_drawn(is_brief=True) == {32, 6}
+    shortened = shorten_menus({**document, "blocks": [first, second, single]})
+    assert [bool(block.get("menus")) for block in shortened["blocks"]] == [True, True, False]
