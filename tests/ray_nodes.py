@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 60
@@ -30,11 +31,16 @@ QUICK = {
 """Environment of all processes, the driver's, too: a lost node is noticed within seconds."""
 
 
+FREE_PORTS = range(11000, 23000)
+"""Ports that the system gives to no connection, which could have one before a head listens, nor Ray to drivers."""
+
+
 def find_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+    while True:
+        port = SystemRandom().choice(FREE_PORTS)
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 @dataclass

@@ -111,13 +111,18 @@ describe("slugs", () => {
 @pytest.mark.parametrize(
     ("path", "source", "expected", "inputs"),
     [
-        ("a_test.go", GO, {"17", "23", "31", '"eps"'}, {'"alpha"', '"dash"', '"gamma"', '"first"', '"kappa"'}),
-        ("test_a.py", PYTHON, {'"hello"', '"other"', '"third"'}, {'"Third"'}),
+        (
+            "a_test.go",
+            GO,
+            {"17", "23", "31", '"eps"'},
+            {'"alpha"', '"dash"', '"gamma"', '"first"', '"kappa"', '"Eps Zeta"'},
+        ),
+        ("test_a.py", PYTHON, {'"hello"', '"other"', '"third"'}, {'"Hello"', '"Other"', '"Third"'}),
         ("test_a.py", EXPANDED, {"10", "22"}, {'"apple"', '"pear"'}),
         ("test_a.py", PARAMETRIZED, {"10", "22"}, {'"apple"', '"pear"', '"gram"'}),
         ("a.test.ts", EACH, {'"alpha"', '"beta"'}, set()),
         ("a.test.js", COMPUTED, {'"alpha"', '"beta"'}, {'"Alpha"', '"Beta"'}),
-        ("a.test.js", JAVASCRIPT, {'"alpha"', '"beta"', '"gamma"'}, {'"Alpha"', '"Beta"'}),
+        ("a.test.js", JAVASCRIPT, {'"alpha"', '"beta"', '"gamma"'}, {'"Alpha"', '"Beta"', '"Gamma"'}),
     ],
 )
 def test_a_name_that_an_assertion_compares_makes_its_values_expected(
