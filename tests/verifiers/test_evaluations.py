@@ -57,7 +57,7 @@ def test_no_container_is_prepared_for_an_evaluation_that_is_not_expected(
     verification = records.make_verification(records.make_environment(candidate))
     task = records.make_task(verification, candidate, FAIL_TO_PASS=((TEST, FailureKind.ASSERTION),), PASS_TO_PASS=())
     drawn = [blind.Evaluation({}, {TEST: blind.PASSES}) for _ in range(3)]
-    monkeypatch.setattr(sys.modules[grade_patch.__module__], "draw_task_evaluations", lambda *_: drawn)
+    monkeypatch.setattr(sys.modules[grade_patch.__module__], "draw_task_evaluations", lambda *_, **__: drawn)
     evaluator = FakeEvaluator(status)
     score = grade_patch(task, cast(Services, None), cast(Evaluator, evaluator), b"patch", need_rates=need_rates)
     assert evaluator.last == last

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.cluster.nodes import WorkerNeeds
 from tests.backends.cluster.drivers import DRIVER, run_driver
-from tests.backends.cluster.functions import VERSION, make_functions, work
 from tests.ray_nodes import QUICK, find_port, start_ray_nodes
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
@@ -54,14 +52,24 @@ def test_a_cluster_of_this_machine_is_started_and_ended(tmp_path: Path) -> None:
     assert len(set(result)) == 2
 
 
-def test_a_cluster_of_this_machine_is_not_started_for_no_records(tmp_path: Path) -> None:
-    from backends.cluster.ray_cluster.cluster import RayCluster  # noqa: PLC0415 - Ray reads the environment when it is imported
+# In a process of its own: Ray reads the environment, which the tests of a cluster set, when it is imported.
+NO_RECORDS = """
+import sys
+from pathlib import Path
+from backends.cluster.nodes import WorkerNeeds
+from backends.cluster.ray_cluster.cluster import RayCluster
+from tests.backends.cluster.functions import VERSION, make_functions, work
+needs = WorkerNeeds(cpus=1, memory_bytes=100 << 20, workers=1)
+functions = make_functions(Path(sys.argv[1]))
+with RayCluster(address=None, needs=needs, functions=functions, version=VERSION, notify=print) as cluster:
+    print(list(cluster.map(work, [])), sys.modules["ray"].is_initialized())
+"""
 
-    needs = WorkerNeeds(cpus=1, memory_bytes=100 << 20, workers=1)
-    functions = make_functions(tmp_path)
-    with RayCluster(address=None, needs=needs, functions=functions, version=VERSION, notify=print) as cluster:
-        assert list(cluster.map(work, [])) == []
-        assert not sys.modules["ray"].is_initialized()
+
+def test_a_cluster_of_this_machine_is_not_started_for_no_records(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", NO_RECORDS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "[] False\n"), done.stderr
 
 
 def run_driver_locally(folder: Path) -> list[str]:
