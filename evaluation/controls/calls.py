@@ -99,7 +99,7 @@ def silence_assertions(file: TestFile, block: TestBlock, helpers: Mapping[str, s
     """Return the edits with which a test or helper computes the same and asserts nothing.
 
     Args:
-        file: its file.
+        file: file of the test or helper.
         block: the test or helper.
         helpers: name of a helper that asserts -> name of its copy that does not.
     """

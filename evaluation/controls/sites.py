@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from random import Random
 
 from tree_sitter import Node
@@ -68,7 +68,7 @@ class Site:
     """The literal or container that it changes or lies in, and its first byte."""
     literal_start: int = -1
     others: frozenset[str] = frozenset()
-    """Literals that it may not equal: the other labels of a switch, or keys of a map."""
+    """Literals that it may not equal: the labels of a switch, or keys of a map."""
     is_exception: bool = False
     """Whether it is the type of an expected exception, whose absence no assertion reports."""
 
@@ -112,7 +112,7 @@ def list_sites(
     """Return the sites of a test, at most one at each place, the best first.
 
     Args:
-        file: its file.
+        file: file of the test.
         block: the test.
         old_lines: stripped lines that the file has in the agent's tree: literals there can be compared with it.
         random: random that chooses among equally good sites and texts.
@@ -199,6 +199,8 @@ def _iterate_sites(file: TestFile, block: TestBlock, random: Random, tree: TreeW
     draw = partial(
         draw_alternatives, literals=file.literals, own=FileLiterals.read(block.node), random=random, tree=tree
     )
+    # Once for all labels of a switch or map.
+    list_labels = cache(partial(_list_labels, file))
     cells = list_cells(file, block)
     ranks = _rank_cells(file, block, cells)
     todo = [block.node, *(cell.node for cell in cells if cell.is_in_head)]
@@ -208,10 +210,10 @@ def _iterate_sites(file: TestFile, block: TestBlock, random: Random, tree: TreeW
             # Instances have names of their own, so the literal that names the test stays.
             if block.name_span and node.start_byte <= block.name_span[0] < node.end_byte:
                 continue
-            yield from _make_literal_sites(_LiteralRanker(file, block, node, ranks), draw, random)
+            yield from _make_literal_sites(_LiteralRanker(file, block, node, ranks), draw, list_labels, random)
             continue
         if is_container(node):
-            yield from _make_literal_sites(_LiteralRanker(file, block, node, ranks), draw, random)
+            yield from _make_literal_sites(_LiteralRanker(file, block, node, ranks), draw, list_labels, random)
         yield from _change_operand(file, block, node)
         yield from _invert(file, node)
         todo += [child for child in node.named_children if not _is_head(child)]
@@ -261,7 +263,10 @@ def _rank_uses(file: TestFile, scope: TestBlock, names: Collection[str]) -> dict
 
 
 def _make_literal_sites(
-    ranker: _LiteralRanker, draw: Callable[[Node], list[Alternatives]], random: Random
+    ranker: _LiteralRanker,
+    draw: Callable[[Node], list[Alternatives]],
+    list_labels: Callable[[Node], frozenset[str]],
+    random: Random,
 ) -> Iterator[Site]:
     """Yield the sites of a literal, or the site of a container's order.
 
@@ -271,7 +276,8 @@ def _make_literal_sites(
     if rank is None or (rank == _INPUT and not file.sites.silent_calls):
         return
     text, start = file.read(node), node.start_byte
-    others = _list_other_labels(file, node)
+    holder = _find_labeled(node)
+    others = list_labels(holder) if holder is not None else frozenset()
     if is_container(node):
         orders = draw_orders(node, file.source, random)
         alternatives = [Alternatives(0, len(text), tuple(orders))] if orders else []
@@ -284,18 +290,17 @@ def _make_literal_sites(
         )
 
 
-def _list_other_labels(file: TestFile, literal: Node) -> frozenset[str]:
-    """Return the literals of the other labels of a switch or keys of a map, for a label or key; else none.
-
-    A compiler refuses a file with two equal ones.
-    """
+def _find_labeled(literal: Node) -> Node | None:
+    """Return the switch or map of which a literal is a label or key, or stands in one."""
     owner = literal.parent
     while owner is not None and owner.type not in _LABELED:
         owner = owner.parent
-    if owner is None or owner.parent is None or literal.end_byte > _find_colon(owner):
-        return frozenset()
-    siblings = [node for node in owner.parent.named_children if node.type == owner.type and node != owner]
-    labels = [(node, _find_colon(node)) for node in siblings]
+    return owner.parent if owner is not None and literal.end_byte <= _find_colon(owner) else None
+
+
+def _list_labels(file: TestFile, holder: Node) -> frozenset[str]:
+    """Return the literals of the labels of a switch or keys of a map: a compiler refuses two equal ones."""
+    labels = [(node, _find_colon(node)) for node in holder.named_children if node.type in _LABELED]
     parts = [part for node, colon in labels for part in _list_literals(node) if part.end_byte <= colon]
     return frozenset(file.read(part) for part in parts)
 
