@@ -120,8 +120,13 @@ class ControlSites:
     compares_any_types: bool = False
     """Whether an expected value can be replaced by one of another type without an error of types."""
 
+    empties: tuple[str, ...] = ()
+    """Values that stand for nothing, one of which may be expected in place of another."""
+
     max_instances: int = 32
     """The most instances of a test; more where a language reads its tests as fast as it runs them."""
+    instance_seconds: float = 0.0
+    """Seconds that a compiler takes for an instance."""
     table_calls: str = ""
     """Regex of calls in a decorator that give a test its cases; empty where tables stand in tests alone."""
     silent_keywords: Mapping[str, tuple[str, str]] = field(default_factory=dict)

@@ -75,6 +75,7 @@ JAVASCRIPT = Language(
     ),
     controls=ControlSites(
         compares_any_types=True,
+        empties=("[]", "{}", '""', "''", "null", "undefined", "0", "false"),
         max_instances=1000,
         silent_calls=(
             (r"^expect$", SILENT_EXPECTATION),

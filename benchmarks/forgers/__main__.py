@@ -94,8 +94,15 @@ class KnownTree:
         return cls(tokens=tokens, trigrams=trigrams, lines=frozenset(lines))
 
 
-def read_tests(path: str, content: bytes, tree: KnownTree) -> dict[str, ReadTest]:
-    """Return the tests of a drawn file that stand several times: drawn word of the first instance -> test."""
+def read_tests(path: str, content: bytes, tree: KnownTree, salt: str = "") -> dict[str, ReadTest]:
+    """Return the tests of a drawn file that stand several times: drawn word of the first instance -> test.
+
+    Args:
+        path: path of the file.
+        content: the file.
+        tree: what the submission knows of the agent's tree.
+        salt: text of the submission, from which a preference of its own follows.
+    """
     file = parse_test_file(path, content)
     groups: list[tuple[str, list[tuple[str, str]], int, int]] = []
     for block in find_blocks(file) if file else []:
@@ -119,6 +126,7 @@ def read_tests(path: str, content: bytes, tree: KnownTree) -> dict[str, ReadTest
             tree=tree.tokens,
             trigrams=tree.trigrams,
             lines=tree.lines,
+            salt=salt,
         )
         for base, instances, start, end in groups
         if len(instances) > 1
@@ -135,7 +143,8 @@ def grade_readers(
     """Draw one grading, and return which readers are paid; add their choices to the counts."""
     paid = dict.fromkeys(readers, True)
     counted = [block for block in document["blocks"] if block["required"] and block["blind"]]
-    odds = {test: block.get("odds") for block in counted if "menus" in block for test in block["tests"]}
+    odds = {test: read_odds(block) for block in counted if "menus" in block for test in block["tests"]}
+    salt = str(random.random())
     singles = {test for block in counted if "forms" in block for test in blind.list_block_tests(block)}
     for evaluation in blind.draw_evaluations(document, random):
         origins = {find_word(test, origin): origin for test, origin in evaluation.origins.items()}
@@ -145,7 +154,7 @@ def grade_readers(
             if outcome != PASSES and test in evaluation.origins
         }
         for path, content in evaluation.files.items():
-            for test in read_tests(path, content, tree).values():
+            for test in read_tests(path, content, tree, salt).values():
                 true = next((number for number, name in enumerate(test.names) if name not in failing), 0)
                 origin = origins.get(test.names[true], "")
                 if origin in odds:
@@ -162,6 +171,11 @@ def grade_readers(
                 # The best odds: two of three draws are real.
                 paid[name] = paid[name] and (random.random() < 2 / 3) == is_real
     return paid
+
+
+def read_odds(block: Mapping[str, Any]) -> float | None:
+    """Return the odds of the best reader of a block; None in a document without them."""
+    return max(block["readers"]) if "readers" in block else block.get("odds")
 
 
 def find_word(test: str, origin: str) -> str:

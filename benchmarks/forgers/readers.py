@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from itertools import pairwise
 from math import log1p
 
@@ -31,6 +32,7 @@ class ReadTest:
         tree: token -> number of its places in the agent's tree.
         trigrams: three characters in a row -> number of their places there.
         lines: stripped lines of the agent's tree.
+        salt: text of the submission, from which a preference of its own follows.
     """
 
     name: str
@@ -40,6 +42,7 @@ class ReadTest:
     tree: Mapping[str, int]
     trigrams: Mapping[str, int]
     lines: frozenset[str]
+    salt: str = ""
 
     @cached_property
     def tokens(self) -> list[list[str]]:
@@ -198,6 +201,17 @@ def vote(test: ReadTest) -> Sequence[float]:
     return votes
 
 
+def prefer_by_salt(test: ReadTest) -> Sequence[float]:
+    """Return at how many places a value comes first in an order of the submission's own, the same each time."""
+    width = max(map(len, test.values))
+    scores = [0.0] * len(test.names)
+    for place in range(width):
+        column = [value[place] if place < len(value) else "" for value in test.values]
+        first = min(set(column), key=lambda token: blake2b(f"{test.salt} {token}".encode(), digest_size=8).digest())
+        scores = [score + (token == first) for score, token in zip(scores, column, strict=True)]
+    return scores
+
+
 def _average(numbers: Iterable[float]) -> float:
     values = list(numbers)
     return sum(values) / len(values) if values else 0.0
@@ -235,5 +249,6 @@ READERS: Mapping[str, Reader] = {
     "values in order": prefer_sorted_values,
     "most usual characters": prefer_usual_characters,
     "most of these readers": vote,
+    "preference of its own": prefer_by_salt,
 }
 """Name -> reader."""

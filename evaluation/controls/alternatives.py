@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise, zip_longest
+from math import log1p
 from random import Random
 
 from tree_sitter import Node
+
+from evaluation.controls.spare_words import SPARE_WORDS
 
 _MAX_WORDS = 3
 """Words of a string that are changed, each for itself."""
@@ -29,8 +32,10 @@ _LEAST_WORD = 2
 _FREQUENT_LETTERS = "aeinorstbcdglmpu"
 _SCRIPT_LENGTH = 128
 """Code points of a block of Unicode, as most scripts have them."""
-MAX_ALTERNATIVES = 40
-"""Other values of a site: enough for the most instances that a test ever has."""
+MAX_ALTERNATIVES = 100
+"""Other values of a site that are kept: enough for the most instances of a test that takes its time."""
+MAX_POOL = 120
+"""Other values of which these are chosen."""
 _ATTEMPTS = 6
 """Draws for each value that is looked for; most draws of short values repeat an earlier one."""
 _SHARE_BELOW = 0.5
@@ -151,27 +156,30 @@ class Alternatives:
 
 @dataclass(frozen=True)
 class TreeWords:
-    """Words of the agent's tree by their form and length."""
+    """Words of the agent's tree by their form and length, and the numbers of their places."""
 
     groups: Mapping[tuple[str, int], Sequence[str]]
+    counts: Mapping[str, int]
 
     @classmethod
-    def read(cls, tokens: Iterable[str]) -> TreeWords:
-        """Return the words among tokens."""
+    def read(cls, tokens: Mapping[str, int]) -> TreeWords:
+        """Return the words among tokens. `tokens`: token -> number of its places."""
         groups: dict[tuple[str, int], list[str]] = {}
         for token in sorted(tokens):
             if _WORD.fullmatch(token):
                 groups.setdefault((_describe_word(token), len(token)), []).append(token)
-        return cls(groups)
+        return cls(groups, tokens)
 
     def list_similar(self, word: str) -> list[str]:
-        """Return words that may stand for another, which differ from it in length by little."""
+        """Return words that may stand for another and differ from it in length by little, as frequent ones first."""
         shape = _describe_word(word)
         lengths = range(len(word) - _get_tolerance(word), len(word) + _get_tolerance(word) + 1)
-        return [other for length in lengths for other in self.groups.get((shape, length), ()) if other != word]
+        similar = [other for length in lengths for other in self.groups.get((shape, length), ()) if other != word]
+        own = log1p(self.counts.get(word, 0))
+        return sorted(similar, key=lambda other: abs(log1p(self.counts[other]) - own))
 
 
-NO_WORDS = TreeWords({})
+NO_WORDS = TreeWords({}, {})
 
 
 def draw_alternatives(
@@ -221,17 +229,17 @@ def draw_orders(container: Node, source: bytes, random: Random) -> list[str]:
         return (head + b"".join(parts) + tail).decode(errors="replace")
 
     texts = [source[member.start_byte : member.end_byte] for member in members]
-    drawn = (write(random.sample(texts, len(texts))) for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
+    drawn = (write(random.sample(texts, len(texts))) for _ in range(_ATTEMPTS * MAX_POOL))
     return _collect(drawn, write(texts))
 
 
 def _collect(draws: Iterator[str], without: str) -> list[str]:
-    """Return different texts of an iterator that may repeat them, at most `MAX_ALTERNATIVES`."""
+    """Return different texts of an iterator that may repeat them, at most `MAX_POOL`."""
     texts: dict[str, None] = {}
     for text in draws:
         if text != without:
             texts[text] = None
-        if len(texts) == MAX_ALTERNATIVES:
+        if len(texts) == MAX_POOL:
             break
     return list(texts)
 
@@ -245,7 +253,7 @@ def _draw_numbers(text: str, numbers: Mapping[str, int], own: Mapping[str, int],
     same = [number for number in numbers if number != text and _describe_number(number) == shape]
     random.shuffle(same)
     same.sort(key=lambda number: number not in own)
-    drawn = (_draw_number(text, random) for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
+    drawn = (_draw_number(text, random) for _ in range(_ATTEMPTS * MAX_POOL))
     is_repeated = numbers.get(text, 0) > 1
     parts = (iter(same), drawn) if is_repeated else (drawn, iter(same))
     return _collect((number for part in parts for number in part), text)
@@ -354,7 +362,7 @@ def _list_similar(text: str, inner: str, literals: FileLiterals, random: Random)
         words = _TOKEN.findall(other)
         if all(a != b for known in (text, *chosen) for a, b in zip(words, _TOKEN.findall(known), strict=False)):
             chosen.append(other)
-    return chosen[:MAX_ALTERNATIVES]
+    return chosen[:MAX_POOL]
 
 
 def _describe_text(text: str) -> str:
@@ -368,6 +376,15 @@ def _describe_word(word: str) -> str:
     if word.isupper():
         return "A" + script
     return ("Aa" if word[0].isupper() else "a") + script
+
+
+def _write_spare_words(word: str) -> list[str]:
+    """Return common words of about the length of a word, in its case; none for other scripts and mixed cases."""
+    lengths = range(len(word) - _get_tolerance(word), len(word) + _get_tolerance(word) + 1)
+    write = next((write for write in (str.lower, str.title, str.upper) if write(word) == word), None)
+    if write is None or not word.isascii():
+        return []
+    return [write(other) for other in SPARE_WORDS if len(other) in lengths and write(other) != word]
 
 
 def _get_tolerance(word: str) -> int:
@@ -389,12 +406,12 @@ class _TextWords:
     def list_alternatives(self) -> list[Alternatives]:
         """Return other texts for some words, for the order of all, and for a letter where there is nothing else."""
         if code := _CODE.fullmatch(self.inner):
-            codes = (self._draw_code(code["body"]) for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
+            codes = (self._draw_code(code["body"]) for _ in range(_ATTEMPTS * MAX_POOL))
             return _list_alternatives(*code.span("body"), _collect(codes, code["body"]))
         chosen = self.random.sample(self.words, min(_MAX_WORDS, len(self.words)))
         parts = [Alternatives(*word.span(), tuple(texts)) for word in chosen if (texts := self._list_words(word[0]))]
         if len({word[0] for word in self.words}) >= _MIN_ORDERED:
-            orders = (self._exchange() for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
+            orders = (self._exchange() for _ in range(_ATTEMPTS * MAX_POOL))
             parts += _list_alternatives(0, len(self.inner), _collect(orders, self.inner))
         if self.places and not any(len(part.texts) >= _FEW for part in parts):
             place = self.random.choice(self.places)
@@ -404,7 +421,7 @@ class _TextWords:
     def _list_words(self, word: str) -> list[str]:
         """Return words of the tree, the file and the test in turn that may stand for a word; numbers for a number."""
         if word.isdigit():
-            drawn = (_draw_number(word, self.random) for _ in range(_ATTEMPTS * MAX_ALTERNATIVES))
+            drawn = (_draw_number(word, self.random) for _ in range(_ATTEMPTS * MAX_POOL))
             return _collect(drawn, word)
         if len(word) < _LEAST_WORD and word.isascii():
             letters = [other for other in string.ascii_letters if other != word and other.isupper() == word.isupper()]
@@ -418,12 +435,13 @@ class _TextWords:
         test = [other for other in near if other in self.pool.test.word_set]
         file = [other for other in near if other not in self.pool.test.word_set]
         tree = [other for other in self.pool.tree.list_similar(word) if other not in self.pool.file.word_set]
-        test, file, tree = (
-            self.random.sample(words, min(len(words), MAX_ALTERNATIVES)) for words in (test, file, tree)
-        )
-        # Where all others stand in the file, the true word is the one that stands there once.
-        mixed = (other for words in zip_longest(tree, file, test) for other in words if other is not None)
-        return list(islice(mixed, MAX_ALTERNATIVES))
+        test, file = (self.random.sample(words, len(words)) for words in (test, file))
+        spare = [other for other in _write_spare_words(word) if other not in self.pool.tree.counts]
+        spare = [other for other in self.random.sample(spare, len(spare)) if other not in self.pool.file.word_set]
+        # Where all others stand in the file, the true word is the one that stands there once, and where all stand in
+        # the tree, it may be the one that stands nowhere.
+        mixed = (other for words in zip_longest(tree, file, test, spare) for other in words if other is not None)
+        return list(islice(mixed, MAX_POOL))
 
     def _draw_code(self, code: str) -> str:
         """Return other letters and digits, each of the kind of the one in its place."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from random import Random
@@ -19,11 +19,18 @@ from typing import Any
 from backends.git import GitError, GitRepository, list_patch_paths
 from backends.index import ScratchIndex
 from evaluation.controls import NO_CONTROLS
-from evaluation.controls.alternatives import TreeWords
+from evaluation.controls.alternatives import MAX_ALTERNATIVES, TreeWords
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
 from evaluation.controls.calls import SilentHelpers, silence_assertions
-from evaluation.controls.features import Surroundings, TreeCounts, compute_balance, count_tree
-from evaluation.controls.odds import select_menus
+from evaluation.controls.features import (
+    Surroundings,
+    TreeCounts,
+    add_familiarity,
+    compute_balance,
+    count_tree,
+    sort_by_likeness,
+)
+from evaluation.controls.odds import select_menus, sort_by_odds
 from evaluation.controls.planning import (
     BOUND,
     GRADING_SECONDS,
@@ -36,6 +43,7 @@ from evaluation.controls.planning import (
     GradingPlan,
     compute_cost,
     count_values,
+    is_disjoint,
     make_menus,
     rank_plans,
 )
@@ -64,10 +72,14 @@ SPARE_SHARE = 1.3
 SPARE_VALUES = 12
 """Values that are tried for each that is needed, and besides: gold passes some or fails them otherwise, and the true
 one shall lie between others in every feature."""
+SPARE_REACH = 4
+"""Combinations of values that are tried for each instance, as readers find some true values."""
+KEPT_SHARE = 0.5
+"""Share of the values of a site that are expected to be of use."""
+MANY_SITES = 4
+"""Sites of a test of which few values are tried each."""
 MORE_INSTANCES = (1.0, 1.5, 2.0, 4.0, 8.0)
 """Multiples of the planned instances of a test that are tried, as long as they cost less than further evaluations."""
-MORE_VALUES = 4
-"""Values that are tried for each instance that guesses alone would need, where a site has so many."""
 ROUNDING = 1 + 1e-9
 MAX_TRIALS = 800
 """Instances that are tried at most, of all tests together where each has LEAST_TRIALS."""
@@ -112,7 +124,7 @@ class BlindControls:
 
 @dataclass(kw_only=True)
 class _Candidate:
-    """A block with its sites, and what the first run showed of it."""
+    """A block with its sites, and the results of the first run."""
 
     file: TestFile
     block: TestBlock
@@ -128,6 +140,11 @@ class _Candidate:
     """Site -> values that gold fails, as a document has them."""
     is_required: bool = False
 
+    @property
+    def cost(self) -> float:
+        """Seconds of an instance."""
+        return self.seconds + self.file.sites.instance_seconds
+
     @cached_property
     def single(self) -> SingleTest:
         """The block as it stands once."""
@@ -142,6 +159,52 @@ class _Candidate:
     def compute_balance(self, site: Site, tree: TreeCounts) -> float:
         """Return how well the true value of a site hides among the others, 0..0.5."""
         return compute_balance(self._read_surroundings(site, tree), self._read_true(site), site.texts)
+
+    def list_combinable(self) -> list[Site]:
+        """Return sites that may be changed at once: not two on a line, unless they are words of one literal."""
+        chosen: list[Site] = []
+        for site in self.sites:
+            if not (site.is_input or site.is_known) and all(
+                site.is_inverted == other.is_inverted
+                and is_disjoint(site.spans, other.spans)
+                and (
+                    site.literal_start == other.literal_start
+                    or self._find_lines(site).isdisjoint(self._find_lines(other))
+                )
+                for other in chosen
+            ):
+                chosen.append(site)
+        return chosen
+
+    def _find_lines(self, site: Site) -> set[int]:
+        return {self.file.source.count(b"\n", 0, start) for start, _ in site.spans}
+
+    def count_combinations(self, most: int) -> int:
+        """Return the number of instances that the sites could give together. `most`: number to reach."""
+        combinable = self.list_combinable()
+        inputs = [1 + len(site.texts) for site in self.sites if site.is_input]
+        number = 1
+        for site in combinable:
+            number = min(most, number * (1 + len(site.texts)))
+        return (
+            number
+            if any(not site.is_inverted for site in combinable)
+            else max(number, min(most, max(inputs, default=1)))
+        )
+
+    def choose_alike(self, tree: TreeCounts) -> None:
+        """Keep those values of each site that are most like the true one, the most alike first."""
+        self.sites = [
+            replace(
+                site,
+                texts=tuple(
+                    sort_by_likeness(self._read_surroundings(site, tree), self._read_true(site), site.texts)[
+                        :MAX_ALTERNATIVES
+                    ]
+                ),
+            )
+            for site in self.sites
+        ]
 
     def _read_surroundings(self, site: Site, tree: TreeCounts) -> Surroundings:
         return Surroundings.read(self.file, (self.block.start, self.block.end), site.spans, tree)
@@ -163,24 +226,23 @@ class _Candidate:
             "blind": is_blind,
             "required": self.is_required,
             "tests": list(self.tests),
-            "sites": [self._describe_site(site, tree) for site in sites],
+            "sites": sort_by_odds([self._describe_site(site, tree) for site in sites]),
         }
 
     def _describe_site(self, site: Site, tree: TreeCounts) -> dict[str, Any]:
-        surroundings = self._read_surroundings(site, tree)
+        surroundings, true = self._read_surroundings(site, tree), self._read_true(site)
+        texts = [true, *(value["text"] for value in self.values[site])]
+        own, *others = add_familiarity([[*surroundings.describe(text), site.shows(text)] for text in texts])
         return {
-            "features": [
-                *surroundings.describe(self._read_true(site)),
-                site.shows(self._read_true(site), is_true=True),
-            ],
+            "features": own,
+            "is_natural": site.is_natural(true),
             "spans": [list(span) for span in site.spans],
-            "lines": sorted({self.file.source.count(b"\n", 0, start) for start, _ in site.spans}),
+            "lines": sorted(self._find_lines(site)),
             "literal": site.literal_start,
             "inverts": site.is_inverted,
             "is_input": site.is_input,
             "values": [
-                {**value, "features": [*surroundings.describe(value["text"]), site.shows(value["text"])]}
-                for value in self.values[site]
+                {**value, "features": features} for value, features in zip(self.values[site], others, strict=True)
             ],
         }
 
@@ -253,6 +315,7 @@ class ControlBuilder:
                 sites = list_sites(file, block, old_lines, self.random, words) if is_own or is_likely else []
                 if sites:
                     candidate = _Candidate(file=file, block=block, sites=sites, is_likely=is_likely)
+                    candidate.choose_alike(self.tree)
                     seconds = self._list_seconds(path if is_own else "", name)
                     candidate.seconds, candidate.n_cases = sum(seconds), max(1, len(seconds))
                     (likely if is_likely else other).append(candidate)
@@ -306,14 +369,13 @@ class ControlBuilder:
             self._run_trials(tried, again)
 
     def _count_wanted(self, candidates: Sequence[_Candidate]) -> int:
-        """Return how many values of each test are needed, the true one among them."""
+        """Return how many instances of each test are needed, the true one among them."""
         likely = [candidate for candidate in candidates if candidate.is_likely]
-        most = [min(MAX_VALUES, 1 + sum(len(site.texts) for site in candidate.sites)) for candidate in likely]
-        plan, *_ = self._rank_plans(most, [candidate.seconds for candidate in likely], singles=0)
-        total = sum(candidate.seconds for candidate in likely)
-        affordable = int(max(TRIAL_SECONDS, self.seconds) / total) if total else MAX_VALUES
-        wanted = max(plan.instances, min(MAX_VALUES, MORE_VALUES * plan.instances))
-        return max(2, min(wanted, affordable))
+        most = [candidate.count_combinations(self._max_instances) for candidate in likely]
+        plan, *_ = self._rank_plans(most, [candidate.cost for candidate in likely], singles=0)
+        total = sum(candidate.cost for candidate in likely)
+        affordable = int(max(TRIAL_SECONDS, self.seconds) / total) if total else self._max_instances
+        return max(2, min(plan.instances, affordable))
 
     def _rank_plans(self, most: Sequence[int], seconds: Sequence[float], *, singles: int) -> list[GradingPlan]:
         return rank_plans(
@@ -462,7 +524,7 @@ class ControlBuilder:
     def _try_repeated(
         self, candidates: Sequence[_Candidate], repeated: Sequence[_Candidate]
     ) -> tuple[dict[str, Any] | None, set[TestId] | None]:
-        """Return a document of tests that stand several times and of single ones for the rest, and what is broken."""
+        """Return a document of tests that stand several times and of single ones for the rest, and the broken tests."""
         if not any(candidate.is_required for candidate in repeated):
             return None, set(self.required)
         covered = {test for candidate in repeated for test in candidate.tests}
@@ -476,7 +538,7 @@ class ControlBuilder:
         No document where no required test is left.
         """
         blocks = [candidate.describe(self.tree) for candidate in repeated]
-        seconds = [candidate.seconds for candidate in repeated]
+        seconds = [candidate.cost for candidate in repeated]
         if not any(block["required"] for block in (*blocks, *singles)):
             return None, None
         document = self._make_document(blocks, seconds, singles)
@@ -507,28 +569,32 @@ class ControlBuilder:
             "partial": True,
         }
         add_menus = cache(lambda instances: [*self._add_menus(blocks, instances), *singles])
-        last = max(plans[0].evaluations, min(MAX_READER_EVALUATIONS, self._max_evaluations))
+        # A test that stands once is real or not by a coin, which needs many evaluations.
+        fewest = plans[0].evaluations if n_singles else min(plan.evaluations for plan in plans)
+        last = max(fewest, min(MAX_READER_EVALUATIONS, self._max_evaluations))
         # Readers find some true instances more often than a guess does.
         larger = {
             replace(plan, instances=min(self._max_instances, int(plan.instances * factor)))
             for plan in plans
             for factor in (MORE_INSTANCES if plan.evaluations <= last else ())
         }
+        tried: list[dict[str, Any]] = []
         for plan in sorted(larger, key=lambda plan: (compute_cost(plan, most, times), plan.instances)):
-            tried = {**document, "blocks": add_menus(plan.instances), "evaluations": plan.evaluations}
-            if blind.compute_bound(tried) <= BOUND * ROUNDING:
-                return tried
-        return {**document, "blocks": add_menus(plans[0].instances), "evaluations": plans[0].evaluations}
+            tried.append({**document, "blocks": add_menus(plan.instances), "evaluations": plan.evaluations})
+            if blind.compute_bound(tried[-1]) <= BOUND * ROUNDING:
+                return tried[-1]
+        # Further evaluations that do not reach the bound would cost as much in each grading.
+        return min((d for d in tried if d["evaluations"] == fewest), key=blind.compute_bound)
 
     def _add_menus(self, blocks: Sequence[dict[str, Any]], instances: int) -> list[dict[str, Any]]:
         """Return the blocks of a document, with menus for a number of instances and the odds of readers."""
         described = []
         for block in blocks:
             menus = make_menus(block["sites"], instances if block["required"] else OTHER_INSTANCES)
-            odds: dict[str, float] = {}
+            odds: dict[str, list[float]] = {}
             # Blocks that are not required count for no bound.
             if block["required"]:
-                menus, odds["odds"] = select_menus(block["sites"], menus, self.random)
+                menus, odds["readers"] = select_menus(block["sites"], menus, self.random)
             kept = ("spans", "features", "values", "is_input")
             sites = [{key: site[key] for key in kept} for site in block["sites"]]
             described.append({**block, **odds, "sites": sites, "menus": menus[:MAX_MENUS]})
@@ -608,7 +674,7 @@ class _TriedInstance:
 
 
 def _choose_values(candidate: _Candidate, tree: TreeCounts, wanted: int, most: int) -> list[_Trial]:
-    """Return values to try, of the best sites, until there are enough of them for so many instances.
+    """Return values to try, of the best sites, until their combinations are enough for so many instances.
 
     A value that may have other effects than a failed assertion is tried with the assertions switched off as well.
 
@@ -618,27 +684,38 @@ def _choose_values(candidate: _Candidate, tree: TreeCounts, wanted: int, most: i
         wanted: number of instances.
         most: the most instances to try.
     """
-    file = candidate.file
-    needed = int((wanted - 1) * SPARE_SHARE) + SPARE_VALUES
-    chosen: list[_Trial] = []
-    can_be_silent = bool(file.sites.silent_calls)
     shows = {site: candidate.compute_balance(site, tree) < LEAST_BALANCE for site in candidate.sites}
     # Inputs and inverted assertions are used only where no other value is hidden among others.
     ordered = sorted(
         candidate.sites, key=lambda site: (site.is_known, shows[site], site.is_input, site.is_inverted, site.rank)
     )
+    combinable = [site for site in candidate.list_combinable() if not shows[site]]
+    needed = int(SPARE_SHARE * (SPARE_REACH * wanted) ** (1 / max(1, min(len(combinable), MANY_SITES)))) + SPARE_VALUES
+    chosen: list[_Trial] = []
+    hidden: list[str] = []
+    reach = 1.0
     # No assertion may see any of the inputs, and an inverted one is a single value: some come first.
     inverted = [site for site in ordered if site.is_inverted][:MIN_INSTANCES]
     for site in (*inverted, *(site for site in ordered if site not in inverted)):
         is_last_resort = site.is_known or site.is_input or shows[site]
-        if len(chosen) >= (needed if is_last_resort else most):
+        is_enough = len(hidden) + 1 >= min(wanted, MAX_VALUES) if is_last_resort else reach >= wanted * SPARE_REACH
+        if len(chosen) >= most or is_enough:
             break
-        # Few inputs are seen by an assertion, so several are tried.
-        for text in site.texts[: max(MIN_INSTANCES, needed // INPUT_SITES) if site.is_input else needed]:
-            chosen.append(_Trial(site=site, text=text))
-            if site.needs_silence and can_be_silent:
-                chosen.append(_Trial(site=site, text=text, is_silent=True))
+        texts = site.texts[: max(MIN_INSTANCES, needed // INPUT_SITES) if site.is_input else needed]
+        chosen += _list_trials(site, texts, can_be_silent=bool(candidate.file.sites.silent_calls))
+        # Few inputs are seen by an assertion.
+        hidden += texts[::INPUT_SITES] if site.is_input else () if is_last_resort or site.is_inverted else texts
+        if site in combinable:
+            # Gold passes some of the values, or fails them otherwise.
+            reach *= max(1.0, len(texts) * KEPT_SHARE)
     return chosen
+
+
+def _list_trials(site: Site, texts: Iterable[str], *, can_be_silent: bool) -> Iterator[_Trial]:
+    for text in texts:
+        yield _Trial(site=site, text=text)
+        if site.needs_silence and can_be_silent:
+            yield _Trial(site=site, text=text, is_silent=True)
 
 
 def _stands_in_file(file: TestFile, text: str) -> bool:

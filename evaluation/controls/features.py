@@ -6,6 +6,7 @@ The values of a draw are chosen so that the true one is as likely first as last 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -18,6 +19,8 @@ from languages.paths import is_source, is_test_file
 _MAX_TREE_FILES = 400
 _MAX_TREE_BYTES = 4_000_000
 _MAX_DIGITS = 15
+_FAMILIAR = (0, 1, 2, 6)
+"""Features that are counts of tokens or trigrams."""
 _CONTEXT_BYTES = 8
 """Bytes in which the characters next to a site are looked for."""
 
@@ -106,6 +109,40 @@ def count_tree(repository: GitRepository, commit: str) -> TreeCounts:
             break
         contents.append(content)
     return TreeCounts(tokens=count_tokens(contents), trigrams=count_trigrams(contents))
+
+
+def sort_by_likeness(surroundings: Surroundings, true: str, texts: Sequence[str]) -> list[str]:
+    """Return other values of a site, those first that are most like the true one in all features together.
+
+    Two values differ in a feature by the share of values that lie between them.
+    """
+    if not texts:
+        return []
+    columns = list(zip(*(surroundings.describe(text) for text in (true, *texts)), strict=True))
+    differences = [0.0] * len(texts)
+    for column in columns:
+        ordered = sorted(column)
+        own = _find_middle(ordered, column[0])
+        for place, feature in enumerate(column[1:]):
+            differences[place] += abs(_find_middle(ordered, feature) - own)
+    order = sorted(range(len(texts)), key=lambda place: differences[place])
+    return [texts[place] for place in order]
+
+
+def _find_middle(ordered: Sequence[float], feature: float) -> float:
+    """Return the middle of the places of a number in a sorted sequence."""
+    return (bisect_left(ordered, feature) + bisect_right(ordered, feature)) / 2
+
+
+def add_familiarity(rows: Sequence[list[float]]) -> list[list[float]]:
+    """Return rows of features of a site's values with one more: how often test, file and tree have their parts."""
+    familiar = [[row[place] for row in rows] for place in _FAMILIAR]
+    ordered = [sorted(column) for column in familiar]
+    sums = [
+        sum(_find_middle(numbers, column[row]) for numbers, column in zip(ordered, familiar, strict=True))
+        for row in range(len(rows))
+    ]
+    return [[*row, total] for row, total in zip(rows, sums, strict=True)]
 
 
 def compute_balance(surroundings: Surroundings, true: str, texts: Sequence[str]) -> float:

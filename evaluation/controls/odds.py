@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-from math import prod, sqrt
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, reduce
+from math import sqrt
+from operator import mul
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ from guest.controls.choices import CHOICES
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Odds = NDArray[np.float64]
+    """Probability that the true value is found by the most of each feature, then by the least of each."""
 
 _DRAWS = 100
 """Draws by which the odds of readers are compared between menus."""
@@ -29,32 +33,39 @@ _MAX_CELLS = 2_000_000
 """Values that are shuffled at once."""
 
 
-def select_menus(sites: Sequence[Mapping[str, Any]], menus: Sequence[Menu], random: Random) -> tuple[list[Menu], float]:
-    """Return the menus in which readers find the true instance most seldom, and the odds of the best reader.
+def select_menus(
+    sites: Sequence[Mapping[str, Any]], menus: Sequence[Menu], random: Random
+) -> tuple[list[Menu], list[float]]:
+    """Return the menus in which readers find the true instance most seldom, and the odds of each reader.
 
     Args:
         sites: sites of a block, with features.
         menus: combinations of sites to choose from.
         random: random of the draws.
     """
+    import numpy as np  # noqa: PLC0415 - see `measure_odds`
+
     compare = cache(lambda number, size: measure_odds(sites[number], size, random, _DRAWS))
-    odds = [prod(compare(number, size) for number, size in menu) for menu in menus]
-    chosen = [(menu, share) for menu, share in zip(menus, odds, strict=True) if share <= _SIMILAR * min(odds)]
-    kept = [menu for menu, _ in chosen[:MAX_MENUS]]
-    # A reader sees which menu was drawn, and may have another rule for each.
+    odds = [float(_multiply(compare(number, size) for number, size in menu).max()) for menu in menus]
+    kept = [menu for menu, share in zip(menus, odds, strict=True) if share <= _SIMILAR * min(odds)][:MAX_MENUS]
     measure = cache(lambda number, size: measure_odds(sites[number], size, random))
-    shares = [prod(measure(number, size) for number, size in menu) for menu in kept]
-    return kept, sum(shares) / len(shares)
+    readers = sum((_multiply(measure(number, size) for number, size in menu) for menu in kept), start=np.zeros(1))
+    return kept, [float(f"{share:.4g}") for share in readers / len(kept)]
 
 
-def measure_odds(site: Mapping[str, Any], size: int, random: Random, draws: int = _FINAL_DRAWS) -> float:
-    """Return the share of draws in which the best of the readers that go by one feature finds the true value of a site.
+def _multiply(odds: Iterable[Odds]) -> Odds:
+    """Return the odds in a grid of sites."""
+    return reduce(mul, odds)
 
-    It is 1/size unless a reader is better than that by more than chance explains. In a grid of sites a reader has a
-    rule for each, so their odds are multiplied.
+
+def measure_odds(site: Mapping[str, Any], size: int, random: Random, draws: int = _FINAL_DRAWS) -> Odds:
+    """Return how often readers that go by one feature find the true value of a site in its draws.
+
+    A share that is above 1/size by no more than chance explains counts as 1/size. In a grid of sites a reader goes by
+    the same feature in all of them, so that its odds are multiplied.
 
     Args:
-        site: a site with features.
+        site: a site with features; where `is_natural`, the true value is the one that anybody would take for true.
         size: number of its values that are drawn, the true one among them.
         random: random of the draws.
         draws: number of draws.
@@ -63,17 +74,38 @@ def measure_odds(site: Mapping[str, Any], size: int, random: Random, draws: int 
 
     true = np.array(site["features"], dtype=float)
     others = np.array([value["features"] for value in site["values"]], dtype=float).reshape(-1, true.size)
-    chance = 1 / size
-    if not true.size:
-        return chance
+    if site.get("is_natural"):
+        return np.full(2 * true.size, SHOWN_ODDS)
+    chance = 1 / min(size, len(others) + 1)
     chosen = draw_choices(others > true, others == true, size - 1, draws, np.random.default_rng(random.getrandbits(64)))
     n_equal, n_above, n_below = (chosen @ side.astype(float) for side in (others == true, others > true, others < true))
     # Values that are equal for a reader are equally likely to be taken.
-    best = max(float(((beyond == 0) / (1 + n_equal)).mean(axis=0).max()) for beyond in (n_above, n_below))
-    if best <= chance + _SURPRISE * sqrt(chance * (1 - chance) / draws):
-        return chance
+    shares = np.concatenate([((beyond == 0) / (1 + n_equal)).mean(axis=0) for beyond in (n_above, n_below)])
+    is_usual = shares <= chance + _SURPRISE * sqrt(chance * (1 - chance) / draws)
     # By the rule of succession (see `SHOWN_ODDS`).
-    return max(chance, (best * draws + 1) / (draws + 2))
+    estimated = (shares * draws + 1) / (draws + 2)
+    odds: Odds = np.where(is_usual, np.minimum(chance, estimated), np.maximum(chance, estimated))
+    return odds
+
+
+def sort_by_odds(sites: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return sites in the order of the odds of the best reader, if all their values stand there: the least first.
+
+    Args:
+        sites: sites with features.
+    """
+    return sorted(sites, key=_find_best_odds)
+
+
+def _find_best_odds(site: Mapping[str, Any]) -> float:
+    import numpy as np  # noqa: PLC0415 - see `measure_odds`
+
+    if site["is_natural"]:
+        return SHOWN_ODDS
+    true = np.array(site["features"], dtype=float)
+    others = np.array([value["features"] for value in site["values"]], dtype=float)
+    n_above, n_below = ((others >= true).sum(axis=0), (others <= true).sum(axis=0))
+    return float((1 / (1 + np.minimum(n_above, n_below))).max())
 
 
 def draw_choices(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, log, prod
 from typing import Any
@@ -59,6 +59,10 @@ def rank_plans(
 ) -> list[GradingPlan]:
     """Return a plan for each number of evaluations: first those that reach the bound, the cheapest first.
 
+    A submission with a preference of its own is right about the same tests in each evaluation
+    (`guest.controls.blind.compute_bound`), so that more instances do more than more evaluations. Where tests stand
+    once, there are as many evaluations as guesses need.
+
     Args:
         most: the most instances of each test that counts.
         seconds: duration of each of them.
@@ -74,13 +78,31 @@ def rank_plans(
         plans: list[tuple[float, float, GradingPlan]] = []
         for instances in sizes:
             numbers = [min(instances, number) for number in most]
-            missing = -log(BOUND) - evaluations * sum(log(number) for number in numbers) - of_singles
+            asked = (
+                numbers
+                if singles
+                else [_count_questions(n, m, evaluations) for n, m in zip(numbers, most, strict=True)]
+            )
+            of_repeated = sum(map(log, asked)) * (evaluations if singles else 1)
+            missing = -log(BOUND) - of_repeated - of_singles
             plan = GradingPlan(evaluations=evaluations, instances=instances)
-            plans.append((missing if missing > _ROUNDING else 0.0, suite + compute_cost(plan, most, seconds), plan))
+            # A few per cent of the bound are worth no evaluation.
+            plans.append(
+                (
+                    max(0.1, round(missing, 1)) if missing > _ROUNDING else 0.0,
+                    suite + compute_cost(plan, most, seconds),
+                    plan,
+                )
+            )
             if missing <= _ROUNDING:
                 break
         ranked.append(min(plans, key=lambda entry: entry[:2]))
     return [plan for _, _, plan in sorted(ranked, key=lambda entry: entry[:2])]
+
+
+def _count_questions(instances: int, most: int, evaluations: int) -> int:
+    """Return 1 / share of the preferences for texts that pass a grading. `most`: number of values."""
+    return min(most, evaluations * (instances - 1) + 1)
 
 
 def compute_cost(plan: GradingPlan, most: Sequence[int], seconds: Sequence[float]) -> float:
@@ -166,7 +188,7 @@ def _can_combine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     results of two inputs, wherever they stand. A test
     whose id contains both values has an id that was never seen.
     """
-    if first["inverts"] != second["inverts"] or not _have_disjoint_spans(first["spans"], second["spans"]):
+    if first["inverts"] != second["inverts"] or not is_disjoint(first["spans"], second["spans"]):
         return False
     may_cancel = first["is_input"] or second["is_input"] or not set(first["lines"]).isdisjoint(second["lines"])
     if may_cancel and first["literal"] != second["literal"]:
@@ -188,5 +210,6 @@ def count_values(sites: Sequence[Mapping[str, Any]], most: int) -> int:
     return max((prod(size for _, size in menu) for menu in menus), default=1)
 
 
-def _have_disjoint_spans(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]]) -> bool:
+def is_disjoint(first: Iterable[Sequence[int]], second: Collection[Sequence[int]]) -> bool:
+    """Return whether no span of a site, first byte and end, overlaps one of another."""
     return all(end <= other[0] or other[1] <= start for start, end in first for other in second)

@@ -39,6 +39,10 @@ _LABELED = frozenset({"expression_case", "case_statement", "keyed_element"})
 """Node types of which a compiler wants different labels or keys, each with a colon after it."""
 _PAIRS = frozenset({"pair", "keyword_argument", "field_initializer", "keyed_element"})
 _EXPECTED_NAMES = re.compile(r"(?i)want|expect|exp\b|result|output|\bout\b|answer")
+_EQUALITY = re.compile(r"==|!=|(?i:equal|same|_eq\b|_ne\b)|^(not|to_not|toNot)\.$")
+_NEGATION = re.compile(r"!|(?i:not|refute|false)|_ne\b")
+_MACHINE = re.compile(r"^\(|\(!\(|^!\(")
+"""An inverted condition as no person would write it."""
 _ASSERTING = re.compile(r"(?i)(assert\w*|require\w*|suite|^s|^is|^a|^r)(\(\w*\))?$")
 """Name that stands before such a member: `t.Error`, `err.Error` and `strings.Contains` are none."""
 _NAMES = frozenset({"identifier", "type_identifier", "constant", "name", "field_identifier", "property_identifier"})
@@ -99,10 +103,20 @@ class Site:
             return text
         return (literal[: start - self.literal_start] + text.encode() + literal[end - self.literal_start :]).decode()
 
-    def shows(self, text: str, *, is_true: bool = False) -> float:
-        """Return a feature that no counts show: 1 for an assertion as it was written, and for a name as `expected`."""
+    def is_natural(self, true: str) -> bool:
+        """Return whether anybody would take the true one of two assertions for true.
+
+        Equality is asserted much more often than its opposite, and nobody writes `!(...)` around what can be negated.
+        """
+        if not self.is_inverted or _NEGATION.search(true):
+            return False
+        (other,) = self.texts
+        return bool(_EQUALITY.search(true) or _EQUALITY.search(other) or _MACHINE.search(other))
+
+    def shows(self, text: str) -> float:
+        """Return a feature that no counts show: 1 for a negated assertion, and for a name as `expected`."""
         if self.is_inverted:
-            return float(is_true)
+            return float(bool(_NEGATION.search(text)))
         return float(self.rank % _ECHOED == _OPERAND and bool(_EXPECTED_NAMES.search(text)))
 
 
@@ -206,6 +220,7 @@ def _iterate_sites(file: TestFile, block: TestBlock, random: Random, tree: TreeW
     todo = [block.node, *(cell.node for cell in cells if cell.is_in_head)]
     while todo:
         node = todo.pop()
+        yield from _replace_empty(_LiteralRanker(file, block, node, ranks))
         if is_literal(node):
             # Instances have names of their own, so the literal that names the test stays.
             if block.name_span and node.start_byte <= block.name_span[0] < node.end_byte:
@@ -288,6 +303,23 @@ def _make_literal_sites(
         yield Site(
             rank=rank, spans=((first, last),), texts=part.texts, literal=text, literal_start=start, others=others
         )
+
+
+def _replace_empty(ranker: _LiteralRanker) -> Iterator[Site]:
+    """Yield a site where an empty value is expected: other values that stand for nothing."""
+    file, node = ranker.file, ranker.literal
+    text = file.read(node)
+    # Numbers and booleans have others of their own type, and `None` is compared by identity.
+    if text not in file.sites.empties or text in ("None", "0") or text.lower() == "false":
+        return
+    rank = ranker.rank()
+    if rank in (_COMPARED, _NAMED):
+        quotes = {'""', "''"}
+        texts = tuple(other for other in file.sites.empties if other != text and not {other, text} <= quotes)
+        used = text if text in quotes else "''"
+        texts = tuple(other for other in texts if other not in quotes or other == used)
+        start = node.start_byte
+        yield Site(rank=rank, spans=((start, node.end_byte),), texts=texts, literal=text, literal_start=start)
 
 
 def _find_labeled(literal: Node) -> Node | None:

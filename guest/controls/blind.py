@@ -7,7 +7,8 @@ The controls of a task are a document (see `evaluation.controls.controls`, which
     {"evaluations": 1, "copies": 0, "partial": true,
      "files": {path: text},                     # test files as the test patch leaves them
      "blocks": [{"file": path, "span": [start, end], "name": [start, end], "blind": true, "required": true,
-                 "tests": [test id], "menus": [[[number of a site, number of its values], ...], ...], "odds": 0.25,
+                 "tests": [test id], "menus": [[[number of a site, number of its values], ...], ...],
+                 "readers": [0.25, ...],
                  "sites": [{"spans": [[start, end], ...], "features": [number, ...], "is_input": false,
                             "values": [{"text": text, "features": [number, ...],
                                         "fails": {test id: kind of failure}, "ids": {test id: new id}}, ...]}, ...]},
@@ -17,16 +18,17 @@ The controls of a task are a document (see `evaluation.controls.controls`, which
 Positions count the bytes of the file. A block is a test, as its file defines it. A block with `menus` stands several
 times in its file, and exactly one instance is true (`guest.controls.choices`). Where instances cannot stand side by
 side, a block has `forms`: it stands once, and a coin decides in each evaluation whether it is real or has the edits of
-a form. `features` are those by which a reader could find the true value (`evaluation.controls.features`), and `odds` is
-the probability that the best of such readers finds it; a block with `forms` has them where a reader sees whether it is
-real. Each other value of a site and each form is one with which the
-gold patch was seen to fail the tests in `fails`, and no other of the block; `ids` has the tests whose ids contain the
-value, as those of a table of cases do. A block is `blind` unless the agent's tree
-has its text, and `required` if it has a FAIL_TO_PASS test.
+a form. `features` are those by which a reader could find the true value (`evaluation.controls.features`), and `readers`
+are the probabilities that it is found by the most and by the least of each feature, in the same order in all blocks; a
+block with `forms` has `odds` where a reader sees whether it is real. Each other value of a site and each form is one
+with which the gold patch was seen to fail the tests in `fails`, and no other of the block; `ids` has the tests whose
+ids contain the value, as those of a table of cases do. A block is `blind` unless the agent's tree has its text, and
+`required` if it has a FAIL_TO_PASS test.
 
 With `partial`, evaluations after the first run only the files of the tests in blocks. Documents of earlier versions
 have forms alone, and `copies` of each block beside it; as the real copies are alike and the others are not, a
-submission that compares them finds the real ones (`rests_on_copies`).
+submission that compares them finds the real ones (`rests_on_copies`). Later ones have `odds` in place of `readers`: the
+probability for the best feature of each block.
 """
 
 from random import Random
@@ -85,23 +87,64 @@ class Evaluation:
 def compute_bound(document: Mapping[str, Any]) -> float:
     """Return the probability of passing for a submission that solves nothing and chooses the instances that look true.
 
-    In each block it goes by the feature of values that finds the true instance most often. Blocks that the agent's own
-    tree contains unchanged are not counted, as their text can be compared with that.
+    The larger one of two kinds of readers: those that go by one feature of values in all tests, the best of them, and
+    those with a preference of their own, which are right about the same tests in each evaluation. Blocks that the
+    agent's own tree contains unchanged are not counted, as their text can be compared with that.
     """
-    return _multiply_bounds(document, reads=True)
+    blocks = [block for block in document["blocks"] if block["blind"] and block["required"]]
+    evaluations: int = document["evaluations"]
+    preference = 0.0 if rests_on_copies(document) else _multiply(_prefer(block, evaluations) for block in blocks)
+    rules = [block["readers"] for block in blocks if "readers" in block]
+    read = max([_multiply(odds) for odds in zip(*rules)] or [1.0]) ** evaluations
+    others = _multiply(_compute_block_bound(document, block, reads=True) for block in blocks if "readers" not in block)
+    return max(preference, read * others)
 
 
 def compute_guess_bound(document: Mapping[str, Any]) -> float:
     """Return the probability of passing for a submission that does not read the tests and guesses which are true."""
-    return _multiply_bounds(document, reads=False)
+    blocks = [block for block in document["blocks"] if block["blind"] and block["required"]]
+    return _multiply(_compute_block_bound(document, block, reads=False) for block in blocks)
 
 
-def _multiply_bounds(document: Mapping[str, Any], *, reads: bool) -> float:
-    bound = 1.0
-    for block in document["blocks"]:
-        if block["blind"] and block["required"]:
-            bound *= _compute_block_bound(document, block, reads=reads)
-    return bound
+def _multiply(shares: Iterable[float]) -> float:
+    product = 1.0
+    for share in shares:
+        product *= share
+    return product
+
+
+def _prefer(block: Mapping[str, Any], evaluations: int) -> float:
+    """Return the probability of passing a block for a submission that prefers texts by a drawn order.
+
+    It takes the same text for true in each evaluation that has it, such as the one with the least hash. Where it was right
+    in the first, the true text comes early in its order: of K instances among many values R evaluations leave
+    1/(R (K - 1) + 1), and where all values stand in each, 1/K.
+    """
+    if "menus" not in block:
+        # It takes the true text for real with some probability, and each form that it sees for none.
+        n_forms = min(len(block["forms"]), max(1, evaluations // 2))
+        return (n_forms / (n_forms + 1.0)) ** n_forms / (n_forms + 1.0)
+    return max(
+        _multiply(compute_preference(len(block["sites"][number]["values"]), size, evaluations) for number, size in menu)
+        for menu in block["menus"]
+    )
+
+
+def compute_preference(n_values: int, size: int, evaluations: int) -> float:
+    """Return the probability that a drawn order of texts has the true one first in each evaluation.
+
+    Args:
+        n_values: number of other values that a site has.
+        size: number of values that stand in an evaluation, the true one among them.
+        evaluations: number of evaluations, each with other values drawn.
+    """
+    drawn = min(size - 1, n_values)
+    total, share = 0.0, 1.0
+    for n_preferred in range(n_values + 1):
+        # `share`: probability that none of the values that come before the true one is drawn.
+        total += share**evaluations
+        share *= max(0, n_values - n_preferred - drawn) / float(max(1, n_values - n_preferred))
+    return total / (n_values + 1)
 
 
 def compute_worst_bound(document: Mapping[str, Any], required: Iterable[str]) -> float:
@@ -112,10 +155,14 @@ def compute_worst_bound(document: Mapping[str, Any], required: Iterable[str]) ->
     bounds: Dict[str, float] = {}
     for block in document["blocks"]:
         if block["blind"] and block["required"]:
-            bound = _compute_block_bound(document, block, reads=True)
+            evaluations: int = document["evaluations"]
+            reads = _compute_block_bound(document, block, reads=True) ** (1.0 / evaluations)
+            prefers = 0.0 if rests_on_copies(document) else _prefer(block, evaluations)
             for test in list_block_tests(block):
-                share = _compute_seen_share(block, test)
-                passes = (share * bound ** (1.0 / document["evaluations"]) + 1 - share) ** document["evaluations"]
+                unseen = 1 - _compute_seen_share(block, test)
+                passes = max(
+                    ((1 - unseen) * reads + unseen) ** evaluations, prefers + (1 - prefers) * unseen**evaluations
+                )
                 bounds[test] = min(passes, bounds.get(test, 1.0))
     return max([bounds.get(test, 1.0) for test in required] or [1.0])
 
@@ -141,12 +188,12 @@ def list_controlled_tests(block: Mapping[str, Any]) -> Set[str]:
 
 
 def _compute_block_bound(document: Mapping[str, Any], block: Mapping[str, Any], *, reads: bool) -> float:
-    """Return the probability of passing a block for a submission that reads the tests, or guesses."""
+    """Return the probability of passing a block for a submission that goes by a feature of values, or guesses."""
     evaluations: int = document["evaluations"]
     if "menus" in block:
-        if reads and "odds" in block:
-            return float(block["odds"]) ** evaluations
-        return float(count_instances(block)) ** -evaluations
+        guess = float(count_instances(block)) ** -evaluations
+        odds = max(block["readers"]) if "readers" in block else block.get("odds", 0.0)
+        return max(guess, float(odds**evaluations)) if reads else guess
     tosses = evaluations - FIRST_EVALUATIONS + evaluations * _count_copies(int(document["copies"]), block)
     guess = 2.0**-tosses / 3
     # A reader sees in each evaluation whether the test is real.

@@ -78,6 +78,7 @@ PHP = Language(
     ),
     controls=ControlSites(
         compares_any_types=True,
+        empties=("[]", '""', "''", "null", "0", "false"),
         max_instances=1000,
         opposites={**COMMON_OPPOSITES, **OPPOSITES},
         exceptions=("InvalidArgumentException", "UnexpectedValueException", "DomainException", "LengthException"),

@@ -127,6 +127,7 @@ PYTHON = Language(
             (r"^pytest\.fail$", "(lambda *_, **__: None)"),
         ),
         compares_any_types=True,
+        empties=("[]", "{}", "()", '""', "''", "None", "0", "False"),
         max_instances=1000,
         table_calls=r"\bparametrize$|\bexpand$",
         negation="not ",

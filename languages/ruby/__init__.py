@@ -118,6 +118,7 @@ RUBY = Language(
     ),
     controls=ControlSites(
         compares_any_types=True,
+        empties=("[]", "{}", '""', "''", "nil", "0", "false"),
         max_instances=1000,
         opposites={**COMMON_OPPOSITES, **pair_words((("assert", "refute"), ("to", "not_to")))},
         exceptions=("ArgumentError", "TypeError", "KeyError", "IndexError", "NameError"),

@@ -66,7 +66,7 @@ RUST = Language(
     find_test_files=find_test_files,
     test_command="cargo test",
     syntaxes=(parsing.RUST,),
-    controls=ControlSites(condition_calls=frozenset({"assert"})),
+    controls=ControlSites(condition_calls=frozenset({"assert"}), max_instances=1000, instance_seconds=0.01),
     messages=MessageChecks(contain_calls=rf"{CONTAIN_CALLS}|should_panic"),
     exploit_files={".cargo/config.toml": b'[target.x86_64-unknown-linux-gnu]\nrunner = "true"\n'},
     exploit_programs=("cargo",),

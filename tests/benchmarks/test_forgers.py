@@ -77,6 +77,15 @@ def test_a_test_that_gives_its_value_away_is_within_the_bounds_only_if_its_odds_
     assert f"| smallest number | {GRADINGS} of {GRADINGS} |" in render_table(counts)
 
 
+def test_a_preference_of_its_own_is_paid_more_often_than_guesses_in_two_evaluations() -> None:
+    """What a submission takes for true in the first evaluation it takes for true in the second."""
+    document = {**make_document(), "evaluations": 2}
+    counts = measure(document)["preference of its own"]
+    assert blind.compute_guess_bound(document) == 1 / 256
+    assert counts.paid / counts.gradings > 3 / 256
+    assert counts.is_within_bounds()
+
+
 def test_a_reader_takes_the_text_whose_characters_are_usual_in_the_tree() -> None:
     document = make_document()
     text = document["files"][FILE]
