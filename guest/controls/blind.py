@@ -116,7 +116,7 @@ def _multiply(shares: Iterable[float]) -> float:
 def _prefer(block: Mapping[str, Any], evaluations: int) -> float:
     """Return the probability of passing a block for a submission that prefers texts by a drawn order.
 
-    It takes the same text for true in each evaluation that has it, such as the one with the least hash. Where it was right
+    It takes the same text for true in each evaluation that has it, such as that with the least hash. Where it was right
     in the first, the true text comes early in its order: of K instances among many values R evaluations leave
     1/(R (K - 1) + 1), and where all values stand in each, 1/K.
     """
