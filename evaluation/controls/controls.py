@@ -41,6 +41,7 @@ from evaluation.controls.planning import (
     MIN_INSTANCES,
     OTHER_INSTANCES,
     GradingPlan,
+    are_separate,
     compute_cost,
     count_values,
     is_disjoint,
@@ -161,23 +162,22 @@ class _Candidate:
         return compute_balance(self._read_surroundings(site, tree), self._read_true(site), site.texts)
 
     def list_combinable(self) -> list[Site]:
-        """Return sites that may be changed at once: not two on a line, unless they are words of one literal."""
+        """Return sites that may be changed at once (`evaluation.controls.planning.are_separate`)."""
         chosen: list[Site] = []
         for site in self.sites:
             if not (site.is_input or site.is_known) and all(
                 site.is_inverted == other.is_inverted
                 and is_disjoint(site.spans, other.spans)
-                and (
-                    site.literal_start == other.literal_start
-                    or self._find_lines(site).isdisjoint(self._find_lines(other))
-                )
+                and are_separate(self._find_places(site), self._find_places(other))
                 for other in chosen
             ):
                 chosen.append(site)
         return chosen
 
-    def _find_lines(self, site: Site) -> set[int]:
-        return {self.file.source.count(b"\n", 0, start) for start, _ in site.spans}
+    def _find_places(self, site: Site) -> list[tuple[int, int]]:
+        """Return the lines of a site, with the first byte of the container of each place."""
+        groups = dict(site.groups)
+        return sorted({(self.file.source.count(b"\n", 0, start), groups.get(start, start)) for start, _ in site.spans})
 
     def count_combinations(self, most: int) -> int:
         """Return the number of instances that the sites could give together. `most`: number to reach."""
@@ -237,7 +237,7 @@ class _Candidate:
             "features": own,
             "is_natural": site.is_natural(true),
             "spans": [list(span) for span in site.spans],
-            "lines": sorted(self._find_lines(site)),
+            "places": self._find_places(site),
             "literal": site.literal_start,
             "inverts": site.is_inverted,
             "is_input": site.is_input,

@@ -184,14 +184,14 @@ def _shorten(block: Mapping[str, Any], instances: int) -> Mapping[str, Any]:
 def _can_combine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Return whether two sites may be changed at once, and every test fails with both in one way.
 
-    On the same line they must be words of the same literal, as two sides of a comparison may be equal again. So may the
-    results of two inputs, wherever they stand. A test
+    The results of two inputs may be equal again, wherever they stand, unless they are words of one literal. A test
     whose id contains both values has an id that was never seen.
     """
     if first["inverts"] != second["inverts"] or not is_disjoint(first["spans"], second["spans"]):
         return False
-    may_cancel = first["is_input"] or second["is_input"] or not set(first["lines"]).isdisjoint(second["lines"])
-    if may_cancel and first["literal"] != second["literal"]:
+    if (first["is_input"] or second["is_input"]) and first["literal"] != second["literal"]:
+        return False
+    if not are_separate(first["places"], second["places"]):
         return False
     renamed, others = ({test for value in site["values"] for test in value.get("ids", ())} for site in (first, second))
     if not renamed.isdisjoint(others):
@@ -202,6 +202,18 @@ def _can_combine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
             for test, kind in value["fails"].items():
                 kinds.setdefault(test, set()).add(kind)
     return all(len(test_kinds) == 1 for test_kinds in kinds.values())
+
+
+def are_separate(first: Iterable[tuple[int, int]], second: Collection[tuple[int, int]]) -> bool:
+    """Return whether no line holds both of two sites outside of one container.
+
+    The two sides of a comparison may be equal again if both are changed, unlike members of a list or words of a literal.
+
+    Args:
+        first: lines of a site, with the first byte of the container of each place.
+        second: those of the other site.
+    """
+    return all(group == other for line, group in first for other_line, other in second if line == other_line)
 
 
 def count_values(sites: Sequence[Mapping[str, Any]], most: int) -> int:

@@ -37,6 +37,9 @@ _COMPARISONS = frozenset(
 _ASSIGNMENTS = frozenset({"assignment", "short_var_declaration", "let_declaration", "variable_declarator", "var_spec"})
 _LABELED = frozenset({"expression_case", "case_statement", "keyed_element"})
 """Node types of which a compiler wants different labels or keys, each with a colon after it."""
+_GROUPS = re.compile(
+    r"^(list|tuple|dictionary|set|object|array|literal_value|composite_literal)|pair|element|initializer"
+)
 _PAIRS = frozenset({"pair", "keyword_argument", "field_initializer", "keyed_element"})
 _EXPECTED_NAMES = re.compile(r"(?i)want|expect|exp\b|result|output|\bout\b|answer")
 _EQUALITY = re.compile(r"==|!=|(?i:equal|same|_eq\b|_ne\b)|^(not|to_not|toNot)\.$")
@@ -71,6 +74,8 @@ class Site:
     literal: str = ""
     """The literal or container that it changes or lies in, and its first byte."""
     literal_start: int = -1
+    groups: frozenset[tuple[int, int]] = frozenset()
+    """First byte of a span, and that of the outermost container which holds it; the span itself where none does."""
     others: frozenset[str] = frozenset()
     """Literals that it may not equal: the labels of a switch, or keys of a map."""
     is_exception: bool = False
@@ -180,6 +185,7 @@ def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> It
                 rank=min(first.rank, site.rank),
                 spans=(*first.spans, *site.spans),
                 others=first.others | site.others,
+                groups=first.groups | site.groups,
             )
         else:
             linked[key] = site
@@ -301,8 +307,22 @@ def _make_literal_sites(
     for part in alternatives:
         first, last = (start + len(text[:place].encode()) for place in (part.start, part.end))
         yield Site(
-            rank=rank, spans=((first, last),), texts=part.texts, literal=text, literal_start=start, others=others
+            rank=rank,
+            spans=((first, last),),
+            texts=part.texts,
+            literal=text,
+            literal_start=start,
+            groups=frozenset({(first, _find_group(node))}),
+            others=others,
         )
+
+
+def _find_group(literal: Node) -> int:
+    """Return the first byte of the outermost list, map or tuple around a literal, within its statement or call."""
+    group = literal
+    while group.parent is not None and _GROUPS.search(group.parent.type):
+        group = group.parent
+    return group.start_byte
 
 
 def _replace_empty(ranker: _LiteralRanker) -> Iterator[Site]:

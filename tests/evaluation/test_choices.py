@@ -46,7 +46,7 @@ def make_site(old: str, texts: list[str], test: str, *, line: int = 0, kind: str
     start += 10 * line
     return {
         "spans": [[start, start + len(old)]],
-        "lines": [line],
+        "places": [(line, start)],
         "literal": start,
         "inverts": False,
         "is_input": False,
@@ -375,6 +375,15 @@ def test_slow_tests_are_repeated_no_more_than_the_bound_needs() -> None:
     quick, *_ = rank_plans([400] * 2, [0.01] * 2, singles=0, suite=3.0, max_evaluations=4, max_instances=1000)
     slow, *_ = rank_plans([400] * 2, [5.0] * 2, singles=0, suite=11.0, max_evaluations=4, max_instances=1000)
     assert (quick.evaluations, quick.instances) == (slow.evaluations, slow.instances) == (1, 32)
+
+
+def test_members_of_a_list_are_changed_together_and_the_sides_of_a_comparison_are_not() -> None:
+    first, second, third = (make_site(old, ["3", "5", "7"], ONE) for old in ("1", "2", "4"))
+    sites = [
+        {**site, "spans": [[place, place + 1]], "literal": place, "places": [(1, group)]}
+        for site, place, group in ((first, 10, 9), (second, 13, 9), (third, 20, 20))
+    ]
+    assert {frozenset(number for number, _ in menu) for menu in make_menus(sites, 16)} == {frozenset({0, 1})}
 
 
 def test_menus_take_one_site_where_it_has_enough_values_and_a_grid_otherwise() -> None:
