@@ -207,7 +207,7 @@ def _can_combine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
 def are_separate(first: Iterable[tuple[int, int]], second: Collection[tuple[int, int]]) -> bool:
     """Return whether no line holds both of two sites outside of one container.
 
-    The two sides of a comparison may be equal again if both are changed, unlike members of a list or words of a literal.
+    Both sides of a comparison may be equal again if both are changed, unlike members of a list or words of a literal.
 
     Args:
         first: lines of a site, with the first byte of the container of each place.
