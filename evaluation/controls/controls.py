@@ -226,8 +226,26 @@ class _Candidate:
             "blind": is_blind,
             "required": self.is_required,
             "tests": list(self.tests),
-            "sites": sort_by_odds([self._describe_site(site, tree) for site in sites]),
+            "sites": sort_by_odds([part for site in sites for part in self._split_swaps(site, sites, tree)]),
         }
+
+    def _split_swaps(self, site: Site, sites: Sequence[Site], tree: TreeCounts) -> Iterator[dict[str, Any]]:
+        """Yield a site as it may be used alone, and as it may be combined with others.
+
+        Two members of a set that take each other's place make the same set.
+        """
+        described = self._describe_site(site, tree)
+        groups = {group for _, group in site.groups}
+        members = {
+            other.literal
+            for other in sites
+            if other.literal != site.literal and not groups.isdisjoint(group for _, group in other.groups)
+        }
+        values = [value for value in described["values"] if site.write(value["text"]) not in members]
+        if len(values) < len(described["values"]):
+            yield {**described, "is_alone": True}
+        if values:
+            yield {**described, "values": values}
 
     def _describe_site(self, site: Site, tree: TreeCounts) -> dict[str, Any]:
         surroundings, true = self._read_surroundings(site, tree), self._read_true(site)
@@ -241,6 +259,7 @@ class _Candidate:
             "literal": site.literal_start,
             "inverts": site.is_inverted,
             "is_input": site.is_input,
+            "is_alone": False,
             "values": [
                 {**value, "features": features} for value, features in zip(self.values[site], others, strict=True)
             ],

@@ -132,7 +132,8 @@ def make_menus(sites: Sequence[Mapping[str, Any]], instances: int) -> list[Menu]
     if alone:
         return alone[:MAX_TRIED_MENUS]
     menus: list[Menu] = []
-    for first in sorted(range(len(sites)), key=lambda number: -sizes[number])[:MAX_MENUS]:
+    # A site that stands alone is a grid of its own.
+    for first in sorted(range(len(sites)), key=lambda number: -sizes[number])[:MAX_TRIED_MENUS]:
         menu = _make_grid(sites, sizes, first, instances)
         if menu not in menus:
             menus.append(menu)
@@ -187,7 +188,9 @@ def _can_combine(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     The results of two inputs may be equal again, wherever they stand, unless they are words of one literal. A test
     whose id contains both values has an id that was never seen.
     """
-    if first["inverts"] != second["inverts"] or not is_disjoint(first["spans"], second["spans"]):
+    if first["is_alone"] or second["is_alone"] or first["inverts"] != second["inverts"]:
+        return False
+    if not is_disjoint(first["spans"], second["spans"]):
         return False
     if (first["is_input"] or second["is_input"]) and first["literal"] != second["literal"]:
         return False

@@ -50,6 +50,7 @@ def make_site(old: str, texts: list[str], test: str, *, line: int = 0, kind: str
         "literal": start,
         "inverts": False,
         "is_input": False,
+        "is_alone": False,
         "values": values,
     }
 

@@ -464,6 +464,18 @@ def test_common_words_hide_a_word_that_stands_nowhere_else(tree: Sequence[str]) 
     assert odds < 0.02
 
 
+def test_members_of_a_set_do_not_take_the_place_of_each_other() -> None:
+    source = "def test_one():\n    assert name(1) == {\n        1,\n        3,\n        6,\n    }\n"
+    controls, evaluator = build({FILE: source}, {"name": lambda _: {1, 3, 6}})
+    assert controls.document is not None
+    (block,) = controls.document["blocks"]
+    grids = [[block["sites"][number] for number, _ in menu] for menu in block["menus"]]
+    assert all(len(sites) > 1 for sites in grids)
+    texts = {value["text"] for sites in grids for site in sites for value in site["values"]}
+    assert texts == set("0245789")
+    assert all(grade_gold(controls, evaluator).is_right for _ in range(3))
+
+
 def test_gold_passes_what_is_drawn() -> None:
     source = "def test_one():\n    assert add(1, 41) == 42\n\n\ndef test_two():\n    assert add(20, 13) == 33\n"
     assert grade_gold(*build({FILE: source}, ADD)).is_right
