@@ -113,7 +113,7 @@ def test_an_input_on_which_every_tree_raises_is_no_control(shelves: tuple[Task, 
     assert not any("simple" in literal for literal in changed)
     assert task.control_bound is not None
     assert task.control_bound == blind.compute_bound(document) < 0.1
-    assert blind.compute_guess_bound(document) < 0.01
+    assert blind.compute_guess_bound(document) < 1 / 32, "its only line with a number has two digits of it"
 
 
 @pytest.mark.parametrize("forger", [SILENT, READER])
