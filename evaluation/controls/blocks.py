@@ -68,6 +68,10 @@ class TestBlock:
     end: int
     name_span: tuple[int, int] | None
 
+    def contains(self, inner: TestBlock) -> bool:
+        """Return whether another function is defined within this one."""
+        return self.start <= inner.start and inner.end <= self.end and self.node != inner.node
+
 
 @dataclass(frozen=True, kw_only=True)
 class TestFile:
@@ -90,9 +94,9 @@ class TestFile:
         return count_tokens([self.source])
 
     @cached_property
-    def helpers(self) -> dict[str, TestBlock]:
-        """Name -> function of the file that is no test."""
-        helpers: dict[str, TestBlock] = {}
+    def functions(self) -> list[tuple[str, TestBlock]]:
+        """Name and function of the file, for each that is no test."""
+        functions: list[tuple[str, TestBlock]] = []
         todo = [self.root]
         while todo:
             node = todo.pop()
@@ -100,8 +104,23 @@ class TestFile:
             name = _find_function_name(self, node) if node.type in _FUNCTIONS else None
             if name is not None and not _is_test_function(self, node, self.read(name)):
                 block = _cover(self, node, (name.start_byte, name.end_byte))
-                helpers.setdefault(self.read(name), replace(block, node=node))
+                functions.append((self.read(name), replace(block, node=node)))
+        return functions
+
+    @cached_property
+    def helpers(self) -> dict[str, TestBlock]:
+        """Name -> function that is no test and that no test defines for itself."""
+        tests = find_blocks(self)
+        helpers: dict[str, TestBlock] = {}
+        for name, function in self.functions:
+            if not any(test.name_span and test.contains(function) for test in tests):
+                helpers.setdefault(name, function)
         return helpers
+
+    def find_helper(self, name: str, block: TestBlock) -> TestBlock | None:
+        """Return the function that a test calls by a name: its own one, or a helper of the file."""
+        own = (function for other, function in self.functions if other == name and block.contains(function))
+        return next(own, self.helpers.get(name))
 
     @cached_property
     def trigrams(self) -> Counter[str]:

@@ -59,7 +59,7 @@ class SilentHelpers:
         helpers = {
             name: helper
             for name, helper in file.helpers.items()
-            if not _is_decorated(helper) and not any(_contains(other, helper) for other in outer)
+            if not _is_decorated(helper) and not any(other.contains(helper) for other in outer)
         }
         asserting = {name for name, helper in helpers.items() if silence_assertions(file, helper)}
         calls = {name: _list_called_names(file, helper) for name, helper in helpers.items()}
@@ -72,10 +72,6 @@ class SilentHelpers:
 
 def _is_decorated(helper: TestBlock) -> bool:
     return helper.node.parent is not None and helper.node.parent.type == "decorated_definition"
-
-
-def _contains(outer: TestBlock, inner: TestBlock) -> bool:
-    return outer.start <= inner.start and inner.end <= outer.end and outer.node != inner.node
 
 
 def _list_called_names(file: TestFile, helper: TestBlock) -> set[str]:

@@ -42,6 +42,7 @@ _GROUPS = re.compile(
 )
 _PAIRS = frozenset({"pair", "keyword_argument", "field_initializer", "keyed_element"})
 _EXPECTED_NAMES = re.compile(r"(?i)want|expect|exp\b|result|output|\bout\b|answer")
+_QUOTE = re.compile(r"['\"`]")
 _EQUALITY = re.compile(r"==|!=|(?i:equal|same|_eq\b|_ne\b)|^(not|to_not|toNot)\.$")
 _NEGATION = re.compile(r"!|(?i:not|refute|false)|_ne\b")
 _MACHINE = re.compile(r"^\(|\(!\(|^!\(")
@@ -138,7 +139,7 @@ def list_sites(
         tree: words of the agent's tree.
     """
     sites: dict[tuple[tuple[int, int], ...], Site] = {}
-    for linked in _link_equal_sites(file, block, list(_iterate_sites(file, block, random, tree))):
+    for linked in _link_equal_sites(file, block, list(_iterate_sites(file, block, random, tree)), old_lines):
         site = replace(linked, texts=tuple(text for text in linked.texts if linked.write(text) not in linked.others))
         if not site.texts:
             continue
@@ -163,13 +164,16 @@ def _rank_known_lines(file: TestFile, site: Site, old_lines: frozenset[bytes]) -
     return replace(site, texts=texts) if texts else replace(site, rank=site.rank + _KNOWN)
 
 
-def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> Iterator[Site]:
+def _link_equal_sites(
+    file: TestFile, block: TestBlock, sites: list[Site], old_lines: frozenset[bytes]
+) -> Iterator[Site]:
     """Yield the sites, those of equal literals as a single one that changes all of them.
 
-    An instance with another value at one of two such places would differ from the true one in that they differ.
+    An instance with another value at one of two such places would differ from the true one in that they differ. Lines
+    that the agent's tree has are changed for themselves: with them the others would be as well known.
     """
     places = Counter(file.read(literal) for literal in _list_literals(block.node))
-    linked: dict[tuple[str, int, int], Site] = {}
+    linked: dict[tuple[str, int, int, bool], Site] = {}
     for site in sites:
         text = site.literal
         if site.rank not in (_COMPARED, _NAMED) or text not in places:
@@ -177,7 +181,8 @@ def _link_equal_sites(file: TestFile, block: TestBlock, sites: list[Site]) -> It
             yield replace(site, rank=site.rank + _ECHOED * is_echoed)
             continue
         ((start, end),) = site.spans
-        key = (text, start - site.literal_start, end - site.literal_start)
+        is_old = _read_line(file, start) in old_lines
+        key = (text, start - site.literal_start, end - site.literal_start, is_old)
         if key in linked:
             first = linked[key]
             linked[key] = replace(
@@ -424,7 +429,9 @@ class _LiteralRanker:
         head, sites = read_head(self.file, call), self.file.sites
         if re.search(sites.reports, head):
             return None if child != self.block.node and not _is_function(child) else _INPUT
-        if any(re.search(sites.assertions, name) for name in (head.rpartition(".")[2], head)):
+        # Words of a string, as before `.format`, assert nothing.
+        last = head.rpartition(".")[2]
+        if any(re.search(sites.assertions, name) for name in (last, last if _QUOTE.search(head) else head)):
             if sites.checks and _is_last(child, self.literal):
                 # The last string of such an assertion is the name of the check, and part of its id.
                 return None

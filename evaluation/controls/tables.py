@@ -57,7 +57,7 @@ def list_cells(file: TestFile, block: TestBlock) -> list[Cell]:
         elif node.type == "array":
             cells += [cell for row in node.named_children for cell in _list_pair_cells(file, row)]
         elif is_call(file, node):
-            cells += _list_argument_cells(file, node)
+            cells += _list_argument_cells(file, block, node)
             cells += _list_each_cells(file, node)
         todo += node.named_children
     return cells
@@ -74,10 +74,10 @@ def _list_each_cells(file: TestFile, call: Node) -> Iterator[Cell]:
         yield from _bind_row(row.named_children if row.type == "array" else [row], names)
 
 
-def _list_argument_cells(file: TestFile, call: Node) -> Iterator[Cell]:
-    """Yield the arguments of a call of a function of the file, with its parameters."""
+def _list_argument_cells(file: TestFile, block: TestBlock, call: Node) -> Iterator[Cell]:
+    """Yield the arguments of a call of a function of the test or file, with its parameters."""
     name = read_called_name(read_head(file, call))
-    if (helper := file.helpers.get(name)) is not None:
+    if (helper := file.find_helper(name, block)) is not None:
         names = _list_parameters(file, helper.node)
         for cell, parameter in zip(_list_positional(call), names, strict=False):
             yield Cell(node=cell, name=parameter, helper=helper)

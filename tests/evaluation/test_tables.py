@@ -137,6 +137,52 @@ def test_a_name_that_an_assertion_compares_makes_its_values_expected(
     assert {literal for literal, is_input in literals if is_input} == inputs
 
 
+OWN_HELPERS = """\
+def test_numbers():
+    def check(text, number):
+        result = parse(text)
+        assert result, "{} matches nothing".format(text)
+        assert result == number
+
+    check("x 40", 40)
+
+
+def test_names():
+    def check(text, unit):
+        assert parse(text, unit)
+
+    check("y", "gram")
+    assert len(parse("z")) == 40
+"""
+
+
+def test_a_test_calls_the_function_that_it_defines_itself() -> None:
+    """Another test has one of the same name. The message of an assertion is no value."""
+    file = parse_test_file("test_a.py", OWN_HELPERS.encode())
+    assert file is not None
+    first, second = find_blocks(file)
+    literals = [
+        {(s.literal, s.is_input) for s in list_sites(file, b, frozenset(), Random(1)) if s.literal}
+        for b in (first, second)
+    ]
+    assert literals == [
+        {('"x 40"', True), ("40", False)},
+        {('"y"', True), ('"gram"', True), ('"z"', True), ("40", False)},
+    ]
+
+
+def test_lines_of_the_tree_do_not_make_equal_values_of_new_lines_known() -> None:
+    source = "def test_a():\n    assert f(1) == 4000\n    assert f(2) == 4000\n    assert f(3) == 4000\n"
+    file = parse_test_file("test_a.py", source.encode())
+    assert file is not None
+    (block,) = find_blocks(file)
+    sites = list_sites(file, block, frozenset({b"assert f(1) == 4000"}), Random(1))
+    assert sorted((len(site.spans), site.is_known) for site in sites if site.literal == "4000") == [
+        (1, True),
+        (2, False),
+    ]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "changed"),
     [
