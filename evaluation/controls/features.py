@@ -45,6 +45,10 @@ class Surroundings:
     before: str
     after: str
     tree: TreeCounts
+    test_text: bytes = b""
+    """The rest of its test."""
+    other_text: bytes = b""
+    """The rest of its file."""
 
     @classmethod
     def read(
@@ -66,6 +70,8 @@ class Surroundings:
             before=file.source[max(0, first - _CONTEXT_BYTES) : first].decode(errors="replace")[-2:],
             after=file.source[last : last + _CONTEXT_BYTES].decode(errors="replace")[:2],
             tree=tree,
+            test_text=bytes(test),
+            other_text=file.source[:start] + b" " + file.source[end:],
         )
 
     def describe(self, text: str) -> list[float]:
@@ -74,8 +80,15 @@ class Surroundings:
         number = text.strip("'\"")
         written = f"{self.before}{text}{self.after}".encode()
         return [
-            _average(self.test.get(token, 0) for token in tokens),
-            _average(self.file.get(token, 0) for token in tokens),
+            # A value without words, such as `{}`, stands elsewhere as it is.
+            *(
+                (
+                    _average(self.test.get(token, 0) for token in tokens),
+                    _average(self.file.get(token, 0) for token in tokens),
+                )
+                if tokens
+                else (self.test_text.count(text.encode()), self.other_text.count(text.encode()))
+            ),
             round(_average(log1p(self.tree.tokens.get(token, 0)) for token in tokens), 3),
             float(number) if number.isdecimal() and len(number) <= _MAX_DIGITS else float(len(text)),
             float(len(number) - len(number.rstrip("0"))) if number[:1].isdigit() else 0.0,

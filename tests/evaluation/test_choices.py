@@ -565,6 +565,16 @@ def test_features_are_read_from_the_rest_of_the_test_its_file_and_the_tree() -> 
     assert surroundings.describe("'b a'")[5] == 0 != surroundings.describe("'a b'")[5]
 
 
+def test_a_value_without_words_is_looked_for_as_it_is() -> None:
+    file = parse_test_file(
+        "test_a.py", b"def test_a():\n    assert f({}, {}) == {}\n\n\ndef test_b():\n    assert f() == []\n"
+    )
+    assert file is not None
+    start = file.source.rindex(b"{}")
+    surroundings = Surroundings.read(file, (0, file.source.index(b"\n\n")), [(start, start + 2)], TreeCounts())
+    assert [surroundings.describe(text)[:2] for text in ("{}", "[]", "()")] == [[2, 0], [0, 1], [1, 2]]
+
+
 def test_the_shortest_value_is_found_among_words_and_numbers() -> None:
     """A number is shorter than an empty text only by its value."""
     file = parse_test_file("test_a.py", b"def test_a():\n    assert f(1) == ''\n")

@@ -139,19 +139,19 @@ def test_a_name_that_an_assertion_compares_makes_its_values_expected(
 
 OWN_HELPERS = """\
 def test_numbers():
-    def check(text, number):
+    def convert(text, number):
         result = parse(text)
         assert result, "{} matches nothing".format(text)
         assert result == number
 
-    check("x 40", 40)
+    convert("x 40", 40)
 
 
 def test_names():
-    def check(text, unit):
+    def convert(text, unit):
         assert parse(text, unit)
 
-    check("y", "gram")
+    convert("y", "gram")
     assert len(parse("z")) == 40
 """
 
