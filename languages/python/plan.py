@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -234,11 +234,21 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
 
 def render_pip_install(until: date) -> str:
     """Return the `uv pip install` command for the venv that hides packages uploaded after the date."""
-    exemptions = (
-        f" --exclude-newer-package {name}={day}T00:00:00Z" for name, day in EARLIEST_DATE.items() if day > until
-    )
-    install = f"uv pip install --no-progress --python {PYTHON} --exclude-newer {until.isoformat()}T00:00:00Z"
-    return install + "".join(exemptions)
+    return f"uv pip install --no-progress --python {PYTHON} {_render_cutoff(until, EARLIEST_DATE)}"
+
+
+def _render_venv(draft: PlanDraft) -> str:
+    """Return the command that makes the venv, with pip: tests and tools call `python -m pip`."""
+    # A pip older than the interpreter may fail to start on it.
+    released = versions.RELEASED.get(draft.versions[0].value, date.min)
+    cutoff = _render_cutoff(draft.exclude_newer, {**EARLIEST_DATE, "pip": released})
+    return f'uv venv --quiet --seed {cutoff} --python "$MERGEMILL_PYTHON" {VENV}'
+
+
+def _render_cutoff(until: date, earliest: Mapping[str, date]) -> str:
+    """Return the options of uv that hide packages uploaded after the date, those in `earliest` after theirs."""
+    exemptions = (f" --exclude-newer-package {name}={day}T00:00:00Z" for name, day in earliest.items() if day > until)
+    return f"--exclude-newer {until.isoformat()}T00:00:00Z" + "".join(exemptions)
 
 
 def _render_dependency_steps(draft: PlanDraft) -> tuple[str, ...]:
@@ -246,7 +256,7 @@ def _render_dependency_steps(draft: PlanDraft) -> tuple[str, ...]:
     texts = sorted({d.source.text for d in draft.dependencies if d.role is not Role.OPTIONAL})
     optional = sorted({d.source.text for d in draft.dependencies if d.role is Role.OPTIONAL} - set(texts))
     steps = []
-    steps.append(f'uv venv --quiet --python "$MERGEMILL_PYTHON" {VENV}')
+    steps.append(_render_venv(draft))
     steps.append(f"printf '%s\\n' {quote_words(texts)} > /tmp/requirements.txt")
     install = f"{render_pip_install(draft.exclude_newer)} -r /tmp/requirements.txt"
     if texts:

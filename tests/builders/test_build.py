@@ -72,6 +72,7 @@ def test_a_candidate_becomes_an_environment_that_runs_its_tests(tmp_path: Path) 
         "/opt/venv/bin/python",
         "0",
     ]
+    assert "/opt/venv/lib" in run_inside(services, environment.image, "python -m pip --version")
     seen_layers = 0
     with services.images.open_layers(environment.image) as stream:
         for _, layer in stream:

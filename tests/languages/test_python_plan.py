@@ -238,6 +238,17 @@ def test_a_rolling_base_is_used_only_if_no_other_version_is_listed(tmp_path: Pat
     assert prefer_stable_versions(stable, set(versions)).versions == stable.versions
 
 
+def test_the_environment_has_a_pip_of_the_date_that_starts_on_its_python(tmp_path: Path) -> None:
+    tree = build_tree(tmp_path, {"tests/test_a.py": TEST})
+    make = 'uv venv --quiet --seed --exclude-newer 2024-03-01T00:00:00Z --python "$MERGEMILL_PYTHON" /opt/venv'
+    assert build_plan_at(tree, ("3.11",), DAY).dependency_steps[0] == make
+    # A pip of 2018 does not start on a Python of 2023, and uv builds nothing with a setuptools of 2018.
+    old = build_plan_at(tree, ("3.12",), date(2018, 2, 17)).dependency_steps
+    assert "--exclude-newer-package pip=2023-10-02T00:00:00Z" in old[0]
+    assert "--exclude-newer-package setuptools=2019-03-07T00:00:00Z" in old[0]
+    assert not [step for step in old[1:] if "package pip=" in step]
+
+
 def test_optional_packages_are_installed_without_a_compiler(tmp_path: Path) -> None:
     steps = build_plan_at(build_tree(tmp_path, MODERN), HERE, DAY).dependency_steps
     optional = [step for step in steps if "left out" in step]
