@@ -113,7 +113,7 @@ class PlainEngine(BaseEnvironment):  # type: ignore[misc]  # Harbor is not insta
         if cpus := self._effective_cpus:
             limits += ["--cpus", str(cpus)]
         if memory := self._effective_memory_mb:
-            limits += ["--memory", f"{memory}m", "--memory-swap", f"{memory}m"]
+            limits += ["--memory", f"{memory}m", "--memory-swap", f"{memory}m", "--shm-size", f"{memory // 2}m"]
         network = "none" if self._network_disabled else "bridge"
         await run_docker(
             "run",

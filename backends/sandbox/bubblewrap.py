@@ -107,7 +107,7 @@ class BubblewrapSandbox(LocalSandbox):
             binds += ["--ro-bind" if mount.read_only else "--bind", mount.source, mount.target]
         options = ["--proc", "/proc", "--unshare-all", "--die-with-parent", "--new-session", "--dev", "/dev"]
         # Both are in memory, which the limits of processes do not count.
-        options += ["--size", str(limits.memory_mb * 1024 * 1024), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
+        options += ["--size", str(limits.shm_mb * 1024 * 1024), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
         if place.network:
             options += ["--share-net", *(word for path in _NETWORK_FILES for word in ("--ro-bind-try", path, path))]
         options += ["--uid", "0", "--gid", "0", "--hostname", "sandbox", "--chdir", place.workdir]

@@ -335,6 +335,7 @@ def build_host_config(
         network_mode="default" if network else "none",
         mem_limit=memory,
         memswap_limit=memory,
+        shm_size=limits.shm_mb * 1024 * 1024,
         pids_limit=limits.pids,
         cpu_period=CPU_PERIOD,
         cpu_quota=int(limits.cpus * CPU_PERIOD),

@@ -34,6 +34,14 @@ class ResourceLimits:
         """`disk_mb` in bytes."""
         return self.disk_mb * 1024 * 1024
 
+    @property
+    def shm_mb(self) -> int:
+        """Size of /dev/shm in mebibytes: half of the memory, as Linux gives to a file system in memory.
+
+        Its files count towards `memory_mb`.
+        """
+        return self.memory_mb // 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExecResult:

@@ -94,7 +94,7 @@ class LimitSettings(SettingsGroup):
     """Limits of one container."""
 
     memory_mb: int = Field(default=4096, ge=256)
-    """Memory limit of a test container, swap included."""
+    """Memory limit of a test container, swap included. Half of it is the size of /dev/shm."""
     disk_mb: int = Field(default=4096, ge=64)
     """Disk limit of a container."""
     pids: int = Field(default=512, ge=16)

@@ -131,7 +131,8 @@ class EngineSandbox(SandboxEnvironment):
     @classmethod
     async def sample_init(cls, task_name: str, config: Any, metadata: dict[str, Any]) -> dict[str, SandboxEnvironment]:
         """Start the container."""
-        options = ["--detach", "--init", "--cpus", str(metadata["cpus"]), "--memory", f"{metadata['memory_mb']}m"]
+        limits = ["--cpus", str(metadata["cpus"]), "--memory", f"{metadata['memory_mb']}m"]
+        options = ["--detach", "--init", *limits, "--shm-size", f"{metadata['memory_mb'] // 2}m"]
         started = await subprocess(
             ["docker", "run", *options, "--entrypoint", "sleep", metadata["image"], "infinity"], timeout=600
         )

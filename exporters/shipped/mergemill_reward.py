@@ -138,6 +138,7 @@ class _Container:
             limits += ["--cpus", str(row["cpus"])]
         if row.get("memory_mb"):
             limits += ["--memory", "%dm" % row["memory_mb"], "--memory-swap", "%dm" % row["memory_mb"]]
+            limits += ["--shm-size", "%dm" % (row["memory_mb"] // 2)]
         self.options = ["--init", "--user", "0:0", "--workdir", "/", "--entrypoint", "/bin/bash", *limits, row["image"]]
 
     def __enter__(self):

@@ -107,8 +107,9 @@ def _certify_task(
 def describe_limits(task: Task, services: Services) -> list[str]:
     """Return the limits of every run and the origin of the image, a line each."""
     limits = services.test_limits(task.language)
+    memory = f"{limits.memory_mb} MB of memory ({limits.shm_mb} MB of /dev/shm)"
     lines = [
-        f"{limits.cpus} cpus, {limits.memory_mb} MB of memory, {limits.seconds:.0f} s for one run",
+        f"{limits.cpus} cpus, {memory}, {limits.seconds:.0f} s for one run",
         "fresh containers without network",
     ]
     image = services.images.inspect(task.image) if task.image else None

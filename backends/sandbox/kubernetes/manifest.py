@@ -21,6 +21,8 @@ KEEPALIVE = "trap 'exit 143' TERM; while :; do sleep 3600 & wait $!; done"
 """First process; bash, because it reaps orphaned processes. Its child may be killed: all processes of a command are.
 
 It does not end with 0: the kubelet would report an evicted pod as `Succeeded`, without the reason."""
+SHM = {"name": "shm", "mountPath": "/dev/shm"}  # noqa: S108 - every user may write there
+"""Mount of the main container that takes the place of the runtime's own, which has 64 MB on every node."""
 RELAY = "relay"
 """Container that offers sockets of this machine. Nothing foreign runs in it."""
 WAIT = "import signal; signal.signal(signal.SIGTERM, lambda *_: exit()); signal.pause()"
@@ -65,6 +67,7 @@ def build_pod(
     spec: dict[str, Any] = {
         "containers": [build_main(image, limits)],
         "initContainers": [] if helper is None else [_build_cutter(helper)],
+        "volumes": [{"name": SHM["name"], "emptyDir": {"medium": "Memory", "sizeLimit": f"{limits.shm_mb}Mi"}}],
         "restartPolicy": "Never",
         "activeDeadlineSeconds": math.ceil(2 * limits.seconds) + START_SECONDS,
         "terminationGracePeriodSeconds": 1,
@@ -98,6 +101,7 @@ def build_main(image: str, limits: ResourceLimits) -> dict[str, Any]:
         "imagePullPolicy": "IfNotPresent",
         "command": ["/bin/bash", "-c", KEEPALIVE],
         "resources": {"limits": resources, "requests": resources},
+        "volumeMounts": [dict(SHM)],
         "securityContext": {
             "runAsUser": 0,
             "runAsGroup": 0,
@@ -110,8 +114,8 @@ def build_main(image: str, limits: ResourceLimits) -> dict[str, Any]:
 def _share_folders(spec: dict[str, Any], folders: Sequence[str], relay: str) -> None:
     """Add a container that offers sockets in folders, which the main container sees read-only."""
     mounts = [{"name": f"sockets-{number}", "mountPath": folder} for number, folder in enumerate(folders)]
-    spec["volumes"] = [{"name": mount["name"], "emptyDir": {"sizeLimit": "1Mi"}} for mount in mounts]
-    spec["containers"][0]["volumeMounts"] = [{**mount, "readOnly": True} for mount in mounts]
+    spec["volumes"] += [{"name": mount["name"], "emptyDir": {"sizeLimit": "1Mi"}} for mount in mounts]
+    spec["containers"][0]["volumeMounts"] += [{**mount, "readOnly": True} for mount in mounts]
     spec["containers"].append({**_build_helper(RELAY, relay, WAIT, []), "volumeMounts": mounts})
 
 

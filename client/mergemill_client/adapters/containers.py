@@ -23,10 +23,12 @@ class ContainerError(RuntimeError):
 class TaskContainer:
     """Started container of a task's image. Commands run as the image's ordinary user `mergemill` in its repository."""
 
-    def __init__(self, image: str, workdir: str, *, memory: str = "4g", pids: int = 512) -> None:
+    def __init__(self, image: str, workdir: str, *, memory_mb: int = 4096, pids: int = 512) -> None:
         self.name = f"mergemill-agent-{uuid.uuid4().hex[:12]}"
         self.workdir = workdir
-        limits = ["--network", "none", "--memory", memory, "--pids-limit", str(pids)]
+        # As in a run of the tests, /dev/shm is half of the memory; the engine's default of 64 MB is too small for some.
+        memory = ["--memory", f"{memory_mb}m", "--shm-size", f"{memory_mb // 2}m"]
+        limits = ["--network", "none", *memory, "--pids-limit", str(pids)]
         self._call(
             "run", "--detach", "--init", "--name", self.name, *limits, "--entrypoint", "sleep", image, "infinity"
         )

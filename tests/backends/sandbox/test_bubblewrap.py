@@ -124,6 +124,8 @@ def test_what_others_write_ends_no_command(session: ContainerSession, tmp_path: 
 
 
 def test_files_in_memory_are_limited(session: ContainerSession) -> None:
+    size = session.run("df --output=size -BM /dev/shm | tail -1", seconds=20).output
+    assert size.strip() == f"{LIMITS.memory_mb // 2}M"
     fill = "for n in $(seq 20); do head -c 60000000 /dev/zero > /dev/shm/$n; done; touch /dev/mine"
     output = session.run(fill, seconds=20).output
     assert "No space left" in output

@@ -60,6 +60,12 @@ def test_exceeding_memory_is_reported_even_when_the_parent_survives(sandbox, bas
     assert (survived.killed_by, survived.exit_code) == ("memory", 0)
 
 
+def test_half_of_the_memory_is_the_size_of_shm_and_its_files_count_as_memory(sandbox, base):
+    assert sh(sandbox, base, "df --output=size -BM /dev/shm | tail -1").output.strip() == "128M"
+    hog = "for n in 1 2; do head -c 60000000 /dev/zero > /dev/shm/$n; done; exec python3 -c 'x = bytearray(2 * 10**8)'"
+    assert sh(sandbox, base, hog).killed_by == "memory"
+
+
 def test_a_fork_bomb_is_limited_and_ends_with_its_time(sandbox, base):
     bomb = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n"
     result = sandbox.run(base, ["python3", "-c", bomb], limits=replace(LIMITS, seconds=2))

@@ -104,6 +104,7 @@ def test_an_engine_without_the_image_gets_it_from_the_bundle_to_certify_and_to_i
         [],
     )
     assert "the image that was verified" in certified.json["conditions"]
+    assert [line for line in certified.json["conditions"] if "MB of /dev/shm" in line]
     images.remove(row["image"])
     loaded = run_mergemill("bundle", "import", str(whole), cwd=tmp_path)
     assert (loaded.exit_code, loaded.stdout) == (0, f"1 task in {whole}, 0 new\n"), loaded.stderr
