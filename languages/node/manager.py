@@ -7,12 +7,13 @@ import posixpath
 import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from languages import yaml_nodes
 from languages.base import read_packaged_file
 from languages.facts import SourcedValue
+from languages.node.age_gates import find_age_gates
 from languages.node.package import NodeProject
 from languages.node.switches import IGNORE_SCRIPTS, NEWER_GYP, RELAXED_PEERS
 from languages.source_tree import SourceTree
@@ -88,10 +89,20 @@ class PackageManager:
     source: SourcedValue
     release: str = ""
     """Yarn release in the tree, as referenced by .yarnrc.yml."""
+    age_gates: tuple[SourcedValue, ...] = ()
+    """Settings that hide packages by their age, and the manager itself where it does so without one."""
 
 
 def find_package_manager(tree: SourceTree, project: NodeProject, jobs: Sequence[Job]) -> PackageManager:
     """Return the package manager of a project."""
+    manager = _select_package_manager(tree, project, jobs)
+    in_tree = re.search(r"-(\d[\w.-]*)\.c?js$", manager.release)
+    version = in_tree[1] if in_tree else manager.version
+    gates = find_age_gates(tree, project.root.folder, manager.kind, version, manager.source)
+    return replace(manager, age_gates=tuple(gates))
+
+
+def _select_package_manager(tree: SourceTree, project: NodeProject, jobs: Sequence[Job]) -> PackageManager:
     folder, root = project.root.folder, project.root
     lock = next((p for name in _LOCKS if tree.is_file(p := posixpath.join(folder, name))), "")
     declared = re.match(r"(npm|yarn|pnpm|bun)@(\d[\w.-]*)", root.get_text("packageManager"))
@@ -298,6 +309,9 @@ def _render_install(
             yield "npm install -g npm@8"
         yield from _render_registry_rewrite(lock)
         peers = " --legacy-peer-deps" if RELAXED_PEERS in switches else ""
+        if manager.age_gates:
+            # Some versions of npm reject every value of the setting beside --before.
+            yield r"sed -i -E '/^\s*(min-release-age|before)\s*=/d' .npmrc"
         if lock:
             yield f"npm {'install' if loose else 'ci'}{peers}{scripts}"
         else:
@@ -322,21 +336,28 @@ def _render_install(
             f" YARN_GLOBAL_FOLDER={SCRATCH}/yarn YARN_ENABLE_GLOBAL_CACHE=true YARN_ENABLE_IMMUTABLE_INSTALLS=false"
             f" YARN_ENABLE_SCRIPTS={'false' if quiet else 'true'} YARN_IGNORE_PATH={0 if manager.release else 1}"
         )
+        if manager.age_gates:
+            # A version that does not know the setting rejects it, also in the environment, which scopes override.
+            yield r"""[ ! -f .yarnrc.yml ] || sed -i -E '/^\s*["'\'']?npmMinimalAgeGate["'\'']?\s*:/d' .yarnrc.yml"""
+            yield f"! {yarn} config get npmMinimalAgeGate > /dev/null 2>&1 || export YARN_NPM_MINIMAL_AGE_GATE=0"
         yield f"{yarn} install"
     elif manager.kind == "bun":
         yield f"npm install -g bun@{manager.version}"
         strict = "" if loose or not lock else " --frozen-lockfile"
         keep = "" if lock else " --no-save"
+        gate = " --minimum-release-age=0" if manager.age_gates else ""
         yield (
             f'BUN_CONFIG_REGISTRY="$registry" BUN_INSTALL_CACHE_DIR={SCRATCH}/bun'
-            f" bun install --no-progress{strict}{keep}{scripts}"
+            f" bun install --no-progress{strict}{keep}{scripts}{gate}"
         )
     else:
         yield f"npm install -g pnpm@{manager.version}"
         strict = " --no-frozen-lockfile" if loose or not lock else " --frozen-lockfile"
+        gate = " --config.minimum-release-age=0 --config.trust-policy=off" if manager.age_gates else ""
         yield (
             f"pnpm install --store-dir {SCRATCH}/pnpm --config.confirm-modules-purge=false"
-            f" --config.strict-peer-dependencies=false --config.dangerously-allow-all-builds=true{strict}{scripts}"
+            f" --config.strict-peer-dependencies=false --config.dangerously-allow-all-builds=true"
+            f"{gate}{strict}{scripts}"
         )
 
 

@@ -323,6 +323,8 @@ def _build_evidence(
     )
     value = f"{manager.kind}@{manager.version}" if manager.version else manager.kind
     yield _cite("package_manager", value, manager.source, note)
+    for entry in manager.age_gates:
+        yield _cite("age_gate", entry.text, entry, "off: the date of packages is pinned, a gate counts from the build")
     yield _cite("test.framework", tests.call.runner.framework, tests.source, tests.source.text)
     for entry in forge_dependencies:
         yield _cite("left out", entry.text, entry, "comes from a forge, not from a registry")

@@ -13,10 +13,11 @@ from packaging.version import InvalidVersion, Version
 from languages.draft import Dependency, NoPlanError, PlanDraft, PlanningContext, Role
 from languages.facts import Detector, Fact, FactKind, SourcedValue
 from languages.python import ci, dependencies, testing, tox, versions
+from languages.python.age_gates import find_age_gates
 from languages.python.ci_servers import add_servers
 from languages.python.project import PythonProject, read_project
 from languages.python.requirements import read_conda_python
-from languages.python.switches import INSTALL_DEPENDENCIES, INSTALL_PROJECT
+from languages.python.switches import IGNORE_UV_SETTINGS, INSTALL_DEPENDENCIES, INSTALL_PROJECT
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan, Evidence, TestCommand
@@ -123,6 +124,8 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
     required_plugins += testing.find_plugins(config, options, settings)
     required = _lift_outdated_pins(required)
     required += _find_plugins(required, required_plugins)
+    gates = find_age_gates(tree)
+    switches = {INSTALL_PROJECT: project.is_installable, IGNORE_UV_SETTINGS: bool(gates)}
     draft = PlanDraft(
         language="python",
         name=project.name,
@@ -130,7 +133,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
         day=day,
         exclude_newer=day.replace(day=1),
         dependencies=tuple(required),
-        switches=frozenset({INSTALL_PROJECT} if project.is_installable else ()),
+        switches=frozenset(switch for switch, is_on in switches.items() if is_on),
         system_packages=_find_system_packages(facts),
         env=(
             *ENV,
@@ -138,7 +141,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
             *_build_import_path(tree, project),
         ),
         test=test,
-        evidence=(*_build_test_evidence(test, paths_source, pytest), *list_external_content(tree)),
+        evidence=(*_build_test_evidence(test, paths_source, pytest), *gates, *list_external_content(tree)),
     )
     return add_servers(draft, tree)
 
@@ -232,9 +235,11 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
     return build_plan(draft, _render_dependency_steps(draft), _render_source_steps(draft))
 
 
-def render_pip_install(until: date) -> str:
+def render_pip_install(until: date, switches: frozenset[str] = frozenset()) -> str:
     """Return the `uv pip install` command for the venv that hides packages uploaded after the date."""
-    return f"uv pip install --no-progress --python {PYTHON} {_render_cutoff(until, EARLIEST_DATE)}"
+    # The project's dates of single packages would hold beside ours.
+    settings = " --no-config" if IGNORE_UV_SETTINGS in switches else ""
+    return f"uv pip install --no-progress{settings} --python {PYTHON} {_render_cutoff(until, EARLIEST_DATE)}"
 
 
 def _render_venv(draft: PlanDraft) -> str:
@@ -282,12 +287,13 @@ def _render_source_steps(draft: PlanDraft) -> tuple[str, ...]:
         return ()
     offline = f"uv pip install --no-progress --python {PYTHON} --no-deps --offline --no-build-isolation -e ."
     develop = f"([ -f setup.py ] && {PYTHON} setup.py -q develop --no-deps{_render_kept_metadata(draft)})"
-    isolated = f"{render_pip_install(draft.exclude_newer)} --no-deps -e ."
-    methods = [offline, develop, isolated, _render_linked_wheel(draft.exclude_newer)]
+    install = render_pip_install(draft.exclude_newer, draft.switches)
+    isolated = f"{install} --no-deps -e ."
+    methods = [offline, develop, isolated, _render_linked_wheel(install)]
     if INSTALL_DEPENDENCIES in draft.switches:
         methods = [
-            f"{render_pip_install(draft.exclude_newer)} -e .",
-            f"{render_pip_install(draft.exclude_newer)} --no-build-isolation -e .",
+            f"{install} -e .",
+            f"{install} --no-build-isolation -e .",
             *methods,
         ]
     return (" || ".join(methods),)
@@ -300,10 +306,10 @@ def _render_kept_metadata(draft: PlanDraft) -> str:
     return f' && cp -r "$(find . -maxdepth 2 -name {draft.name}.egg-info)" "{_SITE_PACKAGES}"'
 
 
-def _render_linked_wheel(until: date) -> str:
+def _render_linked_wheel(install: str) -> str:
     """Return the install for backends without editable installs: a wheel's metadata, the tree as import path."""
     return (
-        f"({render_pip_install(until)} --no-deps --target /tmp/wheel . && "
+        f"({install} --no-deps --target /tmp/wheel . && "
         f"site={_SITE_PACKAGES}"
         ' && rm -f /tmp/wheel/*.dist-info/RECORD && cp -r /tmp/wheel/*.dist-info "$site"'
         f" && {{ [ ! -d /tmp/wheel/bin ] || cp /tmp/wheel/bin/* {VENV}/bin/; }}"

@@ -59,6 +59,76 @@ def test_the_lock_file_determines_the_package_manager(tmp_path: Path, lock: str,
     assert line in list_steps(draft)
 
 
+def declare_manager(manager: str) -> dict[str, object]:
+    return {"packageManager": manager, "scripts": {"test": "jest"}, "devDependencies": {"jest": "1"}}
+
+
+PNPM_OFF = "--config.minimum-release-age=0 --config.trust-policy=off"
+YARN_OFF = "YARN_NPM_MINIMAL_AGE_GATE=0"
+BUN_OFF = "--minimum-release-age=0"
+NPM_OFF = "' .npmrc"
+
+
+@pytest.mark.parametrize(
+    ("declared", "path", "text", "switch", "gate"),
+    [
+        ("pnpm@10.20.0", "pnpm-workspace.yaml", "packages: []\nminimumReleaseAge: 10080\n", PNPM_OFF, 2),
+        ("pnpm@10.20.0", "pnpm-workspace.yaml", "trustPolicy: no-downgrade\n", PNPM_OFF, 1),
+        ("pnpm@10.20.0", ".npmrc", "a=1\nminimum-release-age = 99\n", PNPM_OFF, 2),
+        ("pnpm@11.1.3", "other.txt", "", PNPM_OFF, 2),
+        ("yarn@4.12.0", "other.txt", "", YARN_OFF, 2),
+        ("yarn@4.5.3", ".yarnrc.yml", "nodeLinker: pnp\nnpmScopes:\n  a:\n    npmMinimalAgeGate: 1w\n", YARN_OFF, 4),
+        ("yarn@3.8.7", ".yarnrc.yml", "yarnPath: .yarn/releases/yarn-4.13.0.cjs\n", YARN_OFF, 2),
+        ("bun@1.3.1", "bunfig.toml", "[install]\nminimumReleaseAge = 259200\n", BUN_OFF, 2),
+        ("npm@11.12.0", ".npmrc", "fund=false\nmin-release-age=7\n", NPM_OFF, 2),
+    ],
+)
+def test_gates_by_the_age_of_packages_are_off(
+    declared: str, path: str, text: str, switch: str, gate: int, tmp_path: Path
+) -> None:
+    files = {path: text, ".yarn/releases/yarn-4.13.0.cjs": ""}
+    draft = build_draft(tmp_path, declare_manager(declared), files)
+    assert switch in list_steps(draft)
+    [evidence] = [entry for entry in draft.evidence if entry.choice == "age_gate"]
+    assert evidence.line == gate
+    assert evidence.path in {path, "package.json"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "path", "text", "left"),
+    [
+        (
+            "npm@11.12.0",
+            ".npmrc",
+            "fund=false\nmin-release-age=7\n before = 2020-01-01\na=before=1\n",
+            "fund=false\na=before=1\n",
+        ),
+        (
+            "yarn@4.13.0",
+            ".yarnrc.yml",
+            "npmMinimalAgeGate: 3d\nnpmScopes:\n  a:\n    'npmMinimalAgeGate': 1w\nnodeLinker: pnp\n",
+            "npmScopes:\n  a:\nnodeLinker: pnp\n",
+        ),
+    ],
+)
+def test_gates_that_no_switch_overrides_are_removed_from_their_file(
+    declared: str, path: str, text: str, left: str, tmp_path: Path
+) -> None:
+    steps = list_steps(build_draft(tmp_path / "tree", declare_manager(declared), {path: text})).splitlines()
+    (tmp_path / path).write_text(text)
+    [step] = [step for step in steps if "sed -i" in step and path in step]
+    subprocess.run(["bash", "-c", step], cwd=tmp_path, check=True)
+    assert (tmp_path / path).read_text() == left
+
+
+@pytest.mark.parametrize("declared", ["pnpm@10.20.0", "yarn@4.5.3", "bun@1.3.1", "npm@11.12.0", "yarn@1.22.22"])
+def test_without_a_gate_nothing_is_switched(declared: str, tmp_path: Path) -> None:
+    files = {"pnpm-workspace.yaml": "minimumReleaseAgeExclude: [a]\n", ".npmrc": "fund=no\n", ".yarnrc.yml": "a: 1\n"}
+    draft = build_draft(tmp_path, declare_manager(declared), files)
+    assert not [switch for switch in (PNPM_OFF, YARN_OFF, BUN_OFF, NPM_OFF) if switch in list_steps(draft)]
+    assert not [entry for entry in draft.evidence if entry.choice == "age_gate"]
+
+
 @pytest.mark.parametrize(("action", "version"), [("pnpm/action-setup@v5", "9.1"), ("pnpm/setup@v1", "10")])
 def test_a_pnpm_of_ci_that_cannot_read_the_lock_file_is_passed_over(tmp_path: Path, action: str, version: str) -> None:
     job = "    steps:\n      - uses: {}\n        with: {{version: '{}'}}\n      - run: pnpm test\n"

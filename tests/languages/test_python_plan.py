@@ -249,6 +249,27 @@ def test_the_environment_has_a_pip_of_the_date_that_starts_on_its_python(tmp_pat
     assert not [step for step in old[1:] if "package pip=" in step]
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "lines"),
+    [
+        ("pyproject.toml", '[tool.uv]\nexclude-newer = "7 days"\n', [5]),
+        ("pyproject.toml", "[tool.uv]\nexclude-newer-package = { attrs = false }\n", [5]),
+        ("pyproject.toml", '[tool.uv.pip]\nexclude-newer = "2030-01-01"\n', [5]),
+        ("uv.toml", 'exclude-newer = "7 days"\n', [1]),
+        ("pyproject.toml", "[tool.uv]\npackage = true\n", []),
+        ("uv.toml", '[pip]\nexclude-newer = "7 days"\n', [2]),
+    ],
+)
+def test_uv_reads_no_settings_of_a_project_that_hides_packages_by_their_age(
+    path: str, text: str, lines: list[int], tmp_path: Path
+) -> None:
+    files = {"pyproject.toml": '[project]\nname = "greet"\nversion = "1"\n', "tests/test_a.py": TEST}
+    plan = build_plan(tmp_path, {**files, path: files.get(path, "") + text})
+    assert [entry.line for entry in plan.evidence if entry.choice == "age_gate"] == lines
+    [step] = plan.source_steps
+    assert step.count("uv pip install --no-progress --no-config ") == (2 if lines else 0)
+
+
 def test_optional_packages_are_installed_without_a_compiler(tmp_path: Path) -> None:
     steps = build_plan_at(build_tree(tmp_path, MODERN), HERE, DAY).dependency_steps
     optional = [step for step in steps if "left out" in step]
