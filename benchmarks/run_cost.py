@@ -121,16 +121,17 @@ def time_runs(clock: RunClock) -> Iterator[None]:
         clock.note("explained")
         return answer
 
-    def run_timed(
+    def run_timed(  # noqa: PLR0917 - the signature of the method
         warm: WarmContainer,
         command: Sequence[str],
         files: Mapping[str, bytes],
         collect: Sequence[str],
         env: Mapping[str, str],
+        seconds: float | None = None,
     ) -> ExecResult:
         folder, files = add_stamp(files)
         stamps = [f"{folder}/{name}" for name in ("begun", "prepared", "finished")]
-        result = run(warm, ["/bin/bash", "-c", COMMAND, folder, *command], files, [*collect, *stamps], env)
+        result = run(warm, ["/bin/bash", "-c", COMMAND, folder, *command], files, [*collect, *stamps], env, seconds)
         clock.note_files(result.files)
         return result
 

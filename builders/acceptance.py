@@ -19,6 +19,7 @@ from backends.services import Services
 from backends.tree import CommitTree
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.run import EvaluationResult, run_tests
+from evaluation.runner.time_limit import TimeLimit, limit_repeat
 from evaluation.script.render import render_plan_script
 from languages.paths import is_test_file
 from languages.registry import get_language
@@ -138,7 +139,8 @@ def run_acceptance(
         if rejection := check_run(first, expected):
             return rejection
         # A single run does not show tests whose results vary.
-        second = _run_plan_tests(plan, pool, selected, expected, last=not check_forgery)
+        limit = limit_repeat(first.exec_result.seconds)
+        second = _run_plan_tests(plan, pool, selected, expected, time_limit=limit, last=not check_forgery)
         if rejection := check_run(second, expected):
             return rejection
         if check_forgery and expected and (rejection := _check_forgery(plan, pool, expected[:FORGERY_CHECK_FILES])):
@@ -156,11 +158,17 @@ def _check_forgery(plan: BuildPlan, pool: ContainerPool, files: Sequence[str]) -
 
 
 def _run_plan_tests(
-    plan: BuildPlan, pool: ContainerPool, files: Sequence[str], beside: Sequence[str], *, last: bool = False
+    plan: BuildPlan,
+    pool: ContainerPool,
+    files: Sequence[str],
+    beside: Sequence[str],
+    *,
+    time_limit: TimeLimit | None = None,
+    last: bool = False,
 ) -> EvaluationResult:
     """Run the tests of `files` (empty: all), with canaries beside `beside` if the framework collects added files."""
     script = render_plan_script(plan, test_patch=b"", files=files, canaries_beside=beside)
-    return run_tests(pool, script, workdir=plan.workdir, last=last)
+    return run_tests(pool, script, workdir=plan.workdir, time_limit=time_limit, last=last)
 
 
 def find_own_test_files(tree: CommitTree, candidate: Candidate, *, neighbours: int = 0) -> list[str]:
@@ -183,11 +191,9 @@ def check_run(result: EvaluationResult, expected: Sequence[str]) -> BuildRejecti
     def reject(reason: Reason, detail: str) -> BuildRejection:
         return BuildRejection(reason=reason, detail=detail, log=log, report=report, expected_files=expected)
 
-    if result.exec_result.killed_by:
-        return reject(
-            KILL_REASONS[result.exec_result.killed_by],
-            f"the tests were stopped after {result.exec_result.seconds:.0f} s",
-        )
+    if killed_by := result.exec_result.killed_by:
+        stopped = f"the tests were stopped after {result.exec_result.seconds:.0f} s"
+        return reject(KILL_REASONS[killed_by], result.failure_detail if result.hangs else stopped)
     if report is None:
         return reject(Reason.NO_REPORT, result.script_error or find_error_line(log))
     # A forged report is rejected before its outcomes are counted: they show nothing.

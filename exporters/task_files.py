@@ -9,15 +9,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from evaluation.runner.run import load_patch_program
+from evaluation.runner.time_limit import MIN_GRADING_SECONDS, TimeLimit
 
 if TYPE_CHECKING:
     from backends.services import Services
     from taskdb.records import Task
 
-TIMEOUT_FACTOR = 10
-"""A run elsewhere may take this many times the longest run here."""
-MIN_TIMEOUT_SECONDS = 300
-"""Lower bound of the time limit."""
 CONTROLS_FILE = "controls.json"
 """Name of the file that holds a task's forms of sabotage."""
 GUEST_MODULES = (
@@ -35,8 +32,8 @@ RECORD_FILE = "record.json"
 
 def compute_timeout(task: Task) -> int:
     """Return the time limit in seconds for a run of the tests elsewhere, in steps of a minute."""
-    seconds = max(MIN_TIMEOUT_SECONDS, TIMEOUT_FACTOR * task.test_seconds)
-    return 60 * -(-int(seconds) // 60)
+    limit = TimeLimit(expected=task.test_seconds, minimum=MIN_GRADING_SECONDS)
+    return 60 * -(-int(limit.seconds) // 60)
 
 
 def list_fail_to_pass(task: Task) -> list[str]:

@@ -11,6 +11,7 @@ from backends.services import Services
 from evaluation.controls.planning import shorten_menus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from evaluation.runner.run import EvaluationResult
+from evaluation.runner.time_limit import limit_grading
 from guest.controls import blind
 from guest.reports.canaries import find_tampering
 from guest.reports.entries import name_restored_files
@@ -84,6 +85,7 @@ def grade_patch(
             seed=conditions.seed,
             files=evaluation.only or (list_test_files(task) if conditions.seed else ()),
             time_zone=conditions.time_zone,
+            time_limit=limit_grading(task.test_seconds / conditions.cpu_share),
             last=last or not need_rates or not patch,
         )
         if run.result.infrastructure_error:

@@ -19,6 +19,7 @@ from evaluation.controls.controls import build_controls
 from evaluation.differences import compare_with_runs
 from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
+from evaluation.runner.time_limit import TimeLimit, limit_repeat
 from evaluation.script.render import extract_config_patch, render_plan_script
 from evaluation.weak_tests.find import TreeSource, describe_skips, find_weak_tests
 from languages.paths import is_benchmark, is_test_file
@@ -47,6 +48,8 @@ class Reason(StrEnum):
     PATCH_DOES_NOT_APPLY = "patch-does-not-apply"
     TEST_PATCH_DOES_NOT_APPLY = "test-patch-does-not-apply"
     """The test patch does not apply, or leaves none of its files."""
+    HANGS = "hangs"
+    """A run took many times as long as the longest gold run before it."""
     KILLED_BY_TIME = "killed-by-time"
     KILLED_BY_MEMORY = "killed-by-memory"
     KILLED_BY_DISK = "killed-by-disk"
@@ -314,7 +317,9 @@ class CandidateVerifier:
             budget = f"{self.services.settings.budget.seconds:g} s"
             return VerificationFailure(reason=Reason.OUT_OF_BUDGET, detail=f"verification took longer than {budget}")
         patch = self.gold_patch if variant is RunVariant.GOLD else b""
-        run = self.evaluator.run(variant, seed=seed, patch=patch, files=self._list_files(seed))
+        run = self.evaluator.run(
+            variant, seed=seed, patch=patch, files=self._list_files(seed), time_limit=self._limit_repeat()
+        )
         return self._record_run(variant, run)
 
     def _record_run(self, variant: RunVariant, run: EvaluationRun) -> VerificationFailure | None:
@@ -335,7 +340,13 @@ class CandidateVerifier:
         """Add a test-only run that lacks tests, with their outcomes in a base run of the same seed."""
         seed = run.record.seed
         # The base tree has neither the new tests nor the fix, so its runner gets past the place of the crash.
-        base = self.evaluator.run(RunVariant.BASE, seed=seed, test_patch=b"", files=self._list_files(seed))
+        base = self.evaluator.run(
+            RunVariant.BASE,
+            seed=seed,
+            test_patch=b"",
+            files=self._list_files(seed),
+            time_limit=self._limit_repeat(),
+        )
         failure = None if base.result.tree_error else _find_failure(RunVariant.BASE, base)
         if died and failure:
             return failure
@@ -343,6 +354,10 @@ class CandidateVerifier:
         self.base_runs.append(base)
         self.test_only_runs.append(complete_run(run, base.report, died_in, self.test_texts))
         return None
+
+    def _limit_repeat(self) -> TimeLimit | None:
+        """Return the time limit of a further run, from the longest gold run."""
+        return limit_repeat(max(run.record.seconds for run in self.gold_runs))
 
     def _list_files(self, seed: int) -> Sequence[str]:
         """Return the test files of the first pair, to be shuffled by the seed; none for the script's own, seed 0."""
@@ -386,12 +401,10 @@ def _find_failure(variant: RunVariant, run: EvaluationRun) -> VerificationFailur
         return VerificationFailure(
             reason=Reason.TEST_PATCH_DOES_NOT_APPLY, detail=f"{result.script_error} {where}", log=log
         )
-    if result.exec_result.killed_by:
-        reason, detail = (
-            Reason(f"killed-by-{result.exec_result.killed_by}"),
-            f"after {result.exec_result.seconds:.0f} s {where}",
-        )
-        return VerificationFailure(reason=reason, detail=f"{result.failure_detail} {detail}", log=log)
+    if killed_by := result.exec_result.killed_by:
+        reason = Reason.HANGS if result.hangs else Reason(f"killed-by-{killed_by}")
+        after = "," if result.hangs else f" after {result.exec_result.seconds:.0f} s"
+        return VerificationFailure(reason=reason, detail=f"{result.failure_detail}{after} {where}", log=log)
     if result.has_forged_canary:
         detail = f"a test that must fail passes {where}, so its harness reports no failures"
         return VerificationFailure(reason=Reason.CANARY_PASSES, detail=detail, log=log)

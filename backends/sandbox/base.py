@@ -27,6 +27,7 @@ class ContainerPool(Protocol):
         files: Mapping[str, bytes] | None = None,
         collect: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
+        seconds: float | None = None,
         last: bool = False,
     ) -> ExecResult:
         """Run `command` as `Sandbox.run` does. No files are collected from a command that was killed.
@@ -36,6 +37,7 @@ class ContainerPool(Protocol):
             files: absolute path -> content; only root can read them.
             collect: absolute paths of regular files to return.
             env: environment variables.
+            seconds: time limit of this command, at most that of the pool, which is the default.
             last: no further command follows at once, so no further container is started.
 
         Raises:

@@ -100,8 +100,15 @@ class Container:
             stream._response.close()
             stream.close()
 
-    def follow(self, stream: Any, results: BoundedBuffer | None = None) -> ExecResult:
-        """Wait for the running container's end; stdout is written to `results`, if given. No files are collected.
+    def follow(
+        self, stream: Any, results: BoundedBuffer | None = None, seconds_left: float | None = None
+    ) -> ExecResult:
+        """Wait for the running container's end. No files are collected.
+
+        Args:
+            stream: its attached output.
+            results: buffer for stdout; None for a container whose stdout is output.
+            seconds_left: time limit, where it is below the container's own.
 
         Raises:
             Transient, CancelledRunError: as `execute`.
@@ -110,7 +117,8 @@ class Container:
         started = time.monotonic()
         # The output may stay open after the container's end, and end before it; only this request knows the exit code.
         ended = self.wait_threads.submit(self._wait)
-        monitor = ContainerMonitor(self, stream, ended, started, FrameDecoder(output, results))
+        deadline = started + min(self.limits.seconds, seconds_left or self.limits.seconds)
+        monitor = ContainerMonitor(self, stream, ended, deadline, FrameDecoder(output, results))
         killed_by = monitor.follow()
         seconds = time.monotonic() - started
         code = ended.result()
@@ -229,7 +237,7 @@ class ContainerMonitor:
         container: started container.
         stream: its attached output.
         ended: its exit code, once it has ended.
-        started: monotonic seconds of its start.
+        deadline: monotonic seconds at which it is killed.
         frames: decoder of the output.
     """
 
@@ -238,7 +246,7 @@ class ContainerMonitor:
         container: Container,
         stream: Any,
         ended: Future[int],
-        started: float,
+        deadline: float,
         frames: FrameDecoder,
     ) -> None:
         self._container = container
@@ -246,7 +254,7 @@ class ContainerMonitor:
         self._ended = ended
         self._frames = frames
         self.disk = DiskObserver(container.disk)
-        self._deadline = started + container.limits.seconds
+        self._deadline = deadline
         self._watch = UsageWatch(container)
         self._pacer = ReadPacer()
         self._give_up = float("inf")

@@ -336,11 +336,13 @@ class LocalPool:
         files: Mapping[str, bytes] | None = None,
         collect: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
+        seconds: float | None = None,
         last: bool = False,
     ) -> ExecResult:
         """Run `command` in an empty folder."""
         del last
-        return self._sandbox.run(self._image, command, limits=self._limits, files=files, collect=collect, env=env)
+        limits = replace(self._limits, seconds=min(self._limits.seconds, seconds or self._limits.seconds))
+        return self._sandbox.run(self._image, command, limits=limits, files=files, collect=collect, env=env)
 
 
 class LocalSession:

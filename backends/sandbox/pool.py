@@ -51,9 +51,14 @@ class StartedContainer(Protocol):
         ...
 
     def run(
-        self, command: Sequence[str], files: Mapping[str, bytes], collect: Sequence[str], env: Mapping[str, str]
+        self,
+        command: Sequence[str],
+        files: Mapping[str, bytes],
+        collect: Sequence[str],
+        env: Mapping[str, str],
+        seconds: float | None = None,
     ) -> ExecResult:
-        """Run the command; a started container runs a command."""
+        """Run the command; a started container runs a command. `seconds`: limit below its own; None for its own."""
         ...
 
     def close(self) -> None:
@@ -82,9 +87,14 @@ class WarmContainer:
         return self.container.id
 
     def run(
-        self, command: Sequence[str], files: Mapping[str, bytes], collect: Sequence[str], env: Mapping[str, str]
+        self,
+        command: Sequence[str],
+        files: Mapping[str, bytes],
+        collect: Sequence[str],
+        env: Mapping[str, str],
+        seconds: float | None = None,
     ) -> ExecResult:
-        """Run the command; a warm container runs a command."""
+        """Run the command; a warm container runs a command. `seconds`: limit below its own; None for its own."""
         words = ["env", *(f"{name}={value}" for name, value in env.items()), *command]
         tar, results = archive.build_tar(files, mode=0o600), BoundedBuffer(archive.MAX_FILE_BYTES)
         if len(tar) > self.container.limits.disk_bytes:
@@ -96,7 +106,7 @@ class WarmContainer:
             getattr(self._stream, "_sock", self._stream).sendall(request.encode() + tar)
         except ConnectionError as error:
             raise ContainerLossError(f"container {self.id[:12]} does not take its command: {error}") from error
-        result = self.container.follow(self._stream, results)
+        result = self.container.follow(self._stream, results, seconds)
         line, _, packed = results.get_content().partition(b"\n")
         if not packed.endswith(END_MARK):
             is_explained = result.killed_by or results.has_overflowed
@@ -155,6 +165,7 @@ class WarmContainerPool:
         files: Mapping[str, bytes] | None = None,
         collect: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
+        seconds: float | None = None,
         last: bool = False,
     ) -> ExecResult:
         """Run `command` in the warm container, and start the next container unless this is the last command."""
@@ -164,7 +175,7 @@ class WarmContainerPool:
             try:
                 container = future.result()
                 self._next = None if last else self._threads.submit(self._make)
-                return container.run(command, files or {}, collect, env or {})
+                return container.run(command, files or {}, collect, env or {}, seconds)
             finally:
                 self._remove(functools.partial(_close_and_get_id, future))
 

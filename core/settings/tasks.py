@@ -38,7 +38,7 @@ class VerifySettings(SettingsGroup):
     """Repetitions of the test-only and the gold run; adaptive: 2 where they agree and no test of the repository was
     ever seen to be flaky, otherwise 3."""
     test_timeout: float = Field(default=600, gt=0)
-    """Time limit of one test run, in seconds."""
+    """Time limit of one test run, in seconds. A run that takes many times as long as an earlier one is ended before."""
     whole_suite_seconds: float = Field(default=30, gt=0)
     """Seconds up to which a suite runs as a whole each time. A longer one does once without and once with the gold
     patch, then only with the test files that matter to the change."""

@@ -13,6 +13,7 @@ from derivers.base import KindRejection
 from derivers.combined.chain import ChangeChain
 from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
+from evaluation.runner.time_limit import limit_repeat
 from evaluation.script.render import extract_config_patch, render_plan_script
 from taskdb.records import RunVariant
 from taskdb.records.lineage import Lineage
@@ -94,13 +95,18 @@ class ChainEvaluation:
             if seed:
                 report = self.gold_runs[0].report
                 files = sorted({*report.list_files(), *report.uncollected, *self.test_only_runs[0].report.list_files()})
-                self.gold_runs.append(
-                    self.evaluator.run(RunVariant.GOLD, seed=seed, patch=self.chain.gold_patch, files=files)
-                )
-            self.test_only_runs.append(self.evaluator.run(RunVariant.TEST_ONLY, seed=seed, files=files))
+                self.gold_runs.append(self._run_again(RunVariant.GOLD, self.chain.gold_patch, seed=seed, files=files))
+            self.test_only_runs.append(self._run_again(RunVariant.TEST_ONLY, b"", seed=seed, files=files))
         runs = (*self.test_only_runs, *self.gold_runs)
         killed = next((run for run in runs if run.result.exec_result.killed_by), None)
         return _reject_unusable_run(killed) if killed is not None else None
+
+    def _run_again(
+        self, variant: RunVariant, patch: bytes, *, seed: int = 0, files: Sequence[str] = ()
+    ) -> EvaluationRun:
+        """Make one more run, with a time limit from the first, which had all parts."""
+        limit = limit_repeat(self.gold_runs[0].record.seconds)
+        return self.evaluator.run(variant, seed=seed, patch=patch, files=files, time_limit=limit)
 
     def _check_each_part_needed(self) -> ChainRejection | None:
         """Reject the chain unless each part has tests that fail with all other parts."""
@@ -114,7 +120,7 @@ class ChainEvaluation:
             others = self.chain.leave_out(number)
             if others is None:
                 continue  # the others cannot be made without it
-            run = self.evaluator.run(RunVariant.GOLD, patch=others)
+            run = self._run_again(RunVariant.GOLD, others)
             if run.result.exec_result.killed_by or not run.result.is_applied:
                 return _reject_unusable_run(run, part)
             if all(run.report.has_passed(test) for test in remaining):
@@ -150,7 +156,8 @@ def _reject_unusable_run(run: EvaluationRun, culprit: Lineage | None = None) -> 
     """Return the rejection for a run without a usable report."""
     result = run.result
     if result.exec_result.killed_by == "time":
-        detail = f"{result.failure_detail} after {result.exec_result.seconds:.0f} s"
+        stopped = f"{result.failure_detail} after {result.exec_result.seconds:.0f} s"
+        detail = result.failure_detail if result.hangs else stopped
         return ChainRejection(Reason.OUT_OF_TIME, detail, culprit)
     if not result.exec_result.killed_by and (result.script_error or not result.is_applied):
         detail = result.script_error or "the patch does not apply to the image"

@@ -14,6 +14,7 @@ from derivers.injected.search import Reason
 from evaluation.controls.controls import BlindControls, build_controls
 from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
+from evaluation.runner.time_limit import limit_repeat
 from evaluation.script.render import extract_config_patch, render_plan_script
 from taskdb.records import RunVariant, TestId
 from taskdb.records.lineage import Lineage
@@ -149,8 +150,9 @@ def _run_both_trees(
 ) -> tuple[Evaluator, list[EvaluationRun], list[EvaluationRun]]:
     """Return the selected evaluator, and REPEATS runs each with the bug and without it."""
     evaluator, first = select_evaluator(build_evaluator, hidden, gold_patch)
-    buggy_runs, gold_runs = [evaluator.run(RunVariant.TEST_ONLY)], [first]
+    limit = limit_repeat(first.record.seconds)
+    buggy_runs, gold_runs = [evaluator.run(RunVariant.TEST_ONLY, time_limit=limit)], [first]
     for seed in range(1, REPEATS):
-        buggy_runs.append(evaluator.run(RunVariant.TEST_ONLY, seed=seed))
-        gold_runs.append(evaluator.run(RunVariant.GOLD, patch=gold_patch, seed=seed))
+        buggy_runs.append(evaluator.run(RunVariant.TEST_ONLY, seed=seed, time_limit=limit))
+        gold_runs.append(evaluator.run(RunVariant.GOLD, patch=gold_patch, seed=seed, time_limit=limit))
     return evaluator, buggy_runs, gold_runs

@@ -53,6 +53,7 @@ from evaluation.controls.sites import Site, list_sites
 from evaluation.controls.tables import list_changed_ids
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
+from evaluation.runner.time_limit import limit_repeat
 from guest.controls import blind
 from guest.controls.choices import Variant, name_instances
 from guest.controls.texts import DRAWN_WORD, WORD_LENGTH, Edit, apply_edits, rename_test, restore_test_id
@@ -433,7 +434,8 @@ class ControlBuilder:
             edits[candidate.file.path].append(instances.edit)
             names[id(candidate)] = instances.names
         files = {path: apply_edits(self.test_files[path], edits[path]) for path in edits if edits[path]}
-        report = self._run(files, sorted(self._required_files)).report
+        instance_seconds = sum(len(names[id(candidate)]) * candidate.seconds for candidate in candidates)
+        report = self._run(files, sorted(self._required_files), instance_seconds=instance_seconds).report
         by_word: dict[str, list[TestId]] = {}
         for test in report.outcomes:
             for word in set(DRAWN_WORD.findall(test)):
@@ -530,10 +532,30 @@ class ControlBuilder:
     def _run_files(self, files: Mapping[str, bytes]) -> EvaluationReport | None:
         return self._run(files, sorted(self._required_files)).result.report
 
-    def _run(self, test_files: Mapping[str, bytes], files: Sequence[str] = (), *, last: bool = False) -> EvaluationRun:
-        """Run the tests with the gold patch. `last`: whether no run is expected to follow."""
+    def _run(
+        self,
+        test_files: Mapping[str, bytes],
+        files: Sequence[str] = (),
+        *,
+        instance_seconds: float = 0.0,
+        last: bool = False,
+    ) -> EvaluationRun:
+        """Run the tests with the gold patch.
+
+        Args:
+            test_files: path -> content of the files with instances.
+            files: test files to run; empty for those of the script.
+            instance_seconds: expected seconds of instances, where no earlier run had as many.
+            last: whether no run is expected to follow.
+        """
+        ended = [run.record.seconds for run in self.runs if not run.record.killed_by]
         run = self.evaluator.run(
-            RunVariant.CONTROL, patch=self.gold_patch, test_files=test_files, files=files, last=last
+            RunVariant.CONTROL,
+            patch=self.gold_patch,
+            test_files=test_files,
+            files=files,
+            time_limit=limit_repeat(max(self.seconds, *ended, 0.0) + instance_seconds) if self.seconds else None,
+            last=last,
         )
         self.runs.append(run)
         return run

@@ -9,6 +9,7 @@ from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.run import NO_FILES, EvaluationResult, run_tests
+from evaluation.runner.time_limit import TimeLimit, limit_repeat
 from taskdb.records import RunVariant, TestRun
 
 EMPTY_REPORT = EvaluationReport(outcomes={}, uncollected={})
@@ -52,6 +53,7 @@ class Evaluator:
         test_files: Mapping[str, bytes] = NO_FILES,
         files: Sequence[str] = (),
         time_zone: str = "",
+        time_limit: TimeLimit | None = None,
         last: bool = False,
     ) -> EvaluationRun:
         """Run the tests once in a fresh container; arguments as in `run_tests`.
@@ -69,6 +71,7 @@ class Evaluator:
             files=files,
             seed=seed,
             time_zone=time_zone,
+            time_limit=time_limit,
             last=last,
         )
         report = result.report or EMPTY_REPORT
@@ -112,5 +115,5 @@ def select_evaluator(
     is_unsuited = run.result.canary_status in ("missing", "wrong") and not run.result.has_forged_canary
     if run.result.report is not None and is_unsuited:
         evaluator = make_evaluator(())
-        run = evaluator.run(RunVariant.GOLD, patch=gold_patch)
+        run = evaluator.run(RunVariant.GOLD, patch=gold_patch, time_limit=limit_repeat(run.record.seconds))
     return evaluator, run

@@ -21,6 +21,7 @@ from backends.sandbox.base import ContainerPool
 from backends.sandbox.execution import ContainerLossError, ExecResult
 from evaluation.reports import coverage, junit
 from evaluation.reports.outcomes import EvaluationReport
+from evaluation.runner.time_limit import TimeLimit
 from guest.harness import HARNESS_FOLDER
 from guest.reports import canaries
 from guest.reports.entries import split_entries
@@ -95,6 +96,8 @@ class EvaluationResult:
     """Lines that were executed, where they were collected and the language supports it."""
     repairs: tuple[str, ...] = ()
     """Repairs of the patch's form without which it does not apply; see `guest.harness.apply_patch`."""
+    time_limit: TimeLimit | None = None
+    """Limit from an earlier run, where there was one."""
     restored_files: tuple[str, ...] = ()
     """Files of the patch that were put back or removed before the tests, as they are protected; sorted."""
 
@@ -104,10 +107,18 @@ class EvaluationResult:
         return self.infrastructure_error or self.tree_error
 
     @property
+    def hangs(self) -> bool:
+        """Whether the run was ended because it took many times as long as an earlier one."""
+        limit, ended = self.time_limit, self.exec_result
+        return ended.killed_by == "time" and limit is not None and ended.seconds >= limit.seconds
+
+    @property
     def failure_detail(self) -> str:
         """Why there is no complete report: a limit ended the run, or the runner left none. Empty otherwise."""
         if self.tree_error:
             return self.tree_error
+        if self.hangs and self.time_limit:
+            return self.time_limit.describe()
         if self.exec_result.killed_by:
             return f"the tests were ended for {self.exec_result.killed_by}"
         return "" if self.report is not None else f"the runner left no report, exit code {self.exec_result.exit_code}"
@@ -126,6 +137,7 @@ def run_tests(
     time_zone: str = "",
     known_files: Sequence[str] = (),
     collect_lines: bool = False,
+    time_limit: TimeLimit | None = None,
     last: bool = False,
 ) -> EvaluationResult:
     """Run the evaluation script in a fresh container.
@@ -142,6 +154,7 @@ def run_tests(
         time_zone: name of the tests' time zone; empty for that of the script.
         known_files: further paths of test files, in addition to those in the tree.
         collect_lines: whether to collect the executed lines of the tree; the script stays the same.
+        time_limit: limit from an earlier run of these tests; None for the pool's alone.
         last: whether this is the pool's last run.
 
     Raises:
@@ -168,9 +181,10 @@ def run_tests(
         files={f"{run_dir}/{name}": content for name, content in inputs.items()},
         collect=[f"{run_dir}/report/{name}" for name in _REPORT_FILES],
         env={"MERGEMILL_SEED": str(seed), "MERGEMILL_TZ": time_zone},
+        seconds=time_limit.seconds if time_limit else None,
         last=last,
     )
-    return _parse_result(exec_result, script, known_files)
+    return replace(_parse_result(exec_result, script, known_files), time_limit=time_limit)
 
 
 def _parse_result(exec_result: ExecResult, script: str, known_files: Sequence[str]) -> EvaluationResult:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -20,6 +22,7 @@ from builders.acceptance import (
 )
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.run import EvaluationResult
+from evaluation.runner.time_limit import TimeLimit
 from languages.python import PYTHON
 from tests import records
 from tests.containers import make_environment_image, make_services
@@ -56,6 +59,29 @@ def test_two_equal_runs_of_all_files_are_accepted() -> None:
     assert isinstance(acceptance, BuildAcceptance)
     assert acceptance.collected_share == 1.0
     assert acceptance.counts.passed == 2
+
+
+def test_a_second_run_that_hangs_is_rejected_by_the_seconds_of_the_first() -> None:
+    result = replace(make_result(GOOD, killed_by="time"), time_limit=TimeLimit(expected=0.05, minimum=0.5))
+    rejection = check_run(result, FILES)
+    assert rejection is not None
+    assert rejection.reason is Reason.TIMEOUT
+    assert rejection.detail == "the tests hang: they were ended after 0 s, an earlier run took 0.1 s"
+
+
+def test_the_second_run_may_take_ten_times_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[TimeLimit | None] = []
+
+    def run(*_: object, time_limit: TimeLimit | None = None, **__: object) -> EvaluationResult:
+        limits.append(time_limit)
+        result = make_result({"tests/test_a.py::test_1": PASSED})
+        return replace(result, exec_result=replace(result.exec_result, seconds=21.0))
+
+    monkeypatch.setattr("builders.acceptance._run_plan_tests", run)
+    services = MagicMock()
+    tree, candidate = make_tree(tmp_path, "tests/test_a.py"), records.make_candidate(records.make_pull_request())
+    assert isinstance(run_acceptance(records.PLAN, tree, candidate, "an-image", services), BuildAcceptance)
+    assert [limit and limit.seconds for limit in limits] == [None, 210.0]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from evaluation.controls.controls import BlindControls, ControlBuilder
 from evaluation.controls.features import TreeCounts
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
+from evaluation.runner.time_limit import TimeLimit
 from guest.controls import blind
 from guest.controls.choices import count_instances
 
@@ -71,9 +72,13 @@ class ProcessEvaluator:
     """Duration that is reported for each test."""
     n_runs: int = 0
     drawn: list[Mapping[str, bytes]] = field(default_factory=list)
+    limits: list[TimeLimit | None] = field(default_factory=list)
 
-    def run(self, *_: object, test_files: Mapping[str, bytes], **__: object) -> EvaluationRun:
+    def run(
+        self, *_: object, test_files: Mapping[str, bytes], time_limit: TimeLimit | None = None, **__: object
+    ) -> EvaluationRun:
         self.n_runs += 1
+        self.limits.append(time_limit)
         self.drawn.append(test_files)
         outcomes: dict[str, Outcome] = {}
         killed_by = None
@@ -84,7 +89,7 @@ class ProcessEvaluator:
             except KilledRunError:
                 killed_by, outcomes = "memory", {}
         report = EvaluationReport(outcomes=outcomes, uncollected={})
-        result, record = SimpleNamespace(report=report), SimpleNamespace(killed_by=killed_by)
+        result, record = SimpleNamespace(report=report), SimpleNamespace(killed_by=killed_by, seconds=50.0)
         return cast(EvaluationRun, SimpleNamespace(report=report, result=result, record=record))
 
 
@@ -95,12 +100,14 @@ def build(
     required: Sequence[str] | None = None,
     tree: Mapping[str, int] | None = None,
     test_seconds: float = 0.0,
+    seconds: float = 0.0,
 ) -> tuple[BlindControls, ProcessEvaluator]:
     """Build the controls of test files whose tests are all listed, and by default all required."""
     files = {path: text.encode() for path, text in sources.items()}
     evaluator = ProcessEvaluator(names, test_seconds)
     listed = {test for path, content in files.items() for test in run_file(path, content, names)}
     wanted = frozenset(required if required is not None else listed)
+    passed = {test: Outcome(status=OutcomeStatus.PASSED, seconds=test_seconds) for test in sorted(listed)}
     builder = ControlBuilder(
         evaluator=cast(Evaluator, evaluator),
         gold_patch=b"",
@@ -109,9 +116,21 @@ def build(
         test_files=files,
         old_files={},
         random=Random(1),
+        seconds=seconds,
+        report=EvaluationReport(outcomes=passed, uncollected={}) if seconds else None,
         tree=TreeCounts(tokens=tree or {}),
     )
     return builder.build(), evaluator
+
+
+def test_a_run_with_instances_may_take_longer_by_their_seconds_and_then_by_those_of_the_run_before() -> None:
+    source = "def test_one():\n    assert add(1, 41) == 42\n\n\ndef test_two():\n    assert add(20, 13) == 33\n"
+    _, unlimited = build({FILE: source}, ADD, test_seconds=0.5)
+    assert set(unlimited.limits) == {None}
+    _, evaluator = build({FILE: source}, ADD, test_seconds=0.5, seconds=30.0)
+    first, second, *_ = [limit.expected if limit else 0.0 for limit in evaluator.limits]
+    assert first == 30.0 + 0.5 * evaluator.drawn[0][FILE].count(b"def test_")
+    assert second == 50.0
 
 
 def list_values(controls: BlindControls) -> dict[str, list[tuple[str, list[str]]]]:

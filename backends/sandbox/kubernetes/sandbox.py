@@ -57,11 +57,17 @@ class WarmPod:
         return self.pod.name
 
     def run(
-        self, command: Sequence[str], files: Mapping[str, bytes], collect: Sequence[str], env: Mapping[str, str]
+        self,
+        command: Sequence[str],
+        files: Mapping[str, bytes],
+        collect: Sequence[str],
+        env: Mapping[str, str],
+        seconds: float | None = None,
     ) -> ExecResult:
-        """Run the command."""
+        """Run the command. `seconds`: limit below that of the pod; None for its own."""
         tar = archive.build_tar(files, mode=0o600)
-        return self.pod.run(Request(words=command, env=env, tar=tar, collect=collect), self.pod.limits.seconds)
+        limit = min(self.pod.limits.seconds, seconds or self.pod.limits.seconds)
+        return self.pod.run(Request(words=command, env=env, tar=tar, collect=collect), limit)
 
     def close(self) -> None:
         """Do nothing: a waiting pod has no streams."""

@@ -238,6 +238,13 @@ def test_a_pool_counts_time_from_the_start_of_the_command(backend: Backend, sand
         assert pool.run(["sleep", "20"], last=True).killed_by == "time"
 
 
+def test_a_command_of_a_pool_may_have_less_time_than_the_pool(backend: Backend, sandbox: Sandbox) -> None:
+    with sandbox.open_pool(backend.image, limits=LIMITS) as pool:
+        result = pool.run(["sleep", "20"], seconds=0.5)
+        assert (result.killed_by, result.seconds < 10) == ("time", True)
+        assert pool.run(["sleep", "1"], seconds=1000.0, last=True).killed_by is None
+
+
 def test_a_pool_of_a_missing_image_is_an_input_error(sandbox: Sandbox) -> None:
     with sandbox.open_pool("mergemill-test/absent:1", limits=LIMITS) as pool, pytest.raises(InputError):
         pool.run(["true"])
