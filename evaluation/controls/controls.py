@@ -34,6 +34,7 @@ from evaluation.controls.odds import select_menus, sort_by_odds
 from evaluation.controls.planning import (
     BOUND,
     GRADING_SECONDS,
+    INSTANCE_SECONDS,
     MAX_EVALUATIONS,
     MAX_MENUS,
     MAX_READER_EVALUATIONS,
@@ -620,6 +621,12 @@ class ControlBuilder:
             for factor in (MORE_INSTANCES if plan.evaluations <= last else ())
         }
         tried: list[dict[str, Any]] = []
+        affordable = max(INSTANCE_SECONDS, self.seconds)
+        larger = {
+            plan
+            for plan in larger
+            if plan in plans or compute_cost(replace(plan, evaluations=1), most, times) <= affordable
+        }
         for plan in sorted(larger, key=lambda plan: (compute_cost(plan, most, times), plan.instances)):
             tried.append({**document, "blocks": add_menus(plan.instances), "evaluations": plan.evaluations})
             if blind.compute_bound(tried[-1]) <= BOUND * ROUNDING:

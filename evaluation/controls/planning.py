@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log, prod
 from typing import Any
 
@@ -20,6 +20,8 @@ MAX_VALUES = 32
 """Values of a site that are drawn, and instances of a test in languages that compile their tests."""
 MANY_INSTANCES = (*range(40, 100, 10), *range(100, 1000, 100), 1000)
 """Numbers of instances that are tried where a language reads its tests as fast as it runs them."""
+INSTANCE_SECONDS = 30.0
+"""Time that the instances of an evaluation may take, or as long as all tests without them."""
 MIN_INSTANCES = 4
 """Instances that a test has at least where it has as many values. A submission that solves all but one test is paid as
 often as it guesses that one."""
@@ -86,6 +88,8 @@ def rank_plans(
             of_repeated = sum(map(log, asked)) * (evaluations if singles else 1)
             missing = -log(BOUND) - of_repeated - of_singles
             plan = GradingPlan(evaluations=evaluations, instances=instances)
+            if plans and compute_cost(replace(plan, evaluations=1), most, seconds) > max(INSTANCE_SECONDS, suite):
+                break
             # A few per cent of the bound are worth no evaluation.
             plans.append(
                 (
