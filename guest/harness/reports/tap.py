@@ -6,16 +6,24 @@ import re
 
 from .core import iterate_lines, parse_number
 
-_POINT = re.compile(r"^(not )?ok\b(?:\s+(\d+))?(?:\s+-|\s*-\s)?\s*(.*)$")
+_POINT = re.compile(r"^(not )?ok\b(?:\s+(\d+)\b)?(\s*-(?=\s|$))?\s*(.*)$")
 _PLAN = re.compile(r"^1\.\.(\d+)(?:\s*#\s*(?:skip\S*)?\s*(.*))?$", re.IGNORECASE)
-_DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)\S*\s*(.*)$", re.IGNORECASE)
-_TIME = re.compile(r"(?<!\\)# ?(?:time=|\()?(\d+(?:\.\d+)?) ?(ms|s)?\)?$")
+# A directive is a `#` behind a blank, a blank, and the whole word. Perl's reader needs no blank before the word; what
+# Test::More prints has `\\#` in titles. Titles of tape are not escaped, but its own directives are in upper case.
+_DIRECTIVE = re.compile(r"(?:^|\s)#\s+(skip|todo)\b[:.]?\s*(.*)$", re.IGNORECASE)
+_PERL_DIRECTIVE = re.compile(r"(?:^|\s)#\s*(skip|todo)\b[:.]?\s*(.*)$", re.IGNORECASE)
+_TAPE_DIRECTIVE = re.compile(r"(?:^| )# (SKIP|TODO)(?: (.*))?$")
+_PERL_FILE = re.compile(r"\.(?:t|pl)$")
+_TIME = re.compile(r"(?:^|\s)# ?(?:time=(\d+(?:\.\d+)?) ?(ms|s)?|\(?(\d+(?:\.\d+)?) ?(ms|s)\)?)$")
 _SUBTEST = re.compile(r"^# Subtest:?\s*(.*)$")
 _PROVE = re.compile(r"^(\S.*?) \.{2,}\s*(?:(ok|Dubious|skipped|Failed|No subtests).*)?$")
 _BAIL = re.compile(r"^Bail out!\s*(.*)$")
 _YAML = re.compile(r"^(?:message|error):\s*(.*)$")
 _FACT = re.compile(r"^(?:expected|actual|wanted|found|got):\s*\S")
-_SUMMARY = re.compile(r"^#\s*(tests|pass|fail|ok|skip|todo|failed|time|Looks|duration_ms|suites|cancelled)\b")
+_SUMMARY = re.compile(
+    r"^#\s*(?:(?:tests|suites|pass|fail|cancelled|skip|skipped|todo|time|duration_ms)[\s=:]\s*\d[\d.]*\s*(?:ms|s)?"
+    r"|failed \d+ of \d+ tests?|Looks like .*|ok)$"
+)
 _JS = re.compile(r"\.[cm]?[jt]sx?$")
 _FIELD = re.compile(r"^duration_ms:\s*([\d.]+)")
 _PROVE_END = re.compile(r"^(Test Summary Report|All tests successful|Files=\d+|Result: )")
@@ -98,6 +106,8 @@ class _TapStream:
         self.has_file_name = bool(file)
         self.js = None
         self.is_tape = False  # comments are the titles of its tests
+        self.is_raw = None  # whether titles are printed as they are, as tape does; the first point decides
+        self.has_header = False
         self.tree = tree
         self.results = results
         self.pending = {}  # level -> points whose parent has not ended
@@ -108,6 +118,7 @@ class _TapStream:
         self.block = None  # indentation of the YAML block being read
         self.is_point = False  # whether the last line is a test point
         self.heading = ""  # the comment before a point, as tape has them
+        self.unclear_heading = ""  # `Subtest: title`, which a test of tape may have for its title
         self.titles = {}  # level -> `# Subtest: title`
         self.has_tap = self.skipped_all = False
         self.bail = None
@@ -186,10 +197,13 @@ class _TapStream:
         subtest = _SUBTEST.match(line)
         if subtest:
             self.titles[level] = subtest[1].strip()
-            self.is_tape = False
+            if level or not self.is_tape:
+                self.is_tape = False
+            else:
+                self.unclear_heading, self.last = line[1:].strip(), None
         elif line.startswith("TAP version"):
-            self.is_tape = not level
-        elif _SUMMARY.match(line):
+            self.is_tape, self.has_header = not level, True
+        elif _SUMMARY.match(line) and not (self.is_tape and 0 not in self.plans):  # tape sums up below the plan
             self.last = None
         elif line.startswith("#") and not level and self.is_tape:
             self.heading, self.last = line[1:].strip(), None
@@ -215,19 +229,16 @@ class _TapStream:
         self.has_tap = self.is_point = True
         self.counts[level] = self.counts.get(level, 0) + 1
         number = int(match[2][:9]) if match[2] else None
-        text = re.sub(r"\s+\{$", "", match[3])
-        is_buffered = text != match[3]
-        directive = _DIRECTIVE.search(text)
-        reason, word = "", ""
-        if directive:
-            text, word, reason = text[: directive.start()], directive[1].lower(), directive[2]
-        text, seconds = _strip_time(text)
+        if not level:
+            self._decide_headings(match)
+        text = match[4] if not self.is_raw else (match[3] or "").strip() + " " + match[4]
+        text, word, reason, seconds, is_buffered = self._split_description(text)
         status = "failed" if match[1] else "passed"
         if word == "skip":
             status = "skipped"
         elif word == "todo":
             status = "xfailed" if match[1] else "passed"
-        name = re.sub(r"\\(.)", r"\1", text).strip()
+        name = text.strip()
         name = name or self.titles.pop(level, "") or "(test %d)" % (number or self.counts[level])
         self.titles.pop(level, None)
         if not level and self.heading not in ("", name):
@@ -237,6 +248,30 @@ class _TapStream:
         if is_buffered:
             self.buffered[level] = self.last
         self.pending.setdefault(level, []).append(self.last)
+
+    def _decide_headings(self, match):
+        """Decide from a point of the lowest level how titles are printed, and whether a comment is its heading."""
+        is_subtest = self.unclear_heading and (match[3] or self.pending.get(1))
+        if is_subtest:
+            self.is_tape, self.heading = False, ""
+        elif self.unclear_heading:
+            self.heading = self.unclear_heading
+            self.titles.pop(0, None)
+        self.unclear_heading = ""
+        if self.is_raw is None:
+            self.is_raw = self.is_tape and 0 not in self.plans and not match[3]
+
+    def _split_description(self, text):
+        """Return (title, directive in lower case or empty, its reason, seconds, whether subtests follow in braces)."""
+        if self.is_raw:
+            directive = _TAPE_DIRECTIVE.search(text)
+            return (*_split_directive(text, directive), 0.0, False)
+        text, is_buffered = _strip_brace(text)
+        pattern = _PERL_DIRECTIVE if self.is_prove or _PERL_FILE.search(self.file) else _DIRECTIVE
+        text, word, reason = _split_directive(text, pattern.search(text))
+        text, is_opened = _strip_brace(text)  # Test2 prints the brace before a directive
+        text, seconds = _strip_time(text)
+        return _unescape(text, self.has_header), word, reason, seconds, is_buffered or is_opened
 
     def _add_children(self, point, level):
         if level + 1 in self.plans:  # indented points without a plan are output
@@ -332,8 +367,34 @@ class _AvaStream(_TapStream):
             super()._parse_other(level, line)
 
 
+def _split_directive(text, match):
+    """Return (title, directive in lower case or empty, its reason)."""
+    return (text[: match.start()], match[1].lower(), match[2] or "") if match else (text, "", "")
+
+
+def _strip_brace(text):
+    """Return (text without the brace that opens subtests, whether it had one)."""
+    stripped = text.rstrip()
+    is_opened = stripped.endswith(" {")
+    return (stripped[:-2], True) if is_opened else (text, False)
+
+
 def _strip_time(text):
     match = _TIME.search(text.rstrip())
     if not match:
         return text, 0.0
-    return text[: match.start()].rstrip(), parse_number(match[1]) / (1 if match[2] == "s" else 1000)
+    return text[: match.start()].rstrip(), parse_number(match[1] or match[3]) / (
+        1 if "s" in (match[2], match[4]) else 1000
+    )
+
+
+def _unescape(text, always):
+    """Return a title as its test has it.
+
+    Test::More escapes backslashes only in titles with a `#`, and in those that end with a backslash; writers of TAP 13
+    and 14 do in each.
+    """
+    text = text.rstrip()
+    if always or "\\#" in text or text.endswith("\\\\"):
+        return re.sub(r"\\([\\#])", r"\1", text)
+    return text
