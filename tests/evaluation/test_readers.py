@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -273,6 +273,104 @@ def test_before_go_1_20_a_printed_result_adds_no_test_and_makes_none_pass(tmp_pa
         "a_test.go::TestA": "passed",
         "a_test.go::TestB": "skipped",
     }
+
+
+def make_events(package: str, *rows: str | tuple[str, str]) -> str:
+    """Return events of `go test -json`: (test, output), or `ACTION TEST`, whose test may be empty."""
+    events: list[dict[str, str]] = []
+    for row in rows:
+        if isinstance(row, str):
+            action, _, test = row.partition(" ")
+            event = {"Action": action, "Test": test}
+        else:
+            event = {"Action": "output", "Test": row[0], "Output": row[1]}
+        events.append({"Package": package} | {key: value for key, value in event.items() if value})
+    return "".join(json.dumps(event) + "\n" for event in events)
+
+
+END = ("", "PASS\n")
+HIDDEN_ENDS: dict[str, tuple[Sequence[str | tuple[str, str]], dict[str, str]]] = {
+    "of a passed package": (
+        ["run TestA", ("TestA", "mean 2--- PASS: TestA (0.00s)\n"), END, "pass"],
+        {"TestA": "passed"},
+    ),
+    "in two outputs": (
+        ["run TestA", ("TestA", "mean "), ("TestA", "2--- PASS: TestA (0.00s)\n"), END, "pass"],
+        {"TestA": "passed"},
+    ),
+    "of a skipped test": (
+        ["run TestA", ("TestA", "x--- SKIP: TestA (0.00s)\n"), ("TestA", "    a_test.go:3: no\n"), END, "pass"],
+        {"TestA": "skipped"},
+    ),
+    "not to be seen, in a passed package": (
+        ["run TestA", ("TestA", "--- PASS: Tx"), ("TestA", "estA (0.00s)\n"), END, "pass"],
+        {"TestA": "passed"},
+    ),
+    "of a failed package": (
+        ["run TestA", ("TestA", "2--- PASS: TestA (0.00s)\n"), "run TestB", "fail TestB", ("", "FAIL\n"), "fail"],
+        {"TestA": "passed", "TestB": "failed"},
+    ),
+    "of a failed test": (
+        [
+            "run TestA",
+            ("TestA", " 2--- FAIL: TestA (0.00s)\n"),
+            ("TestA", "    a_test.go:3: no\n"),
+            ("", "FAIL\n"),
+            "fail",
+        ],
+        {"TestA": "failed"},
+    ),
+    "of a subtest": (
+        [
+            "run TestA",
+            "run TestA/s",
+            ("TestA/s", "x    --- FAIL: TestA/s (0.00s)\n"),
+            "fail TestA",
+            ("", "FAIL\n"),
+            "fail",
+        ],
+        {"TestA": "failed", "TestA/s": "failed"},
+    ),
+    "of a test whose begin is hidden, too": (
+        [
+            "run TestA",
+            "pass TestA",
+            ("TestA", "x=== RUN   TestB\n"),
+            ("TestA", "y--- PASS: TestB (0.00s)\n"),
+            END,
+            "pass",
+        ],
+        {"TestA": "passed", "TestB": "passed"},
+    ),
+    "printed before a panic": (
+        ["run TestA", ("TestA", "x--- PASS: TestA (0.00s)\n"), ("TestA", "panic: no\n"), ("", "FAIL\n"), "fail"],
+        {"TestA": "error"},
+    ),
+    "printed before an exit": (
+        ["run TestA", ("TestA", "x--- PASS: TestA (0.00s)\n"), ("", "FAIL\tm\t0.01s\n"), "fail"],
+        {"TestA": "error"},
+    ),
+    "of a test that exits with 0": (
+        ["run TestA", ("TestA", "x"), ("", "ok  \tm\t0.01s\n"), "pass"],
+        {"TestA": "error"},
+    ),
+    "printed by a newer binary": (
+        ["start", "run TestA", ("TestA", "x--- PASS: TestA (0.00s)\n"), END, "pass"],
+        {"TestA": "error"},
+    ),
+    "of a begun subtest": (
+        ["run TestA", "run TestA/s", "pass TestA", END, "pass"],
+        {"TestA": "passed", "TestA/s": "error"},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HIDDEN_ENDS)
+def test_before_go_1_20_the_end_of_a_test_stands_behind_what_it_printed(kind: str, tmp_path: Path) -> None:
+    rows, expected = HIDDEN_ENDS[kind]
+    tree = {"go.mod": "module m\n", "a_test.go": "func TestA(t *testing.T) {}\nfunc TestB(t *testing.T) {}\n"}
+    outcomes = read("gojson", tmp_path, {"go.json": make_events("m", *rows)}, tree)
+    assert outcomes == {f"a_test.go::{test}": status for test, status in expected.items()}
 
 
 def test_modules_of_one_path_have_tests_of_their_own(tmp_path: Path) -> None:

@@ -13,6 +13,10 @@ _PLAIN = re.compile(r"^FAIL\s+(\S+)\s+\[(build|setup) failed\]")
 _PACKAGE = re.compile(r"^# (\S+)")
 _ERROR = re.compile(r"^(?:vet: )?(\S+\.go):\d+(?::\d+)?: (.*)$")
 _NOISE = re.compile(r"^\s*(=== |--- |PASS\b|FAIL\b|ok\s|\?\s|exit status|coverage:|goroutine )")
+# Lines of the test binary behind printed text without a line feed: before Go 1.20 they make no events.
+_HIDDEN_RUN = re.compile(r"(?!=== RUN).+=== RUN +(\S+)$")
+_HIDDEN_END = re.compile(r"(?!(?: {4})*--- ).+--- (PASS|FAIL|SKIP): (\S+) \((\d+\.\d+)s\)$")
+_MAX_UNENDED = 8_000
 _CONSTRAINT = re.compile(r"^//go:build (.+)$", re.MULTILINE)
 _SATISFIED_TAGS = frozenset(("linux", "amd64", "unix", "cgo", "gc"))
 _OTHER_PLATFORMS = frozenset(
@@ -50,6 +54,11 @@ class _GoTestOutput:
         self.messages = {}  # package -> first relevant line outside of its tests
         self.errors = {}  # what was built -> {file as the compiler names it: message}
         self.building = ""
+        self.unended = {}  # package -> text printed since its last line feed
+        self.last_ends = {}  # package -> {test: (status, seconds)} of hidden ends behind which nothing came
+        self.hidden_ends = {}  # (package, test) -> (status, seconds) of hidden ends behind which the binary went on
+        self.passed = set()  # packages that passed
+        self.completed = set()  # packages whose binary ended by itself, and not by an exit within a test
         self.is_events = False
         self.is_framed = (
             False  # since Go 1.20 the binary marks its lines, so that printed ones cannot be taken for them
@@ -75,13 +84,20 @@ class _GoTestOutput:
             self._begin(package, test)
         elif action in _STATUS_BY_ACTION and test:
             self._set_status(package, test, _STATUS_BY_ACTION[action], event.get("Elapsed", 0))
-        elif action == "fail":
+        elif action in ("pass", "fail"):
+            self._end_package(package, action, bool(event.get("FailedBuild")))
+
+    def _end_package(self, package, action, is_unbuilt):
+        if action == "pass":
+            self.passed.add(package)
+        else:
             self.broken.setdefault(package, "")
-            if event.get("FailedBuild"):
+            if is_unbuilt:
                 self.broken[package] = "build failed"
 
     def _begin(self, package, test):
         """Begin a test. Whatever was reported of its package before the first one was only printed."""
+        self._confirm_ends(package)
         if package not in self.begun:
             self.begun.add(package)
             self.tests = {key: found for key, found in self.tests.items() if key[0] != package}
@@ -94,6 +110,8 @@ class _GoTestOutput:
         old[2] += seconds if isinstance(seconds, (int, float)) else 0
 
     def _parse_output(self, package, test, output):
+        if not self.is_framed and self._parse_hidden_line(package, test, output):
+            return
         failed = _PLAIN.match(output)
         if failed and not test and failed[1] == package:
             self._parse_plain_line(output)
@@ -105,6 +123,43 @@ class _GoTestOutput:
                 kept[1] = output.strip()[:500]
         elif not _NOISE.match(output) and output.strip():
             self.messages.setdefault(package, output.strip()[:500])
+
+    def _parse_hidden_line(self, package, test, output):
+        """Parse output for a line of the binary behind printed text; return whether it ends with one."""
+        line = (self.unended.get(package, "") + output)[-_MAX_UNENDED:]
+        self.unended[package] = "" if line.endswith("\n") else line
+        ends = self.last_ends.setdefault(package, {})
+        if not line.startswith(" "):  # logs and ends of subtests are indented below the end of a test
+            ends.pop(test, None)
+        if line in ("PASS\n", "FAIL\n") and not test:
+            self.completed.add(package)
+            self._confirm_ends(package)
+        if not line.endswith("\n"):
+            return False
+        run, end = _HIDDEN_RUN.match(line[:-1]), _HIDDEN_END.match(line[:-1])
+        if run:
+            self._confirm_ends(package)
+            self.tests.setdefault((package, run[1]), [None, "", 0.0])
+        elif end:
+            ends[end[2]] = (_STATUS_BY_ACTION[end[1].lower()], float(end[3]))
+        return bool(run or end)
+
+    def _confirm_ends(self, package):
+        """Keep the hidden ends of a package: the binary went on, so they are more than the last words of a test."""
+        ends = self.last_ends.pop(package, {})
+        self.hidden_ends.update({(package, test): end for test, end in ends.items()})
+
+    def _find_hidden_end(self, package, test):
+        """Return (status or None, seconds) of a test without an event of its end.
+
+        A test whose package passed did not fail; where it failed, the line with which the test's output ends counts.
+        """
+        if self.is_framed:
+            return None, 0.0
+        status, seconds = self.hidden_ends.get((package, test), (None, 0.0))
+        if package in self.passed and package in self.completed and "/" not in test:
+            status = "passed" if status in (None, "failed") else status
+        return status, seconds
 
     def _parse_plain_line(self, line):
         """Parse a plain line of the compiler or of a go command."""
@@ -121,7 +176,8 @@ class _GoTestOutput:
         if not self.is_events:
             return
         with_tests = {package for package, _ in self.tests}
-        for (package, test), (status, message, seconds) in self.tests.items():
+        for (package, test), (reported, message, measured) in self.tests.items():
+            status, seconds = self._find_hidden_end(package, test) if reported is None else (reported, measured)
             detail = message if status != "passed" else ""
             if status is None:
                 detail = self.messages.get(package, "") or message or "the test did not end"
