@@ -75,22 +75,34 @@ PATTERNS = ("test*.py", "*_test.py", "*_tests.py")
 """Name patterns for unittest's discovery; the first wins ties."""
 
 
+OWN_FILES = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
+"""Files that hold nothing but settings of pytest."""
+
+
 class PytestConfig:
-    """Settings of pytest, from the first file that has them (in pytest's own order)."""
+    """Settings of pytest, from the first file that has them (in pytest's own order, since pytest 9 with its own TOML).
+
+    A file of pytest alone has them even where it is empty.
+    """
 
     def __init__(self, tree: SourceTree) -> None:
         self.path, self.values = "", dict[str, str | list[str]]()
         for path, section in (
+            ("pytest.toml", "pytest"),
+            (".pytest.toml", "pytest"),
             ("pytest.ini", "pytest"),
             (".pytest.ini", "pytest"),
-            ("pyproject.toml", ""),
+            ("pyproject.toml", "tool"),
             ("tox.ini", "pytest"),
             ("setup.cfg", "tool:pytest"),
             ("setup.cfg", "pytest"),
         ):
-            values = _read_toml_section(tree, path) if not section else _read_ini_section(tree.read(path), section)
-            if values is not None:
-                self.path, self.values = path, values
+            if not tree.is_file(path):
+                continue
+            read = _read_toml_section if path.endswith(".toml") else _read_ini_section
+            values = read(tree, path, section)
+            if values is not None or path in OWN_FILES:
+                self.path, self.values = path, values or {}
                 return
 
     def get_words(self, name: str) -> list[str]:
@@ -104,16 +116,17 @@ class PytestConfig:
             return value.split()
 
 
-def _read_toml_section(tree: SourceTree, path: str) -> dict[str, str | list[str]] | None:
-    table = get_table(load_toml(tree, path), "tool", "pytest")
+def _read_toml_section(tree: SourceTree, path: str, section: str) -> dict[str, str | list[str]] | None:
+    content = load_toml(tree, path)
+    table = get_table(content, section) if path in OWN_FILES else get_table(content, section, "pytest")
     table = get_table(table, "ini_options") if "ini_options" in table else table
     return {k.lower(): v if isinstance(v, list) else str(v) for k, v in table.items()} if table else None
 
 
-def _read_ini_section(text: str, section: str) -> dict[str, str | list[str]] | None:
+def _read_ini_section(tree: SourceTree, path: str, section: str) -> dict[str, str | list[str]] | None:
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
-        parser.read_string(text)
+        parser.read_string(tree.read(path))
     except configparser.Error:
         return None
     return {k.lower(): v or "" for k, v in parser.items(section)} if parser.has_section(section) else None
