@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from evaluation.reports.outcomes import FAILING_STATUSES, EvaluationReport, Outcome, OutcomeStatus
 from guest.controls.blind import ASSERTIONS
@@ -22,23 +23,33 @@ class OutcomeLists:
     """Flaky tests that the first pair of runs put into FAIL_TO_PASS, without those missing from a gold run."""
 
 
-def make_lists(test_only: Sequence[EvaluationReport], gold: Sequence[EvaluationReport]) -> OutcomeLists:
+NO_DATES: Mapping[TestId, str] = MappingProxyType({})
+
+
+def make_lists(
+    test_only: Sequence[EvaluationReport], gold: Sequence[EvaluationReport], *, dated: Mapping[TestId, str] = NO_DATES
+) -> OutcomeLists:
     """Return the lists made from the repeats of the test-only run and of the gold run.
 
     A test is listed only if it has the same result in every repeat, and in every row of a report that has several of
     it. A skipped or xfailed test neither fails nor passes.
+
+    Args:
+        test_only: reports of the test-only runs.
+        gold: reports of the gold runs.
+        dated: tests whose ids hold a date of the runs, with that date; they count as flaky.
     """
     f2p, p2p, flaky, lost = [], [], [], []
     for test in sorted({test for report in (*test_only, *gold) for test in report.outcomes}):
         before = [_classify_status(report, test) for report in test_only]
         after = [_classify_status(report, test) for report in gold]
         differs = any(len(set(report.repeated.get(test, ()))) > 1 for report in (*test_only, *gold))
-        if len(set(before)) > 1 or len(set(after)) > 1 or differs:
+        if len(set(before)) > 1 or len(set(after)) > 1 or differs or test in dated:
             counts = {
                 RunVariant.TEST_ONLY: _count_statuses(test_only, test),
                 RunVariant.GOLD: _count_statuses(gold, test),
             }
-            flaky.append(FlakyTest(test=test, counts=counts))
+            flaky.append(FlakyTest(test=test, counts=counts, date=dated.get(test, "")))
             if before[0] == "fails" and after[0] == "passes" and all(test in report.outcomes for report in gold):
                 lost.append(test)
         elif after[0] == "passes" and before[0] == "fails":

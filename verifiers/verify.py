@@ -16,6 +16,7 @@ from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from core.settings.tasks import ADAPTIVE
 from evaluation.controls.controls import build_controls
+from evaluation.dated_ids import make_undated_lists
 from evaluation.differences import compare_with_runs
 from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
@@ -176,6 +177,12 @@ class CandidateVerifier:
             repository=self.repository, base=self.candidate.base_commit, patch=self.gold_patch + self.test_patch
         )
 
+    @cached_property
+    def gold_tree(self) -> TreeSource:
+        """The tree of the gold runs."""
+        patches = (self.gold_patch, self.test_patch)
+        return TreeSource(repository=self.repository, base=self.candidate.base_commit, patches=patches)
+
     def _make_evaluator(self, canary_files: Sequence[str]) -> Evaluator:
         plan = self.environment.plan
         script = render_plan_script(
@@ -202,11 +209,7 @@ class CandidateVerifier:
     def compute_lists(self) -> OutcomeLists | None:
         """Return the test lists from the runs so far; None before the first pair of runs."""
         pairs = min(len(self.test_only_runs), len(self.gold_runs))
-        return (
-            make_lists([run.report for run in self.test_only_runs], [run.report for run in self.gold_runs])
-            if pairs
-            else None
-        )
+        return make_undated_lists(self.test_only_runs, self.gold_runs, self.gold_tree) if pairs else None
 
     def verify(self) -> Verification | VerificationFailure:
         """Make all runs and return the result."""
@@ -253,11 +256,7 @@ class CandidateVerifier:
             weak_tests=find_weak_tests(
                 [*(test for test, _ in lists.fail_to_pass), *lists.pass_to_pass],
                 [run.report for run in self.gold_runs],
-                TreeSource(
-                    repository=self.repository,
-                    base=self.candidate.base_commit,
-                    patches=(self.gold_patch, self.test_patch),
-                ),
+                self.gold_tree,
                 changed_files=self.tests.files,
             ),
             runs=tuple(runs),

@@ -11,10 +11,12 @@ from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from derivers.base import KindRejection
 from derivers.combined.chain import ChangeChain
-from evaluation.lists import OutcomeLists, make_lists
+from evaluation.dated_ids import make_undated_lists
+from evaluation.lists import OutcomeLists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.runner.time_limit import limit_repeat
 from evaluation.script.render import extract_config_patch, render_plan_script
+from evaluation.weak_tests.find import TreeSource
 from taskdb.records import RunVariant
 from taskdb.records.lineage import Lineage
 
@@ -77,7 +79,10 @@ class ChainEvaluation:
     @cached_property
     def lists(self) -> OutcomeLists:
         """FAIL_TO_PASS and PASS_TO_PASS by all runs."""
-        return make_lists([run.report for run in self.test_only_runs], [run.report for run in self.gold_runs])
+        chain = self.chain
+        base, patches = chain.oldest.candidate.base_commit, (chain.gold_patch, chain.test_patch)
+        tree = TreeSource(repository=chain.tree, base=base, patches=patches)
+        return make_undated_lists(self.test_only_runs, self.gold_runs, tree)
 
     def find_rejection(self) -> ChainRejection | None:
         """Run the evaluations; return why the chain is rejected, None if it is a task."""

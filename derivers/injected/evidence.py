@@ -12,10 +12,12 @@ from derivers.bugfix import BEHAVIOURAL_FAILURES
 from derivers.injected.patches import InjectionPatches
 from derivers.injected.search import Reason
 from evaluation.controls.controls import BlindControls, build_controls
-from evaluation.lists import OutcomeLists, make_lists
+from evaluation.dated_ids import make_undated_lists
+from evaluation.lists import OutcomeLists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.runner.time_limit import limit_repeat
 from evaluation.script.render import extract_config_patch, render_plan_script
+from evaluation.weak_tests.find import TreeSource
 from taskdb.records import RunVariant, TestId
 from taskdb.records.lineage import Lineage
 
@@ -90,7 +92,12 @@ def verify_injection(
             )
 
         evaluator, buggy_runs, gold_runs = _run_both_trees(build_evaluator, hidden, patches.gold_patch)
-        lists = make_lists([run.report for run in buggy_runs], [run.report for run in gold_runs])
+        tree = TreeSource(
+            repository=services.clones.open_history(candidate.source, candidate.repo, candidate.base_commit),
+            base=candidate.base_commit,
+            patches=(patches.setup_patch, patches.gold_patch, patches.test_patch),
+        )
+        lists = make_undated_lists(buggy_runs, gold_runs, tree)
         own_tests = own.fail_to_pass if own else frozenset()
         kinds = {kind for test, kind in lists.fail_to_pass if test not in own_tests}
         if not kinds or not kinds <= set(BEHAVIOURAL_FAILURES):

@@ -79,6 +79,8 @@ class EvaluationResult:
     """Outcomes without the canaries."""
     test_seconds: float
     """Seconds that the test process ran, start of the interpreter included."""
+    started: float = 0.0
+    """When the tests began, in seconds since 1970 by the clock of their container; 0 where none ran."""
     script_sha256: str
     log: str
     is_applied: bool
@@ -193,11 +195,13 @@ def _parse_result(exec_result: ExecResult, script: str, known_files: Sequence[st
     required = canaries.parse_canary_list(files.get("canaries", b""))
     report = _parse_report(files, [*known_files, *required])
     statuses = {test: outcome.status.value for test, outcome in report.outcomes.items()} if report else {}
+    started, ended = _parse_times(files)
     return EvaluationResult(
         exec_result=replace(exec_result, files={}),
         report=report.without_files(required) if report else None,
         canary_status=canaries.judge_canaries(statuses, required),
-        test_seconds=_parse_test_seconds(files),
+        test_seconds=ended - started,
+        started=started,
         script_sha256=hashlib.sha256(script.encode()).hexdigest(),
         log=exec_result.output,
         is_applied="unapplied" not in files,
@@ -235,6 +239,7 @@ def _parse_report(collected: Mapping[str, bytes], known_files: Sequence[str]) ->
         return None
 
 
-def _parse_test_seconds(collected: Mapping[str, bytes]) -> float:
+def _parse_times(collected: Mapping[str, bytes]) -> tuple[float, float]:
+    """Return begin and end of the tests, in seconds since 1970; zeros where none ran."""
     times = collected.get("times", b"").split()
-    return (int(times[1]) - int(times[0])) / 1e9 if len(times) == 3 else 0.0
+    return (int(times[0]) / 1e9, int(times[1]) / 1e9) if len(times) == 3 else (0.0, 0.0)

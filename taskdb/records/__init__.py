@@ -203,11 +203,13 @@ class TestRun(Part):
 
 
 class FlakyTest(Part):
-    """A test excluded because its status varies between runs."""
+    """A test excluded because its status varies between runs, or because its id holds a date of the runs."""
 
     test: TestId
     counts: dict[RunVariant, dict[str, int]]
     """Kind of run -> status (`passed`, `failed`, `error`, `skipped`, `xfailed`, `absent`) -> number of runs."""
+    date: str = ""
+    """Date of the runs in the id that the test's source does not hold, such as `2026-11-28` or `the year 2027`."""
 
     def describe_counts(self) -> str:
         """Return the counts as text, most frequent first, such as `test-only: failed 3; gold: passed 2, failed 1`."""
@@ -215,7 +217,8 @@ class FlakyTest(Part):
         for variant in (run_variant for run_variant in RunVariant if run_variant in self.counts):
             counts = sorted(self.counts[variant].items(), key=lambda item: (-item[1], item[0]))
             described.append(f"{variant.value}: {', '.join(f'{status} {number}' for status, number in counts)}")
-        return "; ".join(described)
+        dated = f"its id holds {self.date}, a date of the run, which its source does not; " if self.date else ""
+        return dated + "; ".join(described)
 
 
 class Weakness(StrEnum):

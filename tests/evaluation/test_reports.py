@@ -406,6 +406,14 @@ def test_a_timestamp_of_the_run_is_removed_from_a_name_and_another_day_is_kept()
     assert stabilize_name("casts 2019-02-30 10:00:00 +0200") == "casts 2019-02-30 10:00:00 +0200"
 
 
+def test_a_timestamp_of_the_day_that_stands_in_the_source_is_kept(tmp_path: Path) -> None:
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}"
+    names = [{"file": file, "name": f"casts {now}", "status": "passed"} for file in ("a_test.js", "b_test.js")]
+    out = {"t.jsonl": "".join(json.dumps(row) + "\n" for row in names)}
+    statuses = read("lines", tmp_path, out, {"a_test.js": f"casts('{now}')", "b_test.js": "casts(new Date())"})
+    assert list(statuses) == [f"a_test.js::casts {now}", "b_test.js::casts …"]
+
+
 def test_a_program_of_googletest_has_a_ctest_row_only_if_it_fails_although_its_tests_pass(
     tmp_path: Path,
 ) -> None:

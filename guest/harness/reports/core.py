@@ -40,12 +40,15 @@ UNSTABLE_PATTERNS = (
 )
 
 
-def stabilize_name(name):
-    """Return `name` on one line, without the parts that differ from run to run."""
+def stabilize_name(name, read_source=lambda: ""):
+    """Return `name` on one line, without the parts that differ from run to run.
+
+    `read_source` returns the text of the test's file: a timestamp that stands in it is the same in every run.
+    """
     name = " ".join(ANSI_CODES.sub("", name[: 4 * MAX_NAME]).split())
     for pattern, replacement in UNSTABLE_PATTERNS:
         name = pattern.sub(replacement, name)
-    return make_printable(_TIMESTAMP.sub(_replace_current_time, name))[:MAX_NAME]
+    return make_printable(_TIMESTAMP.sub(lambda match: _replace_current_time(match, read_source), name))[:MAX_NAME]
 
 
 # Timestamps in the notation of most languages: `2026-01-31T12:00:00.123Z`, `Sat Jan 31 2026 12:00:00 GMT+0000 (...)`.
@@ -57,12 +60,13 @@ _TIMESTAMP = re.compile(
 _MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def _replace_current_time(match):
-    """Return `…` for a timestamp of the day of the run, which differs in every run, and keep all others."""
+def _replace_current_time(match, read_source):
+    """Return `…` for a timestamp of the day of the run, which differs in every run; keep constants and all others."""
     year, month, day = match["year"] or match["of"], match["month"], match["day"] or match["date"]
     number_of = int(month) if month else _MONTHS.index(match["word"]) if match["word"] in _MONTHS else 0
     days = [time.gmtime(time.time() + shift)[:3] for shift in (-86400, 0, 86400)]  # in any time zone
-    return "\u2026" if (int(year), number_of, int(day)) in days else match.group()
+    is_current = (int(year), number_of, int(day)) in days and match.group() not in read_source()
+    return "\u2026" if is_current else match.group()
 
 
 def make_printable(text):
@@ -123,7 +127,8 @@ class ConvertedResults:
             worst = status if ORDER.index(status) > ORDER.index(old[0]) else old[0]
             self.tests[key] = (worst, extract_first_line(message) if worst != old[0] else old[1], old[2] + seconds)
             return
-        name = stabilize_name(str(name).replace(self.tree.root + "/", "")) or "(unnamed)"
+        name = str(name).replace(self.tree.root + "/", "")
+        name = stabilize_name(name, lambda: self.tree.read_text(file)) or "(unnamed)"
         key = self._find_unused_key(self._stabilize_file(file), name)
         if identity is not None:
             self.keys[identity] = key
