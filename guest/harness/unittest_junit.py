@@ -202,7 +202,7 @@ def main():
     parser.add_argument("words", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
-    recorder = UnittestRecorder()
+    recorder, process = UnittestRecorder(), os.getpid()
     install_recorder(recorder)
     if options.files:
         with open(options.files) as lines:
@@ -212,8 +212,9 @@ def main():
     try:
         run_program(words)
     finally:
-        recorder.write_report(options.report)
-        recorder.print_lines()
+        if os.getpid() == process:  # not a child that a test forked
+            recorder.write_report(options.report)
+            recorder.print_lines()
 
 
 if __name__ == "__main__":

@@ -370,6 +370,26 @@ def test_a_line_that_the_tree_has_already_is_changed_last() -> None:
         assert [source[start:end] for start, end in best.spans] == [literal]
 
 
+@pytest.mark.parametrize(
+    ("send", "path"),
+    [
+        ("os.kill(os.getpid(), signal.SIGINT)", "test_a.py"),
+        ("process.kill(process.pid, 'SIGTERM');", "a.test.js"),
+        ("_thread.interrupt_main()", "test_a.py"),
+    ],
+)
+def test_inputs_of_a_test_that_sends_a_signal_are_not_changed(send: str, path: str) -> None:
+    python = "def test_a():\n    {}\n    assert watch(300) == 'done'\n"
+    source = python if path.endswith(".py") else "test('a', () => {{\n  {}\n  expect(watch(300)).toBe('done');\n}});\n"
+    for sent, has_inputs in (("pass", True), (send, False)):
+        file = parse_test_file(path, source.format(sent).encode())
+        assert file is not None
+        (block,) = find_blocks(file)
+        sites = list_sites(file, block, frozenset(), Random(1))
+        assert any(site.is_input for site in sites) is has_inputs
+        assert sites[0].literal == "'done'"
+
+
 def test_a_line_of_the_tree_has_the_texts_of_other_lines_of_it() -> None:
     """They are as well known as the true text, which thus is not given away."""
     source = b"def test_a():\n    assert f() == [\n        'ab',\n        'xy',\n    ]\n"

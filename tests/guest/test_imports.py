@@ -11,7 +11,8 @@ from pathlib import Path
 GUEST = Path(str(files("guest")))
 OTHERS = {
     "agents/openhands_run.py": {"openhands"},  # a start of OpenHands, in the environment that has it
-    "harness/workload/mergemill_workload.py": {"pytest"},  # a plug-in of pytest
+    "harness/report_owner.py": {"pytest"},  # a plug-in of pytest, as the next
+    "harness/workload/mergemill_workload.py": {"pytest"},
     "verifier/grade.py": {"image_state"},  # a file in the grader's folder
 }
 """File -> what else it imports."""

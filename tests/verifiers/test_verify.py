@@ -26,8 +26,21 @@ F2P = (
     "tests/test_shop.py::test_two",
 )
 FLAKY_TEST = """
-import os
+import datetime, os, signal
+import pytest
 import shop
+
+def test_signals_have_their_default_actions():
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGQUIT) is signal.SIG_DFL
+
+def test_a_child_runs_to_the_end_of_the_session():
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] >= 0
+
+@pytest.mark.parametrize("day", [datetime.date.today()], ids=str)
+def test_today(day):
+    assert day
 
 def test_sometimes():
     assert os.environ["PYTHONHASHSEED"] != "1" or not shop.total([1])
@@ -119,7 +132,12 @@ def test_a_flaky_test_is_left_out_and_a_flaky_f2p_alone_rejects(tmp_path: Path) 
     with_flaky = repo.commit("A flaky test", {"tests/test_flaky.py": FLAKY_TEST})
     verification = verify(make_lineage(repo, services, base, with_flaky), services)
     assert isinstance(verification, Verification), verification
-    (excluded,) = verification.flaky_tests
+    assert {
+        "tests/test_flaky.py::test_signals_have_their_default_actions",
+        "tests/test_flaky.py::test_a_child_runs_to_the_end_of_the_session",
+    } < set(verification.PASS_TO_PASS)
+    excluded, dated = verification.flaky_tests
+    assert (dated.test, excluded.date) == (f"tests/test_flaky.py::test_today[{dated.date}]", "")
     assert excluded.test == "tests/test_flaky.py::test_sometimes"
     assert excluded.counts == {RunVariant.TEST_ONLY: {"passed": 3}, RunVariant.GOLD: {"passed": 2, "failed": 1}}
     repo.git("checkout", "-q", "-b", "alone", base)

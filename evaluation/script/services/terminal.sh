@@ -1,6 +1,6 @@
 # A terminal of 80 columns and 24 lines, in which the tests run and which they can open as /dev/tty; from start_terminal.
     cat > "$report/terminal.py" <<'END_OF_PROGRAM' || return 1
-import fcntl, os, select, struct, sys, termios
+import fcntl, os, select, signal, struct, sys, termios
 
 master, slave = os.openpty()
 fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -17,6 +17,8 @@ if child == 0:
         os.dup2(slave, number)
     os.close(master)
     os.close(slave)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        signal.signal(number, signal.SIG_DFL)
     os.execvp(sys.argv[1], sys.argv[1:])
 os.close(slave)
 ended, status = 0, 0
