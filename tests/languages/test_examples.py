@@ -82,7 +82,9 @@ def test_the_change_of_an_example_is_verified_as_expected(example: LanguageExamp
     assert [test for test, _ in verification.FAIL_TO_PASS] == example.facts["FAIL_TO_PASS"]
     assert list(verification.PASS_TO_PASS) == example.facts["PASS_TO_PASS"]
     assert list(verification.controls) == example.facts.get("controls", example.facts["FAIL_TO_PASS"])
-    assert compute_guess_bound(verification, services) <= BOUND or not verification.controls
+    # A single test may have fewer values than the bound needs, and further evaluations leave preferences right.
+    bound = example.facts.get("guess_bound", BOUND)
+    assert compute_guess_bound(verification, services) <= bound or not verification.controls
 
 
 COMPILATIONS = {
