@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import json_repair
 
 from backends.llm.base import CHARS_PER_TOKEN, ToolCall
+from backends.llm.call_pieces import CallJoiner, CallPieceError, read_piece
 from backends.llm.meter import TokenUsage
 
 FINISH_LENGTH = "length"
 """Finish reason of an answer that was cut off at its token limit."""
-
-
-@dataclass
-class PartialToolCall:
-    """A tool call of which some parts have arrived."""
-
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
 
 
 @dataclass
@@ -35,7 +28,7 @@ class ResponseAccumulator:
     reported_usage: Mapping[str, Any] | None = None
     """The endpoint's own count of tokens."""
     chunk_count: int = 0
-    _calls: dict[int, PartialToolCall] = field(default_factory=dict)
+    _calls: CallJoiner = field(default_factory=CallJoiner)
 
     def add_chunk(self, data: Any) -> None:
         """Add a chunk of a stream, or a complete response. Malformed parts are ignored."""
@@ -52,32 +45,28 @@ class ResponseAccumulator:
         if isinstance(delta, Mapping):
             self.text += _extract_text(delta.get("content"))
             self.reasoning += _extract_text(delta.get("reasoning_content") or delta.get("reasoning"))
-            for position, call in enumerate(delta.get("tool_calls") or ()):
-                self._add_tool_call(position, call)
+            calls = delta.get("tool_calls")
+            for call in calls if isinstance(calls, list) else ():
+                self._add_tool_call(call, is_whole="delta" not in choice)
         if isinstance(finish := choice.get("finish_reason"), str) and finish:
             self.finish_reason = finish
 
-    def _add_tool_call(self, position: int, call: Any) -> None:
+    def _add_tool_call(self, call: Any, *, is_whole: bool) -> None:
         if not isinstance(call, Mapping) or not isinstance(call.get("function"), Mapping):
             return
-        index = call["index"] if isinstance(call.get("index"), int) else position
-        known = self._calls.get(index)
-        # Some endpoints send complete calls that all have index 0; a new id is a new call.
-        if known and known.id and call.get("id") and call["id"] != known.id and known.name:
-            index = max(self._calls) + 1
-        partial = self._calls.setdefault(index, PartialToolCall())
-        function = call["function"]
-        partial.id = partial.id or _extract_text(call.get("id"))
-        partial.name = partial.name or _extract_text(function.get("name"))
-        arguments = function.get("arguments")
-        partial.arguments += json.dumps(arguments) if isinstance(arguments, Mapping) else _extract_text(arguments)
+        with suppress(CallPieceError):
+            piece = read_piece(call)
+            if is_whole:
+                self._calls.begin(piece)
+            else:
+                self._calls.add(piece)
 
     def build_tool_calls(self) -> tuple[ToolCall, ...]:
         """Return the tool calls; a call without an id from the endpoint is given an id."""
         cut = self.finish_reason == FINISH_LENGTH
         return tuple(
-            parse_tool_call(call.id or f"call_{number}", call.name, call.arguments, cut=cut)
-            for number, call in enumerate(self._calls.values(), 1)
+            parse_tool_call(call.given_id or f"call_{number}", call.name, call.arguments, cut=cut)
+            for number, call in enumerate(self._calls.calls, 1)
             if call.name or call.arguments
         )
 
@@ -92,7 +81,7 @@ class ResponseAccumulator:
             details = reported.get("prompt_tokens_details")
             cached = _parse_count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
             return TokenUsage(prompt_tokens=prompt, completion_tokens=completion, cached_tokens=min(cached, prompt))
-        written = len(self.text) + len(self.reasoning) + sum(len(call.arguments) for call in self._calls.values())
+        written = len(self.text) + len(self.reasoning) + sum(len(call.arguments) for call in self._calls.calls)
         return TokenUsage(prompt_tokens=prompt_tokens, completion_tokens=-(-written // CHARS_PER_TOKEN), estimated=True)
 
 

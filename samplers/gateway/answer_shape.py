@@ -7,41 +7,39 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from samplers.gateway.dialects import Dialect
 from samplers.gateway.failures import ExchangeFailure, GatewayFailure
 from samplers.gateway.json_text import Json
+from samplers.gateway.shapes import ApiShape, describe_flaw
+
+OTHER_SHAPE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""Errors that reading a value of another shape raises: events are read once, and checked as a whole at their end."""
 
 Count = Annotated[int, Field(ge=0)]
 TokenIds = list[int]
 
 
-class _Shape(BaseModel):
-    """Base of all of them: nothing is converted."""
-
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-
-class _CalledFunction(_Shape):
+class _CalledFunction(ApiShape):
     name: str | None = None
     arguments: str | None = None
 
 
-class _ToolCall(_Shape):
+class _ToolCall(ApiShape):
     function: _CalledFunction | None = None
 
 
-class _ChatMessage(_Shape):
+class _ChatMessage(ApiShape):
     content: str | list[dict[str, Any]] | None = None
     tool_calls: list[_ToolCall] | None = None
 
 
-class _TokenProbs(_Shape):
+class _TokenProbs(ApiShape):
     content: list[dict[str, Any]] | None = None
 
 
-class _Choice(_Shape):
+class _Choice(ApiShape):
     message: _ChatMessage
     finish_reason: str | None = None
     token_ids: TokenIds | None = None
@@ -49,42 +47,42 @@ class _Choice(_Shape):
     logprobs: _TokenProbs | None = None
 
 
-class _PromptDetails(_Shape):
+class _PromptDetails(ApiShape):
     cached_tokens: Count | None = None
 
 
-class _CompletionDetails(_Shape):
+class _CompletionDetails(ApiShape):
     reasoning_tokens: Count | None = None
 
 
-class _ChatUsage(_Shape):
+class _ChatUsage(ApiShape):
     prompt_tokens: Count | None = None
     completion_tokens: Count | None = None
     prompt_tokens_details: _PromptDetails | None = None
     completion_tokens_details: _CompletionDetails | None = None
 
 
-class _ChatAnswer(_Shape):
+class _ChatAnswer(ApiShape):
     choices: Annotated[list[_Choice], Field(min_length=1)]
     usage: _ChatUsage | None = None
     prompt_token_ids: TokenIds | None = None
 
 
-class _MessagesUsage(_Shape):
+class _MessagesUsage(ApiShape):
     input_tokens: Count | None = None
     output_tokens: Count | None = None
     cache_read_input_tokens: Count | None = None
     cache_creation_input_tokens: Count | None = None
 
 
-class _Block(_Shape):
+class _Block(ApiShape):
     text: str | None = None
     thinking: str | None = None
     name: str | None = None
     input: dict[str, Any] | None = None
 
 
-class _MessagesAnswer(_Shape):
+class _MessagesAnswer(ApiShape):
     content: list[_Block]
     stop_reason: str | None = None
     usage: _MessagesUsage | None = None
@@ -100,9 +98,7 @@ def check_shape(answer: Json, dialect: Dialect) -> None:
     try:
         shape.model_validate(answer)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise refuse_answer(f"{place}: {first['msg']}") from error
+        raise refuse_answer(describe_flaw(error, answer)) from error
 
 
 def refuse_answer(flaw: str) -> GatewayFailure:

@@ -16,7 +16,7 @@ from samplers.gateway.failures import ExchangeFailure, GatewayFailure
 from samplers.gateway.gateway import ModelGateway
 from samplers.gateway.json_text import Json, read_object, write_json
 from samplers.gateway.pending_answers import JSON_TYPE, PendingAnswer
-from samplers.gateway.recorder import fill_with_failure
+from samplers.gateway.recorder import GATEWAY_FAILED, fill_with_failure
 from samplers.gateway.rollout_state import RolloutState
 
 log = logging.getLogger(__name__)
@@ -59,6 +59,11 @@ class AgentApplication:
         except MergemillError as error:
             pending = PendingAnswer()
             fill_with_failure(pending, GatewayFailure(ExchangeFailure.DISK, error.format_line(), 507), route.dialect)
+        except Exception:
+            # An agent gets an error of its dialect even so, and no text of Python's.
+            log.exception("a request of %s", route.rest)
+            pending = PendingAnswer()
+            fill_with_failure(pending, GatewayFailure(ExchangeFailure.BUG, GATEWAY_FAILED, 500), route.dialect)
         watch = asyncio.create_task(_wait_for_disconnect(receive))
         try:
             is_sent = await _send_answer(pending, send, watch)

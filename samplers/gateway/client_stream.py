@@ -67,6 +67,11 @@ def render_event(name: str, data: Json) -> bytes:
     return b"%sdata: %s\n\n" % (head, write_json(data))
 
 
+def render_raw(event: Json, dialect: Dialect) -> bytes:
+    """Return an event as an upstream of a dialect would send it, without the empty line behind it."""
+    return render_event(str(event.get("type", "")) if dialect is Dialect.MESSAGES else "", event).rstrip(b"\n")
+
+
 def _pass_through(stages: list[StreamTranslator], events: Iterable[Json]) -> Iterator[Json]:
     """Yield the events that come out of the last stage."""
     if not stages:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 from collections.abc import Callable, Mapping
 
 from core.errors import InputError
 from samplers.gateway.access import GatewayUsage, RolloutAccess
+from samplers.gateway.answer_shape import OTHER_SHAPE
 from samplers.gateway.dialects import Dialect
 from samplers.gateway.failures import ExchangeFailure, GatewayFailure
 from samplers.gateway.json_text import Json, compute_fingerprint, read_object, write_json
@@ -131,15 +133,18 @@ class ModelGateway:
         if pending is not None:
             state.join_answer(pending)
             return pending
-        request = build_upstream_request(
-            received,
-            body,
-            client=dialect,
-            upstream=self.upstream.dialect,
-            access=state.access,
-            wants_token_ids=self.upstream.upstream.gives_token_ids,
-            beta=beta,
-        )
+        try:
+            request = build_upstream_request(
+                received,
+                body,
+                client=dialect,
+                upstream=self.upstream.dialect,
+                access=state.access,
+                wants_token_ids=self.upstream.upstream.gives_token_ids,
+                beta=beta,
+            )
+        except OTHER_SHAPE as error:
+            raise refuse("a field of the request has another type than in the API") from error
         offers_tools = bool(body.get("tools"))
         recorded = state.find_recorded(fingerprint, offers_tools=offers_tools)
         if recorded is None:
@@ -214,5 +219,8 @@ def _parse_body(received: bytes) -> tuple[Json, str]:
     """
     try:
         return read_object(received), received.decode()
-    except ValueError as error:
-        raise refuse(f"the request is not a JSON object: {error}") from error
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise refuse(f"the request is not a JSON object: it breaks off or is malformed at {place}") from error
+    except (ValueError, RecursionError) as error:
+        raise refuse("the request is not a JSON object in UTF-8") from error

@@ -11,6 +11,7 @@ from samplers.gateway.dialects import Dialect
 from samplers.gateway.json_text import Json, write_json
 from samplers.gateway.translation import Translation, translate_request
 from samplers.gateway.translation.hosted_tools import remove_hosted_tools
+from samplers.gateway.translation.normalisation import list_tool_names
 
 TOKEN_KEYS = frozenset(("prompt_token_ids", "token_ids", "logprobs"))
 """Keys of an answer that hold token ids and log-probs."""
@@ -25,6 +26,8 @@ class UpstreamRequest:
     body: bytes
     changes: tuple[str, ...]
     translation: Translation
+    tools: tuple[str, ...]
+    """Names of the tools that the upstream is given."""
     is_streamed: bool
     hidden: frozenset[str]
     """Keys of the answer that the client did not want."""
@@ -70,6 +73,7 @@ def build_upstream_request(
         body=write_json(made) if changes else received,
         changes=tuple(changes),
         translation=translation,
+        tools=tuple(list_tool_names(made.get("tools"))),
         is_streamed=bool(body.get("stream")),
         hidden=_find_hidden(body) if is_chat and wants_token_ids else frozenset(),
         beta=beta if client is upstream is Dialect.MESSAGES else "",

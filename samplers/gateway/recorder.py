@@ -7,35 +7,24 @@ import time
 from dataclasses import dataclass
 
 from backends.llm.meter import TokenUsage
-from samplers.gateway.answer_shape import check_shape, refuse_answer
-from samplers.gateway.client_stream import ClientStream, hide_keys, render_event
+from samplers.gateway.client_stream import ClientStream, hide_keys, render_event, render_raw
+from samplers.gateway.collector import AnswerCollector, make_client_stream
 from samplers.gateway.dialects import Dialect, build_error, build_stream_error
 from samplers.gateway.failures import ExchangeFailure, GatewayFailure
 from samplers.gateway.json_text import Json, write_json
 from samplers.gateway.log import format_now
-from samplers.gateway.measures import AnswerMeasures, has_token, measure_answer
+from samplers.gateway.measures import AnswerMeasures, measure_answer
 from samplers.gateway.pending_answers import JSON_TYPE, STREAM_TYPE, PendingAnswer
 from samplers.gateway.policy import UpstreamRequest
 from samplers.gateway.rollout_state import ExchangeStart, RolloutState
-from samplers.gateway.translation.assembly import AnswerAssembler, ChatAssembler, MessagesAssembler, check_size
+from samplers.gateway.translation.assembly import check_size
 from samplers.gateway.translation.streams import split_chat_answer, split_message_answer
 from samplers.gateway.upstream import UpstreamClient
 
 log = logging.getLogger(__name__)
 
 NO_USAGE = TokenUsage()
-OTHER_SHAPE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""Error that reading an event of another shape raises: each is read once, and checked as a whole at its end."""
-
-
-def make_assembler(dialect: Dialect) -> AnswerAssembler:
-    """Return the object that collects a stream of a dialect."""
-    return MessagesAssembler() if dialect is Dialect.MESSAGES else ChatAssembler()
-
-
-def make_client_stream(request: UpstreamRequest) -> ClientStream:
-    """Return the stream of a request's client."""
-    return ClientStream(request.translation, request.hidden, has_usage=request.has_usage)
+GATEWAY_FAILED = "the gateway failed; the reason stands in its own output"
 
 
 def fill_with_answer(pending: PendingAnswer, request: UpstreamRequest, answer: Json) -> None:
@@ -53,12 +42,8 @@ def fill_with_answer(pending: PendingAnswer, request: UpstreamRequest, answer: J
 
 def feed_answer(stream: ClientStream, answer: Json, dialect: Dialect) -> bytes:
     """Return the events of a complete answer as the client's stream has them, up to its end."""
-    is_messages = dialect is Dialect.MESSAGES
-    events = split_message_answer(answer) if is_messages else split_chat_answer(answer)
-    return b"".join(
-        stream.feed(event, render_event(str(event["type"]) if is_messages else "", event).rstrip(b"\n"))
-        for event in events
-    )
+    events = split_message_answer(answer) if dialect is Dialect.MESSAGES else split_chat_answer(answer)
+    return b"".join(stream.feed(event, render_raw(event, dialect)) for event in events)
 
 
 def fill_with_failure(pending: PendingAnswer, failure: GatewayFailure, dialect: Dialect) -> None:
@@ -101,18 +86,18 @@ class ExchangeRecorder:
             ending = self._render_ending(stream, response)
         except GatewayFailure as error:
             failure = error
-        except Exception as error:
+        except Exception:
             log.exception("exchange %s of %s", self.start.number, self.rollout.name)
-            failure = GatewayFailure(ExchangeFailure.BUG, f"the gateway failed: {error!r}", 500)
+            failure = GatewayFailure(ExchangeFailure.BUG, GATEWAY_FAILED, 500)
         try:
             # Recorded before the client has all of it, so that a gateway that is killed loses no answer that was paid.
             self._record(response if failure is None else None, failure, started_at)
         except GatewayFailure as error:
             failure = error
-        except Exception as error:
+        except Exception:
             # A client without an answer would wait until its own limit.
             log.exception("the record of exchange %s of %s", self.start.number, self.rollout.name)
-            failure = GatewayFailure(ExchangeFailure.BUG, f"the gateway failed: {error!r}", 500)
+            failure = GatewayFailure(ExchangeFailure.BUG, GATEWAY_FAILED, 500)
         if failure is not None:
             fill_with_failure(self.pending, failure, self.request.translation.client)
             return
@@ -122,17 +107,12 @@ class ExchangeRecorder:
 
     async def _get_response(self, stream: ClientStream | None) -> Json:
         """Return the complete answer; pieces of a stream go out as they come."""
-        assembler = make_assembler(self.upstream.dialect)
+        collector = AnswerCollector(self.request, stream)
 
         def give_on(event: Json, raw: bytes) -> None:
-            try:
-                assembler.feed(event)
-                if self.first_token is None and has_token(event, self.upstream.dialect):
-                    self.first_token = time.monotonic() - self.started
-                piece = stream.feed(event, raw) if stream else b""
-            except OTHER_SHAPE as error:
-                # An answer of another shape is the failure of the upstream, not of the gateway.
-                raise refuse_answer(f"an event of its stream: {error}") from error
+            piece = collector.feed(event, raw)
+            if self.first_token is None and collector.has_token:
+                self.first_token = time.monotonic() - self.started
             if piece:
                 if not self.pending.has_begun:
                     self.pending.begin(200, STREAM_TYPE)
@@ -142,12 +122,8 @@ class ExchangeRecorder:
             self.request.body, self._build_headers(), give_on if stream else None, self._count_attempt
         )
         if answer is None:
-            if not assembler.is_finished:
-                raise GatewayFailure(ExchangeFailure.CUT, "the answer was cut: it has no finish reason", 502)
-            answer = assembler.build()
-            check_shape(answer, self.upstream.dialect)
-            return answer
-        check_shape(answer, self.upstream.dialect)
+            return collector.build()
+        answer = collector.read_plain(answer)
         check_size(_measure_text(answer))
         if stream:
             self.pending.begin(200, STREAM_TYPE)

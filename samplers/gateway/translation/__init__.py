@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from backends.llm.call_pieces import CallPieceError, read_arguments
 from samplers.gateway.dialects import Dialect
 from samplers.gateway.json_text import Json
 from samplers.gateway.translation.answers import (
@@ -16,7 +17,9 @@ from samplers.gateway.translation.answers import (
 from samplers.gateway.translation.chat_request import translate_chat_request
 from samplers.gateway.translation.hosted_tools import is_hosted_tool
 from samplers.gateway.translation.messages_request import read_messages, translate_messages_request, translate_tool
-from samplers.gateway.translation.parts import join_text, read_reasoning
+from samplers.gateway.translation.normalisation import replace_function_call
+from samplers.gateway.translation.parts import join_text, read_reasoning, refuse
+from samplers.gateway.translation.request_shape import check_request
 from samplers.gateway.translation.response_stream import ChatToResponses
 from samplers.gateway.translation.responses_request import read_items, translate_responses_request
 from samplers.gateway.translation.streams import ChatToMessages, MessagesToChat, StreamTranslator
@@ -74,6 +77,7 @@ def translate_request(body: Json, client: Dialect, upstream: Dialect) -> tuple[J
     translation = Translation(client=client, upstream=upstream, request=body)
     if client is upstream:
         return body, [], translation
+    check_request(body, client)
     dropped: list[str] = []
     chat = body
     if client is Dialect.RESPONSES:
@@ -114,7 +118,8 @@ def to_chat_answer(response_json: Json, dialect: str) -> Json:
         return _normalise_message(first_choice(build_chat_answer(response_json))["message"])
     if dialect == Dialect.RESPONSES:
         return _normalise_message(read_response_output(response_json))
-    return _normalise_message(first_choice(response_json).get("message") or {"role": "assistant"})
+    message = first_choice(response_json).get("message") or {"role": "assistant"}
+    return _normalise_message(replace_function_call(message))
 
 
 def _normalise_message(message: Json) -> Json:
@@ -136,5 +141,12 @@ def _normalise_message(message: Json) -> Json:
 
 def _normalise_call(call: Json) -> Json:
     function = call.get("function") or {}
-    kept = {"name": function.get("name") or "", "arguments": function.get("arguments") or ""}
+    kept = {"name": function.get("name") or "", "arguments": _read_arguments(function)}
     return {"id": call.get("id") or "", "type": "function", "function": kept}
+
+
+def _read_arguments(function: Json) -> str:
+    try:
+        return read_arguments(function.get("arguments"))
+    except CallPieceError as error:
+        raise refuse(str(error)) from error

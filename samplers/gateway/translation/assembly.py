@@ -37,7 +37,7 @@ class AnswerAssembler(Protocol):
 
 
 class ChatAssembler:
-    """Collects chunks of chat completions."""
+    """Collects chunks of chat completions in the published form."""
 
     def __init__(self) -> None:
         self._answer: Json = {}
@@ -77,6 +77,10 @@ class ChatAssembler:
             if key == "tool_calls":
                 for call in value or ():
                     self._add_call(message, call)
+            elif key == "function_call" and value:
+                function = message.setdefault(key, {"name": "", "arguments": ""})
+                function["name"] += value.get("name") or ""
+                self._join_arguments(function, value)
             elif key in _JOINED_KEYS and isinstance(value, str):
                 self._size = check_size(self._size + len(value))
                 message[key] = (message.get(key) or "") + value
@@ -84,16 +88,18 @@ class ChatAssembler:
                 message[key] = value
 
     def _add_call(self, message: Json, piece: Json) -> None:
+        """Add a piece of the published form, in which calls begin in the order of their indices."""
         calls = message.setdefault("tool_calls", [])
-        at = piece.get("index", len(calls))
-        while len(calls) <= at:
-            calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
-        function = piece.get("function") or {}
-        calls[at]["id"] = piece.get("id") or calls[at]["id"]
-        calls[at]["function"]["name"] = function.get("name") or calls[at]["function"]["name"]
-        arguments = function.get("arguments") or ""
+        at, function = piece["index"], piece.get("function") or {}
+        if at == len(calls):
+            made = {"name": function.get("name") or "", "arguments": ""}
+            calls.append({"id": piece.get("id") or "", "type": "function", "function": made})
+        self._join_arguments(calls[at]["function"], function)
+
+    def _join_arguments(self, function: Json, piece: Json) -> None:
+        arguments = piece.get("arguments") or ""
         self._size = check_size(self._size + len(arguments))
-        calls[at]["function"]["arguments"] += arguments
+        function["arguments"] += arguments
 
     def build(self) -> Json:
         """Return the answer; its content is null where it has no text."""
@@ -105,7 +111,7 @@ class ChatAssembler:
 
 
 class MessagesAssembler:
-    """Collects events of Messages."""
+    """Collects events of Messages in the published form."""
 
     def __init__(self) -> None:
         self._answer: Json = {}
@@ -184,5 +190,6 @@ def raise_stream_error(event: Mapping[str, Any]) -> None:
     error = event.get("error")
     if not error:
         return
-    detail = str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
+    detail = error.get("message") if isinstance(error, Mapping) else error
+    detail = detail if isinstance(detail, str) and detail else json.dumps(error)
     raise GatewayFailure(ExchangeFailure.SERVER, f"the upstream ended the stream: {detail}", 502)

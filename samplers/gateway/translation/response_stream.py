@@ -13,13 +13,8 @@ from samplers.gateway.translation.answers import (
     first_choice,
 )
 from samplers.gateway.translation.assembly import ChatAssembler
-from samplers.gateway.translation.parts import read_reasoning
-from samplers.gateway.translation.streams import check_call_order
+from samplers.gateway.translation.part_order import BLOCK, CALL, REASONING, TEXT, PartOrder, StreamPart
 from samplers.gateway.translation.tool_table import ToolTable
-
-REASONING = "reasoning"
-TEXT = "text"
-CALL = "call"
 
 
 class ChatToResponses:
@@ -35,7 +30,7 @@ class ChatToResponses:
         self._item_id = ""
         self._text = ""
         self._call: Json = {}
-        self._calls: set[int] = set()
+        self._order = PartOrder()
         self._blocks: list[Json] = []
         self._done: list[Json] = []
         self._answer_id = ""
@@ -48,23 +43,28 @@ class ChatToResponses:
             yield self._make("response.created", response=frame)
             yield self._make("response.in_progress", response=frame)
         self._assembler.feed(event)
-        delta = first_choice(event).get("delta") or {}
-        self._blocks += delta.get("thinking_blocks") or ()
-        if reasoning := read_reasoning(delta):
-            yield from self._open_item(REASONING, 0)
-            yield from self._add_text("response.reasoning_text.delta", reasoning)
-        if text := delta.get("content") or delta.get("refusal"):
-            yield from self._open_item(TEXT, 0)
-            yield from self._add_text("response.output_text.delta", text)
-        for call in delta.get("tool_calls") or ():
-            yield from self._add_call(call)
+        for part in self._order.add(first_choice(event).get("delta") or {}):
+            yield from self._write_part(part)
 
     def finish(self) -> Iterator[Json]:
-        """Yield the end of the open item and the complete response."""
+        """Yield the held pieces, the end of the open item and the complete response."""
+        for part in self._order.finish():
+            yield from self._write_part(part)
         yield from self._close_item()
         response = build_response_answer(self._assembler.build(), self._table, self._request)
         response["output"] = self._done  # in the order of the stream
         yield self._make(f"response.{response['status']}", response=response)
+
+    def _write_part(self, part: StreamPart) -> Iterator[Json]:
+        """Yield the events of a part."""
+        if part.kind == CALL:
+            yield from self._add_call(part.value)
+        elif part.kind == BLOCK:
+            self._blocks.append(part.value)
+        else:
+            kind = "response.reasoning_text.delta" if part.kind == REASONING else "response.output_text.delta"
+            yield from self._open_item(part.kind, 0)
+            yield from self._add_text(kind, part.value)
 
     def _make(self, kind: str, **fields: object) -> Json:
         self._number += 1
@@ -103,13 +103,11 @@ class ChatToResponses:
         yield self._make_in_item(kind, content_index=0, delta=text, **logprobs)
 
     def _add_call(self, piece: Json) -> Iterator[Json]:
-        at, function = piece.get("index", 0), piece.get("function") or {}
+        at, function = piece["index"], piece.get("function") or {}
         if self._open != (CALL, at):
-            check_call_order(at, self._calls)
-            self._calls.add(at)
             yield from self._close_item()
             name = function.get("name") or ""
-            self._call = {"id": piece.get("id") or f"call_{at}", "function": {"name": name, "arguments": ""}}
+            self._call = {"id": piece.get("id") or "", "function": {"name": name, "arguments": ""}}
             yield from self._open_item(CALL, at)
         if arguments := function.get("arguments"):
             self._call["function"]["arguments"] += arguments

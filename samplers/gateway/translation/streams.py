@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from samplers.gateway.failures import ExchangeFailure, GatewayFailure
 from samplers.gateway.json_text import Json
 from samplers.gateway.translation.answers import (
     FINISH_REASONS,
@@ -19,7 +18,7 @@ from samplers.gateway.translation.answers import (
     translate_chat_usage,
     translate_messages_usage,
 )
-from samplers.gateway.translation.parts import read_reasoning
+from samplers.gateway.translation.part_order import BLOCK, CALL, REASONING, PartOrder, StreamPart
 
 
 class StreamTranslator(Protocol):
@@ -40,7 +39,8 @@ class ChatToMessages:
     def __init__(self) -> None:
         self._index = -1
         self._open: tuple[str, int] | None = None
-        self._call_indices: set[int] = set()
+        self._order = PartOrder()
+        self._has_calls = False
         self._choice: Json = {}
         self._usage: Json | None = None
         self._has_begun = False
@@ -52,23 +52,16 @@ class ChatToMessages:
             yield self._begin(event)
         self._usage = event.get("usage") or self._usage
         choice = first_choice(event)
-        delta = choice.get("delta") or {}
-        for block in delta.get("thinking_blocks") or ():
-            yield from self._sign(block)
-        if reasoning := read_reasoning(delta):
-            yield from self._open_block("thinking", 0, {"type": "thinking", "thinking": "", "signature": ""})
-            yield self._make_delta({"type": "thinking_delta", "thinking": reasoning})
-        if text := delta.get("content") or delta.get("refusal"):
-            yield from self._open_block("text", 0, {"type": "text", "text": ""})
-            yield self._make_delta({"type": "text_delta", "text": text})
-        for call in delta.get("tool_calls") or ():
-            yield from self._add_call(call)
+        for part in self._order.add(choice.get("delta") or {}):
+            yield from self._write_part(part)
         self._choice |= {key: choice[key] for key in ("finish_reason", "stop_reason") if choice.get(key) is not None}
 
     def finish(self) -> Iterator[Json]:
-        """Yield the end of the open block and of the message."""
+        """Yield the held pieces, the end of the open block and of the message."""
+        for part in self._order.finish():
+            yield from self._write_part(part)
         yield from self._close_block()
-        reason, sequence = choose_stop_reason(self._choice | {"message": {"tool_calls": list(self._call_indices)}})
+        reason, sequence = choose_stop_reason(self._choice | {"message": {"tool_calls": self._has_calls}})
         usage = translate_chat_usage(self._usage)
         yield {
             "type": "message_delta",
@@ -76,6 +69,19 @@ class ChatToMessages:
             "usage": usage,
         }
         yield {"type": "message_stop"}
+
+    def _write_part(self, part: StreamPart) -> Iterator[Json]:
+        """Yield the events of a part."""
+        if part.kind == CALL:
+            yield from self._add_call(part.value)
+        elif part.kind == BLOCK:
+            yield from self._sign(part.value)
+        elif part.kind == REASONING:
+            yield from self._open_block("thinking", 0, {"type": "thinking", "thinking": "", "signature": ""})
+            yield self._make_delta({"type": "thinking_delta", "thinking": part.value})
+        else:
+            yield from self._open_block("text", 0, {"type": "text", "text": ""})
+            yield self._make_delta({"type": "text_delta", "text": part.value})
 
     def _begin(self, event: Json) -> Json:
         message: Json = {
@@ -107,12 +113,10 @@ class ChatToMessages:
         return {"type": "content_block_delta", "index": self._index, "delta": delta}
 
     def _add_call(self, call: Json) -> Iterator[Json]:
-        at, function = call.get("index", 0), call.get("function") or {}
-        if self._open != ("tool_use", at):
-            check_call_order(at, self._call_indices)
-            self._call_indices.add(at)
-            block = {"type": "tool_use", "id": call.get("id") or f"call_{at}", "name": function.get("name") or ""}
-            yield from self._open_block("tool_use", at, block | {"input": {}})
+        at, function = call["index"], call.get("function") or {}
+        self._has_calls = True
+        block: Json = {"type": "tool_use", "id": call.get("id") or "", "name": function.get("name") or "", "input": {}}
+        yield from self._open_block("tool_use", at, block)
         if function.get("arguments"):
             yield self._make_delta({"type": "input_json_delta", "partial_json": function["arguments"]})
 
@@ -125,16 +129,6 @@ class ChatToMessages:
             yield from self._close_block()
 
 
-def check_call_order(at: int, begun: set[int]) -> None:
-    """Check that a call is a new call.
-
-    Raises:
-        GatewayFailure: another call was begun since, so it can't be continued in a stream.
-    """
-    if at in begun:
-        raise GatewayFailure(ExchangeFailure.NONSENSE, "the stream goes back to an earlier tool call", 502)
-
-
 class MessagesToChat:
     """Events of Messages as chunks of chat completions."""
 
@@ -142,8 +136,11 @@ class MessagesToChat:
         self._frame: Json = {"id": "chatcmpl", "object": "chat.completion.chunk", "created": 0, "model": ""}
         self._usage: Json = {}
         self._reason = "end_turn"
-        self._calls = -1
-        self._thinking: Json | None = None
+        self._calls: dict[int, int] = {}
+        """Index of a block -> index of its call."""
+        self._has_arguments: set[int] = set()
+        """Blocks whose call has arguments."""
+        self._thinking: dict[int, Json] = {}
 
     def feed(self, event: Json) -> Iterator[Json]:
         """Yield the chunks for an event."""
@@ -154,12 +151,13 @@ class MessagesToChat:
             self._usage = message.get("usage") or {}
             yield self._make_chunk({"role": "assistant", "content": ""})
         elif kind == "content_block_start":
-            yield from self._begin_block(event.get("content_block") or {})
+            yield from self._begin_block(event["index"], event.get("content_block") or {})
         elif kind == "content_block_delta":
-            yield from self._add_delta(event.get("delta") or {})
-        elif kind == "content_block_stop" and self._thinking:
-            yield self._make_chunk({"thinking_blocks": [self._thinking]})
-            self._thinking = None
+            yield from self._add_delta(event["index"], event.get("delta") or {})
+        elif kind == "content_block_stop" and event["index"] in self._calls:
+            yield from self._end_call(event["index"])
+        elif kind == "content_block_stop" and event["index"] in self._thinking:
+            yield self._make_chunk({"thinking_blocks": [self._thinking.pop(event["index"])]})
         elif kind == "message_delta":
             self._reason = (event.get("delta") or {}).get("stop_reason") or self._reason
             self._usage |= {key: value for key, value in (event.get("usage") or {}).items() if value is not None}
@@ -172,30 +170,37 @@ class MessagesToChat:
     def _make_chunk(self, delta: Json, finish_reason: str | None = None) -> Json:
         return self._frame | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
 
-    def _begin_block(self, block: Json) -> Iterator[Json]:
+    def _begin_block(self, index: int, block: Json) -> Iterator[Json]:
         kind = block.get("type")
         if kind == "tool_use":
-            self._calls += 1
+            at = self._calls[index] = len(self._calls)
             function = {"name": block.get("name") or "", "arguments": ""}
-            call = {"index": self._calls, "id": block.get("id") or "", "type": "function", "function": function}
+            call = {"index": at, "id": block.get("id") or "", "type": "function", "function": function}
             yield self._make_chunk({"tool_calls": [call]})
         elif kind in ("thinking", "redacted_thinking"):
-            self._thinking = dict(block)
+            self._thinking[index] = dict(block)
         elif block.get("text"):
             yield self._make_chunk({"content": block["text"]})
 
-    def _add_delta(self, delta: Json) -> Iterator[Json]:
+    def _end_call(self, index: int) -> Iterator[Json]:
+        """Yield the arguments of a call that has none: an empty object, as in an answer that is not streamed."""
+        if index not in self._has_arguments:
+            yield self._make_chunk({"tool_calls": [{"index": self._calls[index], "function": {"arguments": "{}"}}]})
+
+    def _add_delta(self, index: int, delta: Json) -> Iterator[Json]:
         kind = delta.get("type")
+        thinking = self._thinking.get(index)
         if kind == "text_delta":
             yield self._make_chunk({"content": delta.get("text") or ""})
         elif kind == "input_json_delta":
             function = {"arguments": delta.get("partial_json") or ""}
-            yield self._make_chunk({"tool_calls": [{"index": self._calls, "function": function}]})
-        elif kind == "thinking_delta" and self._thinking:
-            self._thinking["thinking"] = self._thinking.get("thinking", "") + (delta.get("thinking") or "")
+            self._has_arguments |= {index} if function["arguments"] else set()
+            yield self._make_chunk({"tool_calls": [{"index": self._calls[index], "function": function}]})
+        elif kind == "thinking_delta" and thinking is not None:
+            thinking["thinking"] = thinking.get("thinking", "") + (delta.get("thinking") or "")
             yield self._make_chunk({"reasoning_content": delta.get("thinking") or ""})
-        elif kind == "signature_delta" and self._thinking:
-            self._thinking["signature"] = self._thinking.get("signature", "") + (delta.get("signature") or "")
+        elif kind == "signature_delta" and thinking is not None:
+            thinking["signature"] = thinking.get("signature", "") + (delta.get("signature") or "")
 
 
 def split_chat_answer(answer: Json) -> Iterator[Json]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -197,7 +198,22 @@ def test_a_server_that_does_not_stream_gives_a_stream_all_the_same(
             assert read_reply(dialect, response).text == "whole"
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense", b"[1]", b'{"messages": "x"}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"nonsense",
+        b"[1]",
+        b'{"messages": "x"}',
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"messages": [], "tools": [{"function": "f"}]}',
+        b'{"messages": [{"role": "ai", "content": "x"}]}',
+        b'{"messages": [{"role": "user", "content": 5}]}',
+        b'{"messages": [], "functions": [{"name": "f"}]}',
+    ],
+    ids=range(10),
+)
 def test_a_body_that_is_no_request_is_refused(
     start_gateway: StartGateway, serve_model: ServeModel, content: bytes
 ) -> None:
@@ -207,5 +223,7 @@ def test_a_body_that_is_no_request_is_refused(
         url = f"http://127.0.0.1:{gateway.port}/r/s/v1/chat/completions"
         response = httpx.post(url, content=content)
         assert response.status_code == 400
-        assert response.json()["error"]["type"] == "invalid_request_error"
+        error = response.json()["error"]
+        assert error["type"] == "invalid_request_error"
+        assert not re.search(r"codec|object has no|Expecting|Error|recursion", error["message"])
         assert not model.requests

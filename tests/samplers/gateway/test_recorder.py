@@ -9,6 +9,7 @@ from typing import Any, cast
 from samplers.gateway.dialects import Dialect
 from samplers.gateway.pending_answers import PendingAnswer
 from samplers.gateway.recorder import ExchangeRecorder
+from samplers.gateway.translation import Translation
 
 ANSWER = {"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
 
@@ -21,9 +22,9 @@ async def run_exchange(rollout: Any) -> tuple[int, bytes]:
 
     prices = SimpleNamespace(compute_cost=lambda usage: 0.0)
     upstream = SimpleNamespace(dialect=Dialect.CHAT, complete=complete, upstream=SimpleNamespace(prices=prices))
-    translation = SimpleNamespace(client=Dialect.CHAT, upstream=Dialect.CHAT, translate_answer=lambda answer: answer)
+    translation = Translation(client=Dialect.CHAT, upstream=Dialect.CHAT, request={})
     request = SimpleNamespace(
-        is_streamed=False, hidden=frozenset(), body=b"{}", beta="", changes={}, translation=translation
+        is_streamed=False, hidden=frozenset(), body=b"{}", beta="", changes={}, tools=(), translation=translation
     )
     start = SimpleNamespace(number=0, key="k", offers_tools=False)
     pending = PendingAnswer("f", 0)
@@ -39,4 +40,5 @@ def test_a_client_whose_answer_cannot_be_recorded_gets_an_error_and_does_not_wai
 
     status, content = asyncio.run(run_exchange(cast("Any", SimpleNamespace(name="r", end_exchange=fail))))
     assert status == 500
-    assert b"the gateway failed: RuntimeError('no such number')" in content
+    assert b"the gateway failed; the reason stands in its own output" in content
+    assert b"no such number" not in content

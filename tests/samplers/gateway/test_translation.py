@@ -10,7 +10,6 @@ import pytest
 from samplers.gateway.dialects import Dialect
 from samplers.gateway.failures import GatewayFailure
 from samplers.gateway.translation import to_chat_answer, to_chat_messages, translate_request
-from samplers.gateway.translation.streams import ChatToMessages
 
 CHAT, RESPONSES, MESSAGES = Dialect.CHAT, Dialect.RESPONSES, Dialect.MESSAGES
 PNG = "iVBORw0KGgo="
@@ -246,18 +245,6 @@ def test_every_finish_reason_has_its_counterpart(finish: str, reason: str, statu
     assert back["choices"][0]["finish_reason"] == finish
 
 
-def test_a_stream_that_goes_back_to_an_earlier_call_is_an_error() -> None:
-    stream = ChatToMessages()
-    pieces = [
-        {"choices": [{"delta": {"tool_calls": [{"index": at, "id": str(at), "function": {"name": "f"}}]}}]}
-        for at in (0, 1, 0)
-    ]
-    list(stream.feed(pieces[0]))
-    list(stream.feed(pieces[1]))
-    with pytest.raises(GatewayFailure, match="earlier tool call"):
-        list(stream.feed(pieces[2]))
-
-
 def test_the_same_conversation_is_the_same_in_every_dialect() -> None:
     """Marks for caches make no difference."""
     calls = [make_call("a", "read", '{"path": "x"}')]
@@ -348,6 +335,41 @@ def test_a_schema_for_the_answer_is_kept() -> None:
     text = {"format": {"type": "json_schema", "name": "t", "schema": schema, "strict": True}}
     made = translate({"input": "x", "text": text}, RESPONSES, CHAT)
     assert made["response_format"]["json_schema"] == {"name": "t", "schema": schema, "strict": True}
+
+
+@pytest.mark.parametrize(
+    ("body", "client", "sentence"),
+    [
+        ({"messages": [5]}, MESSAGES, "`messages.0` is not an object"),
+        ({"messages": [{"role": "user"}]}, MESSAGES, "`messages.0.content` is missing"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, MESSAGES, "the role of `messages.0` is none of"),
+        (
+            {"messages": [{"role": "user", "content": [{"text": 5}]}]},
+            MESSAGES,
+            "`messages.0.content.0.text` is not text",
+        ),
+        ({}, RESPONSES, "`input` is missing"),
+        ({"input": 5}, RESPONSES, "`input` is not text or a list"),
+        ({"input": [{"role": "user", "content": [5]}]}, RESPONSES, "`input.0.content.0` is not an object"),
+        ({"input": [], "tools": ["bash"]}, RESPONSES, "`tools.0` is not an object"),
+        ({"messages": "x"}, CHAT, "`messages` is not a list"),
+        ({"messages": [{"role": "ai", "content": "x"}]}, CHAT, "the role of `messages.0` is none of"),
+        ({"messages": [], "functions": [{}]}, CHAT, "`functions` is not available: use `tools`"),
+        ({"messages": [{"role": "assistant", "function_call": {"name": "f"}}]}, CHAT, "use `tool_calls`"),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [{}]}]},
+            CHAT,
+            "`messages.0.tool_calls.0.function` is missing",
+        ),
+    ],
+)
+def test_a_request_of_another_shape_is_refused_in_a_sentence(
+    body: dict[str, Any], client: Dialect, sentence: str
+) -> None:
+    with pytest.raises(GatewayFailure) as refused:
+        translate(body, client, MESSAGES if client is CHAT else CHAT)
+    assert sentence in refused.value.detail
+    assert refused.value.status == 400
 
 
 def test_content_without_counterpart_is_refused_by_name() -> None:
