@@ -12,10 +12,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from backends.llm.conversations.parts import ConversationError
+
 _OWN_KEYS = frozenset(("index", "id", "type", "function"))
 
 
-class CallPieceError(ValueError):
+class CallPieceError(ConversationError):
     """A piece is not one of a call; the text is a sentence for people."""
 
 

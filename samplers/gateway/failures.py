@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+
+from backends.llm.conversations.parts import ConversationError
 
 
 class ExchangeFailure(StrEnum):
@@ -78,3 +82,21 @@ class GatewayFailure(Exception):  # noqa: N818 - a result of a request, which is
         self.detail = detail
         self.status = status
         self.retry_after = retry_after
+
+
+def refuse(message: str) -> GatewayFailure:
+    """Return the failure of a request that cannot be passed on."""
+    return GatewayFailure(ExchangeFailure.REFUSED, message, 400)
+
+
+@contextmanager
+def refuse_unreadable() -> Iterator[None]:
+    """Raise the failure of a request for a conversation that cannot be read.
+
+    Raises:
+        GatewayFailure: the conversation cannot be read.
+    """
+    try:
+        yield
+    except ConversationError as error:
+        raise refuse(str(error)) from error

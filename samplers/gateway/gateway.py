@@ -12,7 +12,7 @@ from core.errors import InputError
 from samplers.gateway.access import GatewayUsage, RolloutAccess
 from samplers.gateway.answer_shape import OTHER_SHAPE
 from samplers.gateway.dialects import Dialect
-from samplers.gateway.failures import ExchangeFailure, GatewayFailure
+from samplers.gateway.failures import ExchangeFailure, GatewayFailure, refuse
 from samplers.gateway.json_text import Json, compute_fingerprint, read_object, write_json
 from samplers.gateway.log import ExchangeLog, LogFolder
 from samplers.gateway.measures import estimate_tokens
@@ -20,7 +20,6 @@ from samplers.gateway.pending_answers import PendingAnswer
 from samplers.gateway.policy import UpstreamRequest, build_upstream_request
 from samplers.gateway.recorder import ExchangeRecorder, fill_with_answer
 from samplers.gateway.rollout_state import ExchangeStart, RolloutState
-from samplers.gateway.translation.parts import refuse
 from samplers.gateway.upstream import UpstreamClient
 
 log = logging.getLogger(__name__)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from backends.llm.conversations.parts import read_reasoning
 from backends.llm.meter import TokenUsage
 from samplers.gateway.dialects import Dialect
 from samplers.gateway.json_text import Json
 from samplers.gateway.translation.answers import first_choice, translate_messages_usage
-from samplers.gateway.translation.parts import read_reasoning
 
 
 @dataclass(frozen=True, kw_only=True)

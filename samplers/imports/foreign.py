@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from backends.llm.conversations.parts import ConversationError
+from backends.llm.conversations.reader import read_conversation
+from backends.llm.conversations.tools import read_tools
 from core.text import encode_json_text
 from samplers.trajectories.requests import ModelRequest, normalise_message
 
 Message = dict[str, Any]
-ROLES = frozenset(("system", "user", "assistant", "tool"))
 
 
 class ForeignFormatError(Exception):
@@ -97,38 +99,39 @@ def list_requests(rollout: ForeignRollout) -> list[ModelRequest]:
     return made
 
 
-def read_messages(messages: object) -> list[Message]:
-    """Return messages in OpenAI's form; fields that no model is given are left out, and so are other roles.
+def make_conversation(
+    messages: object,
+    tools: object = (),
+    *,
+    system: object = None,
+    facts: Mapping[int, AnswerFacts] | None = None,
+    copied: Collection[int] = (),
+) -> ForeignConversation:
+    """Return a conversation of messages in the form of any model API.
+
+    Args:
+        messages: messages as a file has them.
+        tools: tools that the model was offered, a list or JSON of it.
+        system: text of the system that stands outside of the messages.
+        facts: facts of answers by their places in `messages`.
+        copied: places in `messages` of answers that are context alone.
 
     Raises:
-        ForeignFormatError: they are not a list of messages.
+        ForeignFormatError: they have a form that is not read; the text names it.
     """
-    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-        raise ForeignFormatError("the messages are no list of objects")
-    for number, message in enumerate(messages):
-        if not _has_form(message):
-            raise ForeignFormatError(f"content or calls of message {number} have another form than OpenAI's")
-    kept = ("role", "content", "tool_calls", "tool_call_id", "reasoning_content", "name")
-    normalised = [
-        normalise_message({name: message[name] for name in kept if name in message})
-        for message in messages
-        if message.get("role") in ROLES
-    ]
-    if not any(message["role"] == "assistant" for message in normalised):
+    try:
+        read = read_conversation(messages, system=system)
+        offered = read_tools(tools)
+    except ConversationError as error:
+        raise ForeignFormatError(str(error)) from error
+    if not any(message.message["role"] == "assistant" for message in read):
         raise ForeignFormatError("there is no message of the assistant")
-    return normalised
-
-
-def _has_form(message: Message) -> bool:
-    content, calls = message.get("content"), message.get("tool_calls") or []
-    if isinstance(content, list):
-        has_content = all(isinstance(part, dict) for part in content)
-    else:
-        has_content = content is None or isinstance(content, str)
-    has_calls = isinstance(calls, list) and all(
-        isinstance(call, dict) and isinstance(call.get("function") or {}, dict) for call in calls
+    return ForeignConversation(
+        messages=[normalise_message(message.message) for message in read],
+        tools=offered,
+        facts={place: (facts or {})[at.source] for place, at in enumerate(read) if at.source in (facts or {})},
+        copied=frozenset(place for place, at in enumerate(read) if at.source in copied),
     )
-    return has_content and has_calls
 
 
 def read_patch(value: object) -> bytes | None:

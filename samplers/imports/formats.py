@@ -9,18 +9,20 @@ from typing import Any
 
 from samplers.exports.atif import RAW_ARGUMENTS
 from samplers.imports.foreign import (
-    ROLES,
     AnswerFacts,
     ForeignConversation,
     ForeignFormatError,
     ForeignRollout,
     Message,
-    read_messages,
+    make_conversation,
     read_patch,
 )
 
 Document = Mapping[str, Any]
 Reader = Callable[[Document, Path], ForeignRollout]
+MAIN_AGENTS = ("main", "primary")
+SWE_AGENT_FIELDS = frozenset(("agent", "message_type", "thought", "action", "is_demo", "tags", "tool_call_ids"))
+"""Fields of SWE-agent's own; thought and action repeat the message."""
 ATIF_ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 UNKNOWN = "unknown"
 HEX = frozenset("0123456789abcdef")
@@ -45,14 +47,14 @@ def read_atif(document: Document, path: Path) -> ForeignRollout:
 def read_swe_agent(document: Document, path: Path) -> ForeignRollout:
     """Return a `.traj` file of SWE-agent: the history of its main agent, and the submission."""
     info = document.get("info") or {}
-    history = [entry for entry in document["history"] if entry.get("agent", "main") in ("main", "primary")]
+    history = [entry for entry in document["history"] if entry.get("agent", "main") in MAIN_AGENTS]
     return ForeignRollout(
         instances=list_path_names(path),
         scaffold="swe-agent",
         scaffold_version=str(info.get("swe_agent_version") or ""),
         model=_find_swe_agent_model(document),
         submission=read_patch(info.get("submission")),
-        conversations=[ForeignConversation(messages=read_messages([_name_call(entry) for entry in history]))],
+        conversations=[make_conversation([_read_entry(entry) for entry in history])],
     )
 
 
@@ -67,26 +69,28 @@ def read_mini_swe_agent(document: Document, path: Path) -> ForeignRollout:
         scaffold_version=str(info.get("mini_version") or ""),
         model=str(config.get("model_name") or UNKNOWN),
         submission=read_patch(info.get("submission")),
-        conversations=[ForeignConversation(messages=read_messages(document["messages"]))],
+        conversations=[make_conversation([entry for entry in document["messages"] if not _is_exit(entry)])],
     )
 
 
 def read_messages_row(row: Document, path: Path) -> ForeignRollout:
     """Return a row of messages, such as one of `trajectories export --format messages`."""
     metadata = row.get("metadata") or {}
-    tools = row.get("tools") or []
-    if isinstance(tools, str):
-        tools = json.loads(tools)
-    messages = read_messages(row["messages"])
-    weights = [message.get("weight") for message in row["messages"] if message.get("role") in ROLES]
-    copied = frozenset(place for place, weight in enumerate(weights) if weight == 0)
+    messages = row["messages"]
+    entries = messages if isinstance(messages, list) else []
+    conversation = make_conversation(
+        messages,
+        row.get("tools"),
+        system=row.get("system"),
+        copied=[at for at, entry in enumerate(entries) if isinstance(entry, dict) and entry.get("weight") == 0],
+    )
     return ForeignRollout(
         instances=_list_row_names(row, path),
         scaffold=str(metadata.get("scaffold") or row.get("scaffold") or UNKNOWN),
         scaffold_version=str(metadata.get("scaffold_version") or ""),
         model=str(metadata.get("model") or row.get("model") or row.get("model_name_or_path") or UNKNOWN),
         submission=read_patch(row.get("model_patch", row.get("patch"))),
-        conversations=[ForeignConversation(messages=messages, tools=tools, copied=copied)],
+        conversations=[conversation],
     )
 
 
@@ -157,10 +161,12 @@ def _read_atif_conversation(document: Document) -> ForeignConversation:
         if step.get("is_copied_context"):
             copied.add(place)
     tools = (document.get("agent") or {}).get("tool_definitions") or ()
-    return ForeignConversation(messages=read_messages(messages), tools=tools, facts=facts, copied=frozenset(copied))
+    return make_conversation(messages, tools, facts=facts, copied=copied)
 
 
 def _read_step(step: Document) -> Iterator[Message]:
+    if step["source"] not in ATIF_ROLES:
+        raise ForeignFormatError(f"the source {step['source']!r} of a step is unknown")
     message: Message = {"role": ATIF_ROLES[step["source"]], "content": step.get("message") or ""}
     if step.get("reasoning_content"):
         message["reasoning_content"] = step["reasoning_content"]
@@ -178,8 +184,8 @@ def _read_step(step: Document) -> Iterator[Message]:
 
 def _read_call(call: Document) -> Message:
     arguments = call.get("arguments") or {}
-    text = arguments[RAW_ARGUMENTS] if set(arguments) == {RAW_ARGUMENTS} else json.dumps(arguments)
-    function = {"name": call["function_name"], "arguments": text}
+    is_raw = isinstance(arguments, dict) and set(arguments) == {RAW_ARGUMENTS}
+    function = {"name": call["function_name"], "arguments": arguments[RAW_ARGUMENTS] if is_raw else arguments}
     return {"id": call["tool_call_id"], "type": "function", "function": function}
 
 
@@ -199,10 +205,18 @@ def _read_metrics(step: Document) -> AnswerFacts:
     )
 
 
-def _name_call(message: Document) -> Message:
-    """Return a message of SWE-agent's history, in which a result has a list with the id of its call."""
-    ids = message.get("tool_call_ids") or ()
-    return {**message, **({"tool_call_id": ids[0]} if ids else {})}
+def _read_entry(entry: Document) -> Message:
+    """Return a message of SWE-agent's history without its own fields; a result has a list with the id of its call."""
+    ids = entry.get("tool_call_ids") or ()
+    if len(ids) > 1:
+        raise ForeignFormatError("an entry of the history is the result of several calls")
+    kept = {name: value for name, value in entry.items() if name not in SWE_AGENT_FIELDS}
+    return {**kept, **({"tool_call_id": ids[0]} if ids else {})}
+
+
+def _is_exit(entry: object) -> bool:
+    """Return whether an entry is the end that mini-swe-agent writes, which no model is given."""
+    return isinstance(entry, dict) and entry.get("role") == "exit"
 
 
 def _find_swe_agent_model(document: Document) -> str:

@@ -41,8 +41,11 @@ def read_foreign_file(
 def _read(document: Document, format_name: str, path: Path) -> ForeignRollout:
     try:
         return READERS[format_name](document, path)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise ForeignFormatError(f"it is not what {format_name} requires: {type(error).__name__} {error}") from error
+    except KeyError as error:
+        raise ForeignFormatError(f"it is not what {format_name} requires: `{error.args[0]}` is missing") from error
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        reason = "a field has another type"
+        raise ForeignFormatError(f"it is not what {format_name} requires: {reason}") from error
 
 
 def _parse_object(text: str) -> Document | None:

@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from backends.llm.conversations.parts import ConversationError, join_text
+from backends.llm.conversations.reader import ReadMessage, check_fields, read_conversation, read_parts
+from backends.llm.conversations.tools import read_tools
 from simulators.call_text import CallTextError, extract_hermes_calls, parse_calls, read_call, split_thought
 from simulators.conversation import AGENT_ROLES, Dialogue, DialogueTurn, FunctionCall, TurnRole
 
@@ -61,6 +64,8 @@ MESSAGE_ROLES: Mapping[str, TurnRole] = {
     "tool": TurnRole.OBSERVATION,
     "function": TurnRole.OBSERVATION,
 }
+TAU2_FIELDS = ("role", "content", "reasoning_content", "reasoning")
+"""Fields of a message of tau2 that a model is given, apart from its calls."""
 ATIF_ROLES: Mapping[str, TurnRole] = {
     "system": TurnRole.SYSTEM,
     "user": TurnRole.HUMAN,
@@ -76,7 +81,7 @@ def read_sharegpt(document: Document) -> Iterator[SeedDocument]:
     turns = [_make_system(document)] if document.get("system") else []
     for entry in _get_list(document, "conversations"):
         role = _find_role(SHAREGPT_ROLES, entry.get("from", entry.get("role")))
-        turns.append(_make_text_turn(role, str(entry.get("value", entry.get("content")) or "")))
+        turns.append(_make_text_turn(role, _read_entry_text(entry)))
     yield _make_document(document, turns, _read_tools(document.get("tools")))
 
 
@@ -87,14 +92,14 @@ def read_hermes(document: Document) -> Iterator[SeedDocument]:
     turns = [_make_system(document)] if document.get("system") else []
     for entry in _get_list(document, key):
         role = _find_role(roles, entry.get("from", entry.get("role")))
-        turns.append(_make_hermes_turn(role, str(entry.get("value", entry.get("content")) or ""), turns))
+        turns.append(_make_hermes_turn(role, _read_entry_text(entry), turns))
     tools = _read_tools(document.get("tools")) or _find_hermes_tools(turns)
     yield _make_document(document, turns, tools)
 
 
 def read_messages(document: Document) -> Iterator[SeedDocument]:
-    """Yield the conversation of a row of messages in OpenAI's form."""
-    turns = [turn for message in _get_list(document, "messages") for turn in _read_message(message)]
+    """Yield the conversation of a row of messages in the form of any model API."""
+    turns = _make_turns(_get_list(document, "messages"), system=document.get("system"))
     yield _make_document(document, turns, _read_tools(document.get("tools")))
 
 
@@ -114,7 +119,8 @@ def read_tau2(document: Document) -> Iterator[SeedDocument]:
     system = [DialogueTurn(role=TurnRole.SYSTEM, text=str(info["policy"]))] if info.get("policy") else []
     for simulation in _get_list(document, "simulations"):
         reward = (simulation.get("reward_info") or {}).get("reward")
-        own = [turn for message in _get_list(simulation, "messages") for turn in _read_tau2_message(message)]
+        listed = _get_list(simulation, "messages")
+        own = _make_turns([shown for message in listed for shown in _list_tau2_messages(message)])
         # The greeting of the agent comes before there is a task.
         while own and own[0].role is TurnRole.ASSISTANT:
             own = own[1:]
@@ -232,32 +238,47 @@ def _find_hermes_tools(turns: Sequence[DialogueTurn]) -> tuple[Mapping[str, Any]
     return ()
 
 
-def _read_message(message: Document) -> Iterator[DialogueTurn]:
-    role = _find_role(MESSAGE_ROLES, message.get("role"))
-    text, reasoning = _flatten(message.get("content")), str(message.get("reasoning_content") or "")
-    calls = message.get("tool_calls") or []
-    if role is TurnRole.ASSISTANT and calls:
-        try:
-            parsed = tuple(read_call(call.get("function") or call) for call in calls)
-        except CallTextError:
-            yield DialogueTurn(role=TurnRole.FUNCTION_CALL, text=json.dumps(calls))
-            return
-        yield DialogueTurn(role=TurnRole.FUNCTION_CALL, text=text, calls=parsed, reasoning=reasoning)
-        return
-    yield DialogueTurn(role=role, text=text, reasoning=reasoning)
+def _make_turns(messages: object, *, system: object = None) -> list[DialogueTurn]:
+    """Return the turns of messages in the form of any model API.
+
+    Raises:
+        SeedFormatError: they have a form that is not read; the text names it.
+    """
+    try:
+        read = read_conversation(messages, system=system)
+    except ConversationError as error:
+        raise SeedFormatError(str(error)) from error
+    return [_make_turn(entry) for entry in read]
 
 
-def _read_tau2_message(message: Document) -> Iterator[DialogueTurn]:
-    """Yield the turns of a message; users of tau2 have tools, too, whose calls and results the agent does not see."""
+def _make_turn(read: ReadMessage) -> DialogueTurn:
+    role, message = MESSAGE_ROLES[read.message["role"]], read.message
+    text, reasoning = message["content"], message.get("reasoning_content", "")
+    if not isinstance(text, str):
+        raise SeedFormatError(f"message {read.source}: it has an image, and seeds are text alone")
+    calls = message.get("tool_calls")
+    if not calls:
+        return DialogueTurn(role=role, text=text, reasoning=reasoning)
+    try:
+        parsed = tuple(read_call(call["function"]) for call in calls)
+    except CallTextError:
+        return DialogueTurn(role=TurnRole.FUNCTION_CALL, text=json.dumps(calls))
+    return DialogueTurn(role=TurnRole.FUNCTION_CALL, text=text, calls=parsed, reasoning=reasoning)
+
+
+def _list_tau2_messages(message: Document) -> Iterator[Mapping[str, Any]]:
+    """Yield the messages that the agent sees; users of tau2 have tools, too, whose calls and results it does not."""
     if message.get("role") == "tool" and message.get("requestor", "assistant") != "assistant":
         return
     if message.get("role") == "user" and message.get("tool_calls"):
         return
     if "tool_messages" in message:
         for inner in _get_list(message, "tool_messages"):
-            yield from _read_tau2_message(inner)
+            yield from _list_tau2_messages(inner)
         return
-    yield from _read_message(message)
+    kept = {name: message[name] for name in TAU2_FIELDS if name in message}
+    calls = [{name: call[name] for name in ("id", "name", "arguments")} for call in message.get("tool_calls") or ()]
+    yield {**kept, **({"tool_calls": calls} if calls else {})}
 
 
 def _read_step(step: Document) -> Iterator[DialogueTurn]:
@@ -282,10 +303,28 @@ def _read_atif_call(call: Document) -> FunctionCall:
 
 
 def _flatten(content: object) -> str:
-    """Return the text of a content, which may be a list of parts."""
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
-    return str(content or "")
+    """Return the text of a content, which may be a list of parts.
+
+    Raises:
+        SeedFormatError: it has another form.
+    """
+    try:
+        return join_text(read_parts(content, "system"))
+    except ConversationError as error:
+        raise SeedFormatError(str(error)) from error
+
+
+def _read_entry_text(entry: Document) -> str:
+    """Return the text of an entry whose calls, if any, stand in it.
+
+    Raises:
+        SeedFormatError: it has calls of its own, or another form.
+    """
+    try:
+        check_fields(entry, ("from", "role", "value", "content", "name"))
+    except ConversationError as error:
+        raise SeedFormatError(str(error)) from error
+    return _flatten(entry.get("value", entry.get("content")))
 
 
 def _read_tools(value: object) -> tuple[Mapping[str, Any], ...]:
@@ -294,23 +333,15 @@ def _read_tools(value: object) -> tuple[Mapping[str, Any], ...]:
     Raises:
         SeedFormatError: it is something else.
     """
-    if isinstance(value, str) and value.strip():
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise SeedFormatError("its tools are no JSON") from error
-    if not value:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(tool, Mapping) for tool in value):
-        raise SeedFormatError("its tools are no list of objects")
-    inner = [tool.get("function") if isinstance(tool.get("function"), Mapping) else tool for tool in value]
-    if not all(tool.get("name") for tool in inner):
-        raise SeedFormatError("a tool has no name")
+    try:
+        functions = [tool["function"] for tool in read_tools(value)]
+    except ConversationError as error:
+        raise SeedFormatError(str(error)) from error
     return tuple(
         {
-            "name": str(tool["name"]),
-            "description": str(tool.get("description") or ""),
-            "parameters": tool.get("parameters") or {"type": "object", "properties": {}},
+            "name": str(function["name"]),
+            "description": str(function.get("description") or ""),
+            "parameters": function.get("parameters") or {"type": "object", "properties": {}},
         }
-        for tool in inner
+        for function in functions
     )

@@ -108,7 +108,7 @@ def _read_document(
         for seed_document in list(reader.read(document)):
             yield _make_seed(seed_document, file, place, reader.name, license_id)
     except (SeedFormatError, AttributeError, KeyError, TypeError, ValueError) as error:
-        reason = str(error) if isinstance(error, SeedFormatError) else f"{type(error).__name__} {error}"
+        reason = str(error) if isinstance(error, SeedFormatError) else "a field is missing or has another type"
         problems.append(InputError(f"{file}:{place} holds no conversation: {reason}", advice=ADVICE))
 
 

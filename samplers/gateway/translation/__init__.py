@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from backends.llm.call_pieces import CallPieceError, read_arguments
+from backends.llm.call_pieces import read_arguments
+from backends.llm.conversations.items import read_items
+from backends.llm.conversations.messages import read_messages, translate_tool
+from backends.llm.conversations.parts import join_text, read_reasoning
+from backends.llm.conversations.tool_table import ToolTable
 from samplers.gateway.dialects import Dialect
+from samplers.gateway.failures import refuse_unreadable
 from samplers.gateway.json_text import Json
 from samplers.gateway.translation.answers import (
     build_chat_answer,
@@ -16,14 +22,12 @@ from samplers.gateway.translation.answers import (
 )
 from samplers.gateway.translation.chat_request import translate_chat_request
 from samplers.gateway.translation.hosted_tools import is_hosted_tool
-from samplers.gateway.translation.messages_request import read_messages, translate_messages_request, translate_tool
+from samplers.gateway.translation.messages_request import translate_messages_request
 from samplers.gateway.translation.normalisation import replace_function_call
-from samplers.gateway.translation.parts import join_text, read_reasoning, refuse
 from samplers.gateway.translation.request_shape import check_request
 from samplers.gateway.translation.response_stream import ChatToResponses
-from samplers.gateway.translation.responses_request import read_items, translate_responses_request
+from samplers.gateway.translation.responses_request import translate_responses_request
 from samplers.gateway.translation.streams import ChatToMessages, MessagesToChat, StreamTranslator
-from samplers.gateway.translation.tool_table import ToolTable
 
 __all__ = ["Translation", "to_chat_answer", "to_chat_messages", "translate_request"]
 
@@ -63,6 +67,7 @@ class Translation:
         return stages
 
 
+@refuse_unreadable()
 def translate_request(body: Json, client: Dialect, upstream: Dialect) -> tuple[Json, list[str], Translation]:
     """Return a request in the upstream's dialect, the changes that changed, and how to translate the answer.
 
@@ -94,6 +99,7 @@ def translate_request(body: Json, client: Dialect, upstream: Dialect) -> tuple[J
     return chat, changes, translation
 
 
+@refuse_unreadable()
 def to_chat_messages(request_json: Json, dialect: str) -> tuple[list[Json], list[Json]]:
     """Return conversation and tools of a request of any dialect in the form of chat completions.
 
@@ -108,10 +114,12 @@ def to_chat_messages(request_json: Json, dialect: str) -> tuple[list[Json], list
     if dialect == Dialect.RESPONSES:
         table = ToolTable(tool for tool in request_json.get("tools") or () if not is_hosted_tool(tool, dialect))
         return [_normalise_message(message) for message in read_items(request_json)], table.functions
-    messages = [_normalise_message(message) for message in request_json.get("messages") or ()]
+    listed = _replace_former_calls(request_json.get("messages") or ())
+    messages = [_normalise_message(message) for message in listed]
     return messages, [tool for tool in request_json.get("tools") or () if tool.get("type") == "function"]
 
 
+@refuse_unreadable()
 def to_chat_answer(response_json: Json, dialect: str) -> Json:
     """Return the assistant's message of a complete answer of any dialect in the form of chat completions."""
     if dialect == Dialect.MESSAGES:
@@ -120,6 +128,23 @@ def to_chat_answer(response_json: Json, dialect: str) -> Json:
         return _normalise_message(read_response_output(response_json))
     message = first_choice(response_json).get("message") or {"role": "assistant"}
     return _normalise_message(replace_function_call(message))
+
+
+def _replace_former_calls(messages: Iterable[Json]) -> Iterator[Json]:
+    """Yield messages in which calls and results of the earlier form, which have no ids, are calls and results."""
+    open_calls: list[tuple[object, str]] = []
+    for at, message in enumerate(messages):
+        call = message.get("function_call")
+        if isinstance(call, dict):
+            open_calls.append((call.get("name"), f"call_{at}"))
+            calls = [*(message.get("tool_calls") or ()), {"id": f"call_{at}", "function": call}]
+            yield message | {"tool_calls": calls}
+        elif message.get("role") == "function":
+            known = next((pair for pair in open_calls if pair[0] == message.get("name")), (None, ""))
+            open_calls = [pair for pair in open_calls if pair is not known]
+            yield message | {"role": "tool", "tool_call_id": known[1]}
+        else:
+            yield message
 
 
 def _normalise_message(message: Json) -> Json:
@@ -141,12 +166,5 @@ def _normalise_message(message: Json) -> Json:
 
 def _normalise_call(call: Json) -> Json:
     function = call.get("function") or {}
-    kept = {"name": function.get("name") or "", "arguments": _read_arguments(function)}
+    kept = {"name": function.get("name") or "", "arguments": read_arguments(function.get("arguments"))}
     return {"id": call.get("id") or "", "type": "function", "function": kept}
-
-
-def _read_arguments(function: Json) -> str:
-    try:
-        return read_arguments(function.get("arguments"))
-    except CallPieceError as error:
-        raise refuse(str(error)) from error

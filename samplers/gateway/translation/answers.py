@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from backends.llm.conversations.items import read_items
+from backends.llm.conversations.messages import read_assistant
+from backends.llm.conversations.parts import join_text, parse_arguments, read_reasoning, seal_reasoning
+from backends.llm.conversations.tool_table import ToolTable
 from samplers.gateway.json_text import Json
-from samplers.gateway.translation.messages_request import read_assistant
-from samplers.gateway.translation.parts import join_text, parse_arguments, read_reasoning, seal_reasoning
-from samplers.gateway.translation.tool_table import ToolTable
 
 STOP_REASONS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 FINISH_REASONS = {"max_tokens": "length", "tool_use": "tool_calls", "refusal": "content_filter"}
@@ -183,8 +184,6 @@ def _build_response_usage(usage: Mapping[str, Any]) -> Json:
 
 def read_response_output(response: Json) -> Json:
     """Return the assistant's message of a complete answer of Responses."""
-    from samplers.gateway.translation.responses_request import read_items  # noqa: PLC0415 - as in a later request
-
     messages = read_items({"input": response.get("output") or []})
     return messages[0] if messages else {"role": "assistant", "content": ""}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from backends.llm.conversations.messages import ERROR_PREFIX
+from backends.llm.conversations.parts import join_text, parse_arguments, refuse, to_blocks
 from samplers.gateway.json_text import Json
-from samplers.gateway.translation.messages_request import ERROR_PREFIX
-from samplers.gateway.translation.parts import join_text, parse_arguments, refuse, to_blocks
 
 DEFAULT_MAX_TOKENS = 8192
 """Length of an answer where the agent sets none: Messages require one."""

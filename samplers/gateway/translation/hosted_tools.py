@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from backends.llm.conversations.messages import CLIENT_TOOLS
+from backends.llm.conversations.tool_table import BUILT_IN_TOOLS
 from samplers.gateway.dialects import Dialect
 from samplers.gateway.json_text import Json
-from samplers.gateway.translation.messages_request import CLIENT_TOOLS
-from samplers.gateway.translation.tool_table import BUILT_IN_TOOLS
 
 _WEB_NAME = re.compile(r"web_?(search|fetch)|google_?search|url_?fetch", re.IGNORECASE)
 """Names of tools that read the web, wherever they run."""

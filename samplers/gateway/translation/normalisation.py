@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Protocol
 
 from backends.llm.call_pieces import CallJoiner, CallPiece, CallPieceError, read_piece
+from backends.llm.conversations.parts import LINE_END, TEXT_TYPES, read_reasoning, read_text
 from samplers.gateway.answer_shape import refuse_answer
 from samplers.gateway.dialects import Dialect
 from samplers.gateway.json_text import Json
-from samplers.gateway.translation.parts import LINE_END, TEXT_TYPES, read_reasoning, read_text
 
 _PART_TYPES = frozenset(("refusal", "thinking", *TEXT_TYPES))
 

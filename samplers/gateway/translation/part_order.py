@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backends.llm.call_pieces import is_whole_object
+from backends.llm.conversations.parts import read_reasoning
 from samplers.gateway.failures import ExchangeFailure, GatewayFailure
 from samplers.gateway.json_text import Json
-from samplers.gateway.translation.parts import read_reasoning
 
 BLOCK = "block"
 REASONING = "reasoning"

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from samplers.gateway.dialects import Dialect
+from samplers.gateway.failures import refuse
 from samplers.gateway.json_text import Json
 from samplers.gateway.shapes import ApiShape, describe_flaw
-from samplers.gateway.translation.parts import refuse
 
 Text = str | None
 Parts = str | list[dict[str, Any]] | None

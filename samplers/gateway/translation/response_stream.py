@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from backends.llm.conversations.tool_table import ToolTable
 from samplers.gateway.json_text import Json
 from samplers.gateway.translation.answers import (
     build_reasoning_item,
@@ -14,7 +15,6 @@ from samplers.gateway.translation.answers import (
 )
 from samplers.gateway.translation.assembly import ChatAssembler
 from samplers.gateway.translation.part_order import BLOCK, CALL, REASONING, TEXT, PartOrder, StreamPart
-from samplers.gateway.translation.tool_table import ToolTable
 
 
 class ChatToResponses:

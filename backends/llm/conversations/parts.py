@@ -7,8 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from samplers.gateway.failures import ExchangeFailure, GatewayFailure
-from samplers.gateway.json_text import Json
+Json = dict[str, Any]
 
 TEXT_TYPES = frozenset(("text", "input_text", "output_text", "summary_text", "reasoning_text"))
 LINE_END = "\n"
@@ -16,9 +15,13 @@ _REASONING_PREFIX = "mergemill:"
 """Before the reasoning that a Responses client gets as encrypted content, and gives back."""
 
 
-def refuse(message: str) -> GatewayFailure:
-    """Return the failure of a request that cannot be translated."""
-    return GatewayFailure(ExchangeFailure.REFUSED, message, 400)
+class ConversationError(Exception):
+    """A conversation has a form that cannot be read; the text is a sentence that names it."""
+
+
+def refuse(message: str) -> ConversationError:
+    """Return the error of a form that cannot be read."""
+    return ConversationError(message)
 
 
 def join_text(content: object) -> str:

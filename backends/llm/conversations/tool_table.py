@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from samplers.gateway.json_text import Json
-from samplers.gateway.translation.parts import join_text, parse_arguments, refuse
+from backends.llm.call_pieces import read_arguments
+from backends.llm.conversations.parts import Json, join_text, parse_arguments, refuse
 
 NAMESPACE_SEPARATOR = "__"
 _INPUT = "input"
@@ -149,7 +149,7 @@ def read_call(item: Json) -> Json:
         given = {k: v for k, v in (item.get(tool.holder) or {}).items() if k not in tool.fixed and v is not None}
         arguments = json.dumps(given, ensure_ascii=False)
     else:
-        name, arguments = item.get("name"), item.get("arguments") or ""
+        name, arguments = item.get("name"), read_arguments(item.get("arguments"))
     flat = flatten_name(str(name), str(item.get("namespace") or ""))
     call_id = item.get("call_id") or item.get("id") or ""
     return {"id": call_id, "type": "function", "function": {"name": flat, "arguments": arguments}}
