@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from samplers.exports.conversations import make_conversations
+from samplers.exports.messages import flatten_message
 from samplers.imports.foreign import ForeignFormatError, ForeignRollout, list_requests
 from samplers.imports.formats import detect_format, list_path_names
 from samplers.imports.reading import read_foreign_file
@@ -211,3 +213,45 @@ def test_what_is_exported_can_be_imported(folder: Path) -> None:
     *rows, summary = run(folder, "trajectories", "import", *files, "--json").lines
     assert summary["new"] == 2
     assert [(row["scaffold"], row["trajectories"]) for row in rows] == [("codex", 1)] * 2
+
+
+def test_rows_of_every_api_are_exported_alike(folder: Path) -> None:
+    with Store.open(make_url(folder)) as store:
+        name = store.load_all(Rollout)[0].name
+    arguments = {"command": "echo it's", "timeout": None}
+    calls = [{"id": "c1", "type": "function", "function": {"name": "bash", "arguments": arguments}}]
+    blocks = [
+        {"type": "thinking", "thinking": "Where?", "signature": "c2ln"},
+        {"type": "tool_use", "id": "c1", "name": "bash", "input": arguments},
+    ]
+    results = [{"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "it's"}]}]
+    head: list[dict[str, Any]] = [{"role": "developer", "content": "Be brief."}, TASK]
+    tool = {"role": "tool", "tool_call_id": "c1", "content": "it's"}
+    former = {
+        "role": "assistant",
+        "content": None,
+        "function_call": {"name": "bash", "arguments": json.dumps(arguments)},
+    }
+    rows = [
+        [*head, {"role": "assistant", "content": "", "reasoning": "Where?", "tool_calls": calls}, tool, DONE],
+        [*head, {"role": "assistant", "content": blocks}, {"role": "user", "content": results}, DONE],
+        [*head, former | {"reasoning": "Where?"}, {"role": "function", "name": "bash", "content": "it's"}, DONE],
+    ]
+    lines = [json.dumps({"instance_id": name, "model": f"m{at}", "messages": row}) for at, row in enumerate(rows)]
+    (folder / "rows.jsonl").write_text("\n".join(lines))
+    *_, summary = run(folder, "trajectories", "import", "rows.jsonl", "--json").lines
+    assert summary == {"event": "summary", "new": 3, "known": 0, "skipped": 0}
+    with Store.open(make_url(folder)) as store:
+        imported = [trajectory for trajectory in store.load_all(Trajectory) if trajectory.scaffold == "unknown"]
+    artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
+    contents = [read_content(artifacts.get(trajectory.content)) for trajectory in imported]
+    rows_of_each = [make_conversations(content, per_request=False) for content in contents]
+    exported = [[flatten_message(message) for message in row.messages] for (row,) in rows_of_each]
+    assert len(exported) == 3
+    for messages in exported:
+        assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "assistant"]
+        assert messages[0]["content"] == "Be brief."
+        (call,) = messages[2]["tool_calls"]
+        assert call["function"] == {"name": "bash", "arguments": json.dumps(arguments)}
+        assert messages[2]["reasoning_content"] == "Where?"
+        assert (messages[3]["tool_call_id"], messages[3]["content"]) == (call["id"], "it's")
