@@ -48,6 +48,8 @@ class PieceForm:
     """Whether a value that is left out stands as null."""
     tells_calls_apart: bool = False
     """Whether pieces of several calls may come in turns."""
+    needs_id: bool = False
+    """Whether a call begins with its id, as its index differs within a call."""
 
 
 INDICES = (
@@ -56,7 +58,8 @@ INDICES = (
     PieceForm("left out", lambda *_: None),
     PieceForm("null", lambda *_: None, is_null=True),
     PieceForm("0 in all pieces", lambda *_: 0),
-    PieceForm("another in every piece", lambda _, __, piece: piece),
+    PieceForm("another in every piece", lambda _, __, piece: piece, needs_id=True),
+    PieceForm("0 and 1 alternating", lambda _, __, piece: piece % 2, needs_id=True),
     PieceForm("in the first piece of a call alone", lambda call, piece, _: None if piece else call),
 )
 IDS = ("in the first piece", "in every piece", "in none", "empty in all but the first", "null in all but the first")
@@ -87,7 +90,9 @@ class StreamForm:
         has_ids = self.ids == "in every piece"
         if self.order == "in turns" and not (self.index.tells_calls_apart or has_ids):
             return False
-        if self.index.title == "another in every piece" and not has_ids:
+        is_new = self.index.title == "another in every piece"
+        is_plain = is_new and self.names == "whole in the first piece" and self.ids != "in none"
+        if self.index.needs_id and not (has_ids or is_plain):
             return False
         if self.arguments in ("an object", "whole, with the name") and self.names == "in two pieces":
             return False
@@ -271,6 +276,10 @@ REFUSED_CHUNKS: dict[str, tuple[Json, str]] = {
     "content with an image or audio": (
         make_chunk({"content": [{"type": "audio", "data": ""}]}),
         'content of type "audio" cannot be given on',
+    ),
+    "log-probs that are a number": (
+        {**make_chunk({}), "choices": [{"index": 0, "delta": {}, "logprobs": 5}]},
+        "a field of an event has another type than in the API",
     ),
     "content that is a number": (make_chunk({"content": 5}), "the `content` is not text or a list"),
 }
