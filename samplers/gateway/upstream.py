@@ -151,8 +151,8 @@ class UpstreamClient:
             raise GatewayFailure(ExchangeFailure.TIMEOUT, detail, 504) from error
         except aiohttp.ClientError as error:
             kind = ExchangeFailure.CUT if has_answer else ExchangeFailure.CONNECTION
-            detail = f"{'the answer was cut' if has_answer else 'cannot reach the upstream'}: {error or 'no reason'}"
-            raise GatewayFailure(kind, self.redact(detail), 502) from error
+            detail = f"{'the answer was cut' if has_answer else 'cannot reach the upstream'}: {_describe_error(error)}"
+            raise GatewayFailure(kind, detail, 502) from error
 
     async def _read_events(self, response: aiohttp.ClientResponse, sink: _CountingSink) -> None:
         rest = b""
@@ -172,7 +172,8 @@ class UpstreamClient:
 
     def _read_error(self, response: aiohttp.ClientResponse, content: bytes) -> GatewayFailure:
         error = _parse_error(content)
-        message = str(error.get("message") or content[:MAX_DETAIL].decode(errors="replace").strip())
+        given = error.get("message") or content[:MAX_DETAIL].decode(errors="replace").strip()
+        message = given if isinstance(given, str) else json.dumps(given)
         read = ErrorResponse(
             status=response.status, code=str(error.get("code") or error.get("type") or ""), message=message
         )
@@ -240,6 +241,17 @@ async def _read_body(response: aiohttp.ClientResponse) -> bytes:
     return bytes(content)
 
 
+def _describe_error(error: aiohttp.ClientError) -> str:
+    """Return the reason of a failed connection in plain words."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its host is unknown"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return "it accepts no connection"
+    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | aiohttp.ClientOSError):
+        return "the connection was closed"
+    return "the connection failed"
+
+
 def _parse_object(content: bytes) -> Json:
     try:
         return read_object(content)
@@ -264,7 +276,7 @@ def _parse_answer(content: bytes, dialect: Dialect) -> Json:
 def _parse_error(content: bytes) -> Mapping[str, Any]:
     try:
         error = read_object(content).get("error")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if isinstance(error, Mapping):
         return error

@@ -179,7 +179,9 @@ def test_an_upstream_that_is_not_there_is_a_failure_of_its_connection(
     with serve_model([]) as model:
         gateway = start_gateway(model, attempts=2)
     gateway.open_rollout("r", ACCESS)
-    assert post(gateway, "s", "chat").status_code == 502
+    response = post(gateway, "s", "chat")
+    assert response.status_code == 502
+    assert response.json()["error"]["message"] == "cannot reach the upstream: it accepts no connection"
     exchange = read_last(gateway)
     assert exchange.error
     assert (exchange.error.kind, exchange.attempts) == ("connection", 2)
