@@ -30,7 +30,7 @@ from core.config import Settings
 from core.errors import InputError
 from evaluation.differences import compare_with_runs
 from languages.registry import detect_language
-from miner.instances import InstanceRow, parse_instance
+from miner.instances import InstanceRow, read_instance_rows
 from miner.patches import parse_published_patches
 from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.queries.tasks import look_up_change
@@ -194,8 +194,18 @@ def write_raw(results: Sequence[InstanceResult], path: Path, commit: str) -> Non
 
 
 def read_rows(files: Sequence[Path]) -> list[InstanceRow]:
-    """Return the tasks of some files."""
-    return [parse_instance(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    """Return the tasks of some files.
+
+    Raises:
+        InputError: a row cannot be used.
+    """
+    rows = []
+    for file in files:
+        for _, row in read_instance_rows(file):
+            if isinstance(row, InputError):
+                raise row
+            rows.append(row)
+    return rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

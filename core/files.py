@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
 
 from core.errors import InputError
 
@@ -16,7 +16,7 @@ _INHERITED = re.compile(r"/dev/(stdin|null|fd/\d+)|/proc/self/fd/\d+")
 """Files that the caller of the process opened, such as standard input and `<(command)`, and the empty file."""
 
 
-def open_input(path: Path) -> IO[bytes]:
+def open_input(path: Path) -> BufferedReader:
     """Open a file for reading. Nothing is waited for: a named pipe has no end until somebody writes to it.
 
     Raises:

@@ -1,55 +1,45 @@
-"""`instances:` sources: published tasks in SWE-bench's fields, a JSON object per line, to be verified again.
+"""`instances:` sources: published tasks in SWE-bench's fields, in files of `miner.row_files`, to be verified again.
 
-A file whose name ends in `.gz` is decompressed while it is read. Gold and test patch are used as published. An unusable
-line is reported with its number, and the others are read. Rows of Multi-SWE-bench have fields of their own
-(`miner.multi_swe_bench`) and no date; the date of the base commit is used.
+Gold and test patch are used as published. An unusable row is reported with its number, and the others are read. Rows of
+Multi-SWE-bench have fields of their own (`miner.multi_swe_bench`) and no date; the date of the base commit is used.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from backends.scratch import ScratchRepository, open_scratch
 from backends.tree import CommitTree
 from core.errors import InputError, Transient
-from core.files import open_input
+from core.validation import describe_invalid
 from languages.registry import LANGUAGES, detect_language
 from miner import multi_swe_bench
 from miner.changes import Change, ChangeSource, FileChange, PatchSplit, Reason, UnparsablePatchError, is_in_date_range
 from miner.licenses import LicenseFinder
 from miner.patches import DiffSection, parse_published_patches, split_sections
+from miner.row_files import read_row_file
+from miner.test_lists import LIST_NAMES, read_test_list
 from taskdb.records import PublishedLists, PullRequest, Shape
 
 if TYPE_CHECKING:
     from backends.git import GitRepository
     from backends.services import Services
 
-MAX_LINE_BYTES = 256 << 20
-"""Size of a row."""
 _NAME = re.compile(r"(?!\.)[^/\\]{1,250}")
 """Name of a task, which is shown, and names files of exports."""
 _REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]{0,99}/(?!\.{1,2}$)[\w.-]{1,99}", re.ASCII)
 _MAY_BE_ID = re.compile(r"[0-9a-f]+")
-
-
-def _parse_list(value: Any) -> Any:
-    """Parse a list that may be published as a JSON text."""
-    return json.loads(value) if isinstance(value, str) else value
-
-
-_TestIds = Annotated[tuple[str, ...], BeforeValidator(_parse_list)]
+_MAY_BE_NULL = ("test_patch", "problem_statement")
+"""Fields that are empty texts where they are null; the rules reject such a task with its reason."""
 
 
 class InstanceRow(BaseModel):
@@ -62,10 +52,10 @@ class InstanceRow(BaseModel):
     patch: str
     test_patch: str
     problem_statement: str
-    FAIL_TO_PASS: _TestIds
-    PASS_TO_PASS: _TestIds = ()
+    FAIL_TO_PASS: tuple[str, ...] = ()
+    PASS_TO_PASS: tuple[str, ...] = ()
     hints_text: str | None = ""
-    created_at: str | int | None = ""
+    created_at: str | int | float | None = ""
     version: str | float | None = ""
 
     @property
@@ -74,7 +64,7 @@ class InstanceRow(BaseModel):
         try:
             when = (
                 datetime.fromtimestamp(self.created_at / (1000 if self.created_at > 1 << 36 else 1), UTC)
-                if isinstance(self.created_at, int)
+                if isinstance(self.created_at, int | float)
                 else datetime.fromisoformat(self.created_at or "")
             )
         except (ValueError, OverflowError, OSError):
@@ -143,13 +133,13 @@ def read_instances(source: str, services: Services, only: Sequence[str] = ()) ->
     """
     path = Path(source.partition(":")[2])
     waiting: list[Transient] = []
-    seen: dict[str, int] = {}
     with ExitStack() as stack:
         clones = InstanceClones(source, services, stack)
-        for number, line in read_lines(path):
+        for number, row in read_instance_rows(path):
+            if isinstance(row, InputError):
+                yield row
+                continue
             try:
-                row = parse_instance(line)
-                check_unique(row, number, seen)
                 if _is_selected(row, only, services):
                     yield _build_change(row, source, clones, services)
             except InputError as error:
@@ -160,24 +150,54 @@ def read_instances(source: str, services: Services, only: Sequence[str] = ()) ->
         raise Transient(f"{waiting[0]}; lines of {path} not read: {len(waiting)}", advice=waiting[0].advice)
 
 
+def read_instance_rows(path: Path) -> Iterator[tuple[int, InstanceRow | InputError]]:
+    """Yield number and content of each row of a file; an error for an unusable row, or one with an earlier row's name.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    seen: dict[str, int] = {}
+    for row in read_row_file(path):
+        if row.problem:
+            yield row.number, InputError(f"{path}:{row.number}: {row.problem}")
+            continue
+        try:
+            instance = build_instance(row.value)
+            _check_unique(instance, row.number, seen)
+        except InputError as error:
+            yield row.number, InputError(f"{path}:{row.number}: {error}", advice=error.advice)
+        else:
+            yield row.number, instance
+
+
 def parse_instance(line: str) -> InstanceRow:
-    """Parse a line.
+    """Parse a row of JSON lines.
 
     Raises:
         InputError: it is not JSON, or a field is missing or malformed.
     """
     try:
-        data = json.loads(line)
+        return build_instance(json.loads(line))
     except ValueError as error:
-        raise InputError(f"not JSON: {error}") from error
-    if not isinstance(data, dict):
-        raise InputError("not a JSON object")
+        raise InputError(f"it is not JSON: {error}") from error
+
+
+def build_instance(data: object) -> InstanceRow:
+    """Return a row of JSON as a published task.
+
+    Raises:
+        InputError: a field is missing or malformed.
+    """
+    if not isinstance(data, Mapping):
+        raise InputError("it is not a JSON object")
     if "instance_id" in data and "fix_patch" in data and "base" in data:
-        data = multi_swe_bench.convert_row(data)
+        data = multi_swe_bench.convert_row(dict(data))
+    lists = {name: read_test_list(data, name) for name in LIST_NAMES}
+    texts = {name: "" for name in _MAY_BE_NULL if name in data and data[name] is None}
     try:
-        row = InstanceRow.model_validate(data)
-    except (ValidationError, ValueError) as error:
-        raise InputError(_describe_error(error)) from error
+        row = InstanceRow.model_validate({**data, **texts, **lists})
+    except ValidationError as error:
+        raise InputError(describe_invalid(error.errors())) from error
     if not row.instance_id or row.repo.count("/") != 1 or not row.base_commit:
         raise InputError("instance_id, repo (owner/name) and base_commit must not be empty")
     if not _NAME.fullmatch(row.instance_id) or not row.instance_id.isprintable():
@@ -193,38 +213,14 @@ def _is_selected(row: InstanceRow, only: Sequence[str], services: Services) -> b
     return named and (row.created_at is None or is_in_date_range(services.settings.source, row.created_date))
 
 
-def check_unique(row: InstanceRow, number: int, seen: dict[str, int]) -> None:
-    """Reject a name that an earlier line has; `seen`: name -> number of the line that has it.
+def _check_unique(row: InstanceRow, number: int, seen: dict[str, int]) -> None:
+    """Reject a name that an earlier row has; `seen`: name -> number of the row that has it.
 
     Raises:
         InputError: the name is in use.
     """
     if (first := seen.setdefault(row.instance_id, number)) != number:
         raise InputError(f"{row.instance_id} is also in line {first}")
-
-
-def _describe_error(error: ValueError) -> str:
-    if not isinstance(error, ValidationError):
-        return str(error)
-    first = error.errors()[0]
-    return f"field {'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
-
-
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield non-empty lines with their numbers. A byte that is not UTF-8 makes its line fail, not the file.
-
-    Raises:
-        InputError: the file cannot be read, or a line is too long.
-    """
-    try:
-        with open_input(path) as source, gzip.open(source) if path.suffix == ".gz" else source as file:
-            for number, raw in enumerate(iter(partial(file.readline, MAX_LINE_BYTES), b""), 1):
-                if len(raw) == MAX_LINE_BYTES:
-                    raise InputError(f"{path}:{number} has more than {MAX_LINE_BYTES} bytes")
-                if text := raw.decode(errors="replace").strip().lstrip("\ufeff"):
-                    yield number, text
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 @dataclass(frozen=True)

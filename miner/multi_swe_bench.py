@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from core.errors import InputError
+from miner.test_lists import parse_value
+
 FAIL_TO_PASS_FIELDS = ("f2p_tests", "s2p_tests", "n2p_tests")
 
 
@@ -22,8 +25,8 @@ def convert_row(row: dict[str, Any]) -> dict[str, Any]:
         "patch": row["fix_patch"],
         "test_patch": row.get("test_patch", ""),
         "problem_statement": _build_statement(row),
-        "FAIL_TO_PASS": sorted({test for name in FAIL_TO_PASS_FIELDS for test in _list_test_names(row.get(name))}),
-        "PASS_TO_PASS": sorted(_list_test_names(row.get("p2p_tests"))),
+        "FAIL_TO_PASS": sorted({test for name in FAIL_TO_PASS_FIELDS for test in _list_test_names(row, name)}),
+        "PASS_TO_PASS": sorted(_list_test_names(row, "p2p_tests")),
     }
 
 
@@ -33,5 +36,13 @@ def _build_statement(row: dict[str, Any]) -> str:
     return "\n\n".join(f"{issue.get('title') or ''}\n\n{issue.get('body') or ''}".strip() for issue in issues).strip()
 
 
-def _list_test_names(tests: Any) -> Iterable[str]:
-    return [str(test) for test in tests] if isinstance(tests, dict | list) else []
+def _list_test_names(row: dict[str, Any], name: str) -> Iterable[str]:
+    """Return the tests of a list, whose form is an object or list; empty where it is absent, null or empty text.
+
+    Raises:
+        InputError: it has another form.
+    """
+    tests = parse_value(row.get(name), name)
+    if not isinstance(tests, dict | list | None):
+        raise InputError(f"field {name} is neither an object nor a list")
+    return [str(test) for test in tests or ()]

@@ -8,7 +8,6 @@ selected without the labels: it is used for the measurements.
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from mergemill.pipeline.instances import read_cases
-from miner.instances import read_lines
+from miner.row_files import read_row_file
 from taskdb.records.verdicts import Finding
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.rules import apply_rules
@@ -63,7 +62,7 @@ def read_rows(texts: Path, labels: Path) -> LabelledRows:
     with labels.open(encoding="utf-8", newline="") as file:
         known = {row["instance_id"]: row for row in csv.DictReader(file)}
     chosen_by = {
-        row["instance_id"]: " ".join(row.get("in", ())) for _, line in read_lines(texts) if (row := json.loads(line))
+        row.value["instance_id"]: " ".join(row.value.get("in", ())) for row in read_row_file(texts) if row.value
     }
     cases = tuple(case for case in read_cases(texts) if isinstance(case, JudgeCase) and case.name in known)
     return LabelledRows(

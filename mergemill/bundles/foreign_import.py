@@ -25,7 +25,8 @@ from core.errors import InputError, Transient, make_write_error
 from core.text import escape_line
 from mergemill.execution.services import make_services
 from miner.datasets import read_rows
-from miner.instances import InstanceRow, parse_instance, read_lines
+from miner.instances import InstanceRow, build_instance
+from miner.row_files import read_row_file
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -92,8 +93,8 @@ class _ImportFile:
         self._tasks: dict[_TaskKey, str] = {}
         if path.exists():
             _remove_half_line(path)
-            for _, line in read_lines(path):
-                self._remember(parse_instance(line))
+            for row in read_row_file(path):
+                self._remember(build_instance(row.value))
 
     def add(self, place: str, row: InstanceRow) -> ForeignRow:
         """Append a row unless the same task is there.

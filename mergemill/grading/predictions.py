@@ -1,4 +1,4 @@
-"""Files of predictions: one submission a line, graded by several workers into a file of scores that can be continued.
+"""Files of predictions: a submission per row, graded by several workers into a file of scores that can be continued.
 
 A line of the output is written once its submission is graded, and no score is given twice: the same command reads the
 output first and grades the row that is missing in it. Lines are matched by content, so the input may have been
@@ -20,19 +20,13 @@ from typing import IO, Any
 from backends.cluster.base import RecordKeeper
 from core.config import Settings
 from core.errors import InputError, MergemillError, UsageError, make_write_error
-from core.files import open_input
-from core.text import encode_json_text
+from core.json_files import JsonRow
 from mergemill.execution.clusters import LOCAL, open_cluster
 from mergemill.execution.nodes import add_stop, localize_settings, share_settings
 from mergemill.grading.grading import Submission, TaskGrader, make_submission, make_unscored
+from samplers.imports.predictions import MODEL, read_fields, read_prediction_rows
 from taskdb.records import Score, Task, to_json
 from taskdb.store import Store
-
-FORMS = {"model_patch": "patch", "patch": "patch", "tests": "tests", "review": "review"}
-"""Field of a row -> form of the submission."""
-NAMES = ("instance_id", "task")
-"""Fields that may name the task, in their order."""
-MODEL = "model_name_or_path"
 
 RowKey = tuple[str, str, str, str]
 """Instance, model, id of the task and sha256 of the submission."""
@@ -42,7 +36,8 @@ RowKey = tuple[str, str, str, str]
 class Prediction:
     """A row: whose submission it is, and to the task. `instance` is the task's name as the row has it."""
 
-    line: int
+    place: str
+    """Line of its file, or line and position of a row of a list or object."""
     instance: str
     model: str
     submission: Submission
@@ -55,9 +50,9 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True)
 class MalformedRow:
-    """A line that cannot be graded, and why."""
+    """A row that cannot be graded, and why."""
 
-    line: int
+    place: str
     problem: str
 
 
@@ -78,66 +73,34 @@ class PredictionScore:
 
 
 def read_predictions(path: Path, grader: TaskGrader) -> tuple[list[Prediction], list[MalformedRow]]:
-    """Read a file of predictions; empty lines are skipped.
+    """Read a file of predictions, in any form of `samplers.imports.predictions`.
 
     Raises:
         InputError: the file cannot be read.
     """
     rows, malformed = list[Prediction](), list[MalformedRow]()
     find_task = cache(grader.find_task)
-    try:
-        with open_input(path) as file:
-            for line, raw in enumerate(file, 1):
-                if not raw.strip():
-                    continue
-                try:
-                    rows.append(parse_prediction(line, raw, find_task))
-                except (InputError, UsageError) as error:
-                    malformed.append(MalformedRow(line=line, problem=error.format_line()))
-    except OSError as error:
-        raise InputError(f"cannot read the predictions {path}: {error.strerror}") from error
+    for row in read_prediction_rows(path):
+        try:
+            rows.append(_make_prediction(row, find_task))
+        except (InputError, UsageError) as error:
+            malformed.append(MalformedRow(place=row.place, problem=error.format_line()))
     return rows, malformed
 
 
-def parse_prediction(line: int, raw: bytes, find_task: Callable[[str, str], Task]) -> Prediction:
-    """Return the prediction of a line. `find_task` is called with the task's name and the form of the submission.
+def _make_prediction(row: JsonRow, find_task: Callable[[str, str], Task]) -> Prediction:
+    """Return the prediction of a row. `find_task` is called with the task's name and the form of the submission.
 
     Raises:
         InputError: it is not a JSON object with the fields of a prediction, or there is no such task.
         UsageError: the task takes a submission of another form.
     """
-    try:
-        row = json.loads(raw)
-    except ValueError as error:
-        raise InputError(f"it is not JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise InputError("it is not a JSON object")
-    word = next((row[name] for name in NAMES if name in row), None)
-    if not isinstance(word, str) or not word:
-        raise InputError("it has no text instance_id or task")
-    given = [name for name in FORMS if name in row]
-    if len(given) != 1:
-        raise InputError("it needs exactly one of model_patch, patch, tests and review")
-    form, model = FORMS[given[0]], row.get(MODEL)
-    return Prediction(
-        line=line,
-        instance=word,
-        model=model if isinstance(model, str) else "",
-        submission=make_submission(find_task(word, form), encode_submission(form, row[given[0]])),
-    )
-
-
-def encode_submission(form: str, value: object) -> dict[str, bytes]:
-    """Return form -> content of a submission in JSON; empty for the no-op. An object is a review.
-
-    Raises:
-        InputError: the value is neither a text nor null.
-    """
-    if form == "review" and isinstance(value, dict | list):
-        value = json.dumps(value)
-    if value is not None and not isinstance(value, str):
-        raise InputError(f"the {form} is not a text")
-    return {form: encode_json_text(value)} if value and value.strip() else {}
+    if row.problem:
+        raise InputError(row.problem)
+    fields = read_fields(row.value)
+    content = {} if fields.content is None else {fields.form: fields.content}
+    submission = make_submission(find_task(fields.instance, fields.form), content)
+    return Prediction(place=row.place, instance=fields.instance, model=fields.model, submission=submission)
 
 
 class ScoreFile:

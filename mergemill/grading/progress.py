@@ -10,7 +10,8 @@ from typing import IO, Self
 from rich.console import Console
 
 from mergemill.execution.progress import CountProgress, LiveCountProgress
-from mergemill.grading.predictions import MODEL, PredictionScore
+from mergemill.grading.predictions import PredictionScore
+from samplers.imports.predictions import MODEL
 
 
 class ScoreProgress:

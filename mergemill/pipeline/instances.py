@@ -13,7 +13,7 @@ from typing import Any
 from core.config import Settings
 from core.errors import InputError
 from mergemill.execution.services import make_model
-from miner.instances import InstanceRow, check_unique, parse_instance, read_lines
+from miner.instances import InstanceRow, read_instance_rows
 from taskdb.artifacts import open_artifacts
 from taskdb.records.verdicts import Completion
 from verifiers.judge.assess import Assessment, assess
@@ -39,20 +39,13 @@ _NUMBER = re.compile(r"-(\d+)$")
 
 
 def read_cases(path: Path) -> Iterator[JudgeCase | InputError]:
-    """Yield the tasks of a file in order; for an unusable line an error with its number.
+    """Yield the tasks of a file in order; for an unusable row an error with its number.
 
     Raises:
         InputError: the file cannot be read.
     """
-    seen: dict[str, int] = {}
-    for number, line in read_lines(path):
-        try:
-            row = parse_instance(line)
-            check_unique(row, number, seen)
-        except InputError as error:
-            yield InputError(f"{path}:{number}: {error}", advice=error.advice)
-        else:
-            yield build_case(row)
+    for _, row in read_instance_rows(path):
+        yield row if isinstance(row, InputError) else build_case(row)
 
 
 def build_case(row: InstanceRow) -> JudgeCase:

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from core.errors import CancelledRunError, InputError, MergemillError, Transient, UsageError
+from core.validation import describe_invalid
 from mergemill import __version__
 from mergemill.web.episode_application import EpisodeApplication, EpisodeBodies, EpisodeRoute, ErrorAnswer
 from mergemill.web.request_guard import AccessRules, RequestGuard
@@ -173,9 +174,7 @@ class SimulationApplication(EpisodeApplication[FastAPI]):
     def describe_error(self, request: Request, error: Exception) -> ErrorAnswer:
         """Return status and content of the answer to a request that raised an error, or whose body is invalid."""
         if isinstance(error, RequestValidationError):
-            first = error.errors()[0]
-            message = f"{'.'.join(map(str, first['loc'][1:])) or 'body'}: {first['msg']}"
-            return ErrorAnswer(status=400, message=message)
+            return ErrorAnswer(status=400, message=describe_invalid(error.errors(), "the body", outer=1))
         return super().describe_error(request, error)
 
 

@@ -13,6 +13,7 @@ from starlette.staticfiles import StaticFiles
 
 from core.config import Settings
 from core.errors import InputError, MachineError, MergemillError, Transient, UsageError
+from core.validation import describe_invalid
 from mergemill import __version__
 from mergemill.web.api import make_router
 from mergemill.web.context import WebContext
@@ -65,8 +66,7 @@ async def _answer_error(context: WebContext, request: Request, error: Exception)
     if isinstance(error, HTTPException):
         status, message = error.status_code, str(error.detail)
     elif isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        status, message = 400, f"{'.'.join(map(str, first['loc'][1:])) or 'body'}: {first['msg']}"
+        status, message = 400, describe_invalid(error.errors(), "the body", outer=1)
     elif isinstance(error, MergemillError):
         status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
         message, advice = str(error), error.advice

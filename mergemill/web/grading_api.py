@@ -17,10 +17,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
 from core.errors import InputError, MergemillError, UsageError
-from core.text import encode_json_text
 from mergemill.web.api import ERRORS
 from mergemill.web.context import WebContext
 from mergemill.web.rendering import DataResponse
+from samplers.imports.predictions import encode_submission
 from taskdb.records import Score, to_json
 
 if TYPE_CHECKING:
@@ -37,26 +37,30 @@ class GradeRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     task: str = Field(min_length=1, description="Name, id or unambiguous beginning of an id; or a change's name.")
-    patch: str | None = Field(None, description="A patch; an empty one is the no-op.")
-    tests: str | None = Field(None, description="A patch of tests, for test-writing tasks.")
-    review: dict[str, Any] | str | None = Field(None, description="Findings, for review tasks.")
+    patch: str | None = Field(None, description="A patch; an empty one and null are the no-op.")
+    tests: str | None = Field(None, description="A patch of tests, for test-writing tasks; null is the no-op.")
+    review: dict[str, Any] | str | None = Field(None, description="Findings, for review tasks; null is the no-op.")
 
     @model_validator(mode="after")
     def _check_single_submission(self) -> GradeRequest:
-        if sum(form is not None for form in (self.patch, self.tests, self.review)) != 1:
+        if len(self._list_given_forms()) != 1:
             raise ValueError("give one of patch, tests and review")
         return self
+
+    def _list_given_forms(self) -> list[str]:
+        """Return the forms that are not null; if there is none, those that are in the request."""
+        forms: list[str] = [form for form in ("patch", "tests", "review") if form in self.model_fields_set]
+        return [form for form in forms if getattr(self, form) is not None] or forms
 
     @property
     def form(self) -> str:
         """Which of `patch`, `tests` and `review` is given."""
-        return "patch" if self.patch is not None else "tests" if self.tests is not None else "review"
+        return self._list_given_forms()[0]
 
     def encode_submission(self) -> dict[str, bytes]:
         """Return form -> content; empty for the no-op."""
-        given = getattr(self, self.form)
-        text = given if isinstance(given, str) else json.dumps(given)
-        return {self.form: encode_json_text(text)} if text.strip() else {}
+        content = encode_submission(self.form, getattr(self, self.form))
+        return {} if content is None else {self.form: content}
 
 
 class BatchEntry(GradeRequest):

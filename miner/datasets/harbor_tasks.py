@@ -54,7 +54,8 @@ def _read_task(folder: Path) -> Row:
     if (folder / "tests" / "setup.patch").exists():
         raise InputError("its tree is not that of a commit; import the bundle as a whole")
     return {
-        **metadata,
+        # As JSON has no dates.
+        **json.loads(json.dumps(metadata, default=str)),
         "instance_id": metadata.get("instance_id", folder.name),
         "patch": _read(patches[0], folder),
         "test_patch": _read(patches[1], folder),

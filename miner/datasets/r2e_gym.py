@@ -16,7 +16,8 @@ from typing import Any
 
 from core.errors import InputError
 from languages.paths import is_test_path
-from miner.datasets.rows import Row, parse_json, strip_decoration
+from miner.datasets.rows import Row, strip_decoration
+from miner.test_lists import parse_value
 
 REPOSITORIES = {
     "aiohttp": "aio-libs/aiohttp",
@@ -49,13 +50,14 @@ def convert_row(row: Row) -> Row:
     repo = REPOSITORIES.get(row["repo_name"], str(row["repo_name"]))
     if "/" not in repo:
         raise InputError(f"{repo!r} is not a repository of R2E-Gym")
-    commit = parse_json(row["parsed_commit_content"])
-    execution = parse_json(row.get("execution_result_content") or {})
+    commit = parse_value(row["parsed_commit_content"], "parsed_commit_content")
+    execution = parse_value(row.get("execution_result_content"), "execution_result_content") or {}
     patches: dict[bool, list[str]] = {False: [], True: []}
     for change in commit["file_diffs"]:
         path = change["header"]["file"]["path"]
         patches[is_test_path(path)].append("".join(_diff_file(path, change)))
-    fail_to_pass, pass_to_pass = _list_tests(parse_json(row.get("expected_output_json") or {}), execution)
+    expected = parse_value(row.get("expected_output_json"), "expected_output_json") or {}
+    fail_to_pass, pass_to_pass = _list_tests(expected, execution)
     return {
         "instance_id": f"{repo.replace('/', '__')}-{row['commit_hash'][:10]}",
         "repo": repo,

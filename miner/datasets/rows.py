@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -13,15 +12,6 @@ _DURATION = re.compile(
     r"\s+[\[(]\s*\d+(?:\.\d+)?\s*m?s\s*[\])]\s*$|\s+in\s+\d+(?:\.\d+)?\s+(?:msec|sec)\b", re.IGNORECASE
 )
 """Durations in the logs of test runners, which differ from run to run."""
-
-
-def parse_json(value: Any) -> Any:
-    """Return a value that may be published as JSON text.
-
-    Raises:
-        ValueError: it is text that is not JSON.
-    """
-    return json.loads(value) if isinstance(value, str) else value
 
 
 def strip_decoration(name: str) -> str:

@@ -8,17 +8,17 @@ own evaluation, colours and durations are not part of a name. Rows made from pul
 
 from __future__ import annotations
 
-from typing import Any
+from miner.datasets.rows import Row, strip_decoration
+from miner.test_lists import LIST_NAMES, read_test_list
 
-from miner.datasets.rows import Row, parse_json, strip_decoration
+_LIST_FIELDS = frozenset(name.lower() for names in LIST_NAMES.items() for name in (names[0], *names[1]))
 
 
 def convert_row(row: Row) -> Row:
     """Return the row in SWE-bench's fields."""
     statement = row.get("problem_statement") or row.get("pr_description") or ""
-    lists = {name: _read_names(row.get(name)) for name in ("FAIL_TO_PASS", "PASS_TO_PASS")}
-    return {**row, "problem_statement": statement, "hints_text": row.get("hints_text") or "", **lists}
-
-
-def _read_names(names: Any) -> list[str]:
-    return list(dict.fromkeys(strip_decoration(name) for name in parse_json(names or [])))
+    others = {field: value for field, value in row.items() if field.lower() not in _LIST_FIELDS}
+    lists = {
+        name: list(dict.fromkeys(strip_decoration(test) for test in read_test_list(row, name))) for name in LIST_NAMES
+    }
+    return {**others, "problem_statement": statement, "hints_text": row.get("hints_text") or "", **lists}

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 from core.errors import InputError
-from miner.datasets.rows import Row, parse_json
+from miner.datasets.rows import Row
+from miner.test_lists import LIST_NAMES, read_test_list
 
 MAX_NAME = 250
 """Characters of a mirror's name."""
@@ -33,8 +34,7 @@ def convert_row(row: Row) -> Row:
         "patch": row["patch"],
         "test_patch": "",
         "problem_statement": row.get("problem_statement") or "",
-        "FAIL_TO_PASS": parse_json(row["FAIL_TO_PASS"]),
-        "PASS_TO_PASS": parse_json(row["PASS_TO_PASS"]),
+        **{name: read_test_list(row, name) for name in LIST_NAMES},
         "created_at": row.get("created_at"),
         "is_bug": True,
     }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from core.errors import InputError
 from samplers.exports.atif import RAW_ARGUMENTS
 from samplers.imports.foreign import (
     AnswerFacts,
@@ -17,6 +18,7 @@ from samplers.imports.foreign import (
     make_conversation,
     read_patch,
 )
+from samplers.imports.predictions import FORMS, MODEL, NAMES, encode_submission, select_form
 
 Document = Mapping[str, Any]
 Reader = Callable[[Document, Path], ForeignRollout]
@@ -25,6 +27,7 @@ SWE_AGENT_FIELDS = frozenset(("agent", "message_type", "thought", "action", "is_
 """Fields of SWE-agent's own; thought and action repeat the message."""
 ATIF_ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 UNKNOWN = "unknown"
+PREDICTIONS = "predictions"
 HEX = frozenset("0123456789abcdef")
 
 
@@ -96,11 +99,18 @@ def read_messages_row(row: Document, path: Path) -> ForeignRollout:
 
 def read_prediction(row: Document, path: Path) -> ForeignRollout:
     """Return a row of predictions, which has a submission and no conversation."""
+    try:
+        field = select_form(row)
+        content = encode_submission(FORMS[field], row[field])
+    except InputError as error:
+        raise ForeignFormatError(str(error)) from None
+    if FORMS[field] != "patch":
+        raise ForeignFormatError(f"its submission is a {field}; patches alone are imported")
     return ForeignRollout(
         instances=_list_row_names(row, path),
         scaffold=UNKNOWN,
-        model=str(row.get("model_name_or_path") or UNKNOWN),
-        submission=read_patch(row.get("model_patch", row.get("patch"))),
+        model=str(row.get(MODEL) or UNKNOWN),
+        submission=content or b"",
     )
 
 
@@ -109,7 +119,7 @@ READERS: Mapping[str, Reader] = {
     "swe-agent": read_swe_agent,
     "mini-swe-agent": read_mini_swe_agent,
     "messages": read_messages_row,
-    "predictions": read_prediction,
+    PREDICTIONS: read_prediction,
 }
 
 
@@ -129,7 +139,7 @@ def detect_format(document: Document) -> str:
         is_mini = "info" in document or str(document.get("trajectory_format", "")).startswith("mini-swe-agent")
         return "mini-swe-agent" if is_mini else "messages"
     if "model_patch" in document or "patch" in document:
-        return "predictions"
+        return PREDICTIONS
     raise ForeignFormatError(f"its keys are of none of {', '.join(READERS)}")
 
 
@@ -146,7 +156,7 @@ def list_path_names(path: Path) -> list[str]:
 
 
 def _list_row_names(row: Document, path: Path) -> list[str]:
-    named = [str(row[key]) for key in ("instance_id", "task") if row.get(key)]
+    named = [str(row[key]) for key in NAMES if row.get(key)]
     return named or list_path_names(path)
 
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from core import json_files
 from core.errors import InputError, UsageError
-from miner import instances
 from miner.datasets import read_rows
 from miner.instances import InstanceRow
 from tests.helpers import TinyRepo
@@ -334,7 +334,7 @@ def test_a_date_that_is_no_time_stays_as_it_is(tmp_path: Path) -> None:
 def test_a_line_of_any_length_is_not_read_into_memory(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(instances, "MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(json_files, "MAX_LINE", 1 << 20)
     good, bomb = json.dumps(SWE_BENCH).encode() + b"\n", b"x" * (8 << 20)
     (tmp_path / name).write_bytes(gzip.compress(good + bomb) if name.endswith(".gz") else good + bomb)
     rows = read_rows(tmp_path / name, "swebench")

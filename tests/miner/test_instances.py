@@ -203,6 +203,27 @@ def test_only_repositories_of_selected_tasks_are_opened(
     assert set(opened_repos) == {"acme/widget", "far/away"}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"FAIL_TO_PASS": "['tests/test_core.py::test_one']", "PASS_TO_PASS": "['tests/test_core.py::test_two']"},
+        {"FAIL_TO_PASS": ..., "fail_to_pass": "['tests/test_core.py::test_one']", "PASS_TO_PASS": ..., "p2p": ""},
+        {"PASS_TO_PASS": None},
+        {"PASS_TO_PASS": ""},
+        {"PASS_TO_PASS": ...},
+    ],
+    ids=repr,
+)
+def test_a_row_in_any_spelling_of_its_lists_is_a_candidate(
+    change: dict[str, object], row: dict[str, object], harness: MinerHarness, tmp_path: Path
+) -> None:
+    task = {name: value for name, value in {**row, **change}.items() if value is not ...}
+    (mined,) = harness.mine(write_rows(tmp_path, json.dumps(task, indent=1)), clones=tmp_path / "clones")
+    assert isinstance(mined.result, Candidate)
+    assert mined.result.published is not None
+    assert mined.result.published.FAIL_TO_PASS == ("tests/test_core.py::test_one",)
+
+
 def test_a_missing_file_is_unusable_input(harness: MinerHarness, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         harness.mine(f"instances:{tmp_path / 'none.jsonl'}")

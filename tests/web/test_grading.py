@@ -91,22 +91,48 @@ def test_a_server_without_a_token_only_reads(
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "message"),
     [
-        {"task": "a"},
-        {"task": "a", "patch": "x", "tests": "x"},
-        {"patch": "x"},
-        {"task": "a", "patch": "x", "y": 1},
-        {"task": "{task}", "tests": "x"},
+        ({"task": "a"}, "give one of patch, tests and review"),
+        ({"task": "a", "patch": "x", "tests": "x"}, "give one of patch, tests and review"),
+        ({"task": "a", "patch": None, "tests": None}, "give one of patch, tests and review"),
+        ({"patch": "x"}, "field task is missing"),
+        ({"task": "", "patch": "x"}, "field task is empty"),
+        ({"task": None, "patch": "x"}, "field task is null"),
+        ({"task": "a", "patch": ["x"]}, "field patch is not a text"),
+        ({"task": "a", "review": 3}, "field review is not an object"),
+        ({"task": "a", "patch": "x", "y": 1}, "field y is not known"),
+        ([], "the body is not an object"),
+        (b"{", "the body is not JSON"),
+        (b"", "the body is missing"),
     ],
+    ids=repr,
 )
-def test_a_malformed_submission_is_a_400(
-    client: TestClient, seeded: SeededDatabase, graded: list[Any], body: dict[str, Any]
+def test_a_malformed_submission_is_a_400_in_our_words(
+    client: TestClient, graded: list[Any], body: object, message: str
 ) -> None:
-    filled = {name: seeded.task if value == "{task}" else value for name, value in body.items()}
-    answer = client.post("/api/v1/grade", json=filled, headers=BEARER)
+    content = body if isinstance(body, bytes) else json.dumps(body)
+    headers = {**BEARER, "content-type": "application/json"}
+    answer = client.post("/api/v1/grade", content=content, headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (400, message)
+    assert not graded
+
+
+def test_a_form_that_the_task_does_not_take_is_a_400(
+    client: TestClient, seeded: SeededDatabase, graded: list[Any]
+) -> None:
+    answer = client.post("/api/v1/grade", json={"task": seeded.task, "tests": "x"}, headers=BEARER)
     assert answer.status_code == 400
     assert not graded
+
+
+@pytest.mark.parametrize("forms", [{"patch": None}, {"patch": "", "tests": None, "review": None}])
+def test_null_is_the_noop(
+    client: TestClient, seeded: SeededDatabase, graded: list[tuple[str, bytes]], forms: dict[str, Any]
+) -> None:
+    answer = client.post("/api/v1/grade", json={"task": seeded.task, **forms}, headers=BEARER)
+    assert answer.status_code == 200, answer.json()
+    assert [content for _, content in graded] == [b""]
 
 
 def test_a_large_body_is_not_read(client: TestClient, seeded: SeededDatabase, graded: list[Any]) -> None:

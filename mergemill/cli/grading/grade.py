@@ -49,7 +49,7 @@ def grade(
             "--predictions",
             metavar="FILE",
             readable=False,
-            help="Grade each line: instance_id or task; model_patch, patch, tests or review; model_name_or_path.",
+            help="Grade each row: instance_id or task; model_patch, patch, tests or review; model_name_or_path.",
         ),
     ] = None,
     out: Annotated[

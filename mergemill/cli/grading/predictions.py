@@ -37,7 +37,7 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
     """Grade the submissions of a file that the file `out` has no scores of, and print a summary.
 
     Raises:
-        InputError: a file cannot be read, the store cannot be written, or lines are malformed; the others were graded.
+        InputError: a file cannot be read, the store cannot be written, or rows are malformed; the others were graded.
         MachineError: no engine answers at the start.
         Transient: some submissions are unscored.
     """
@@ -57,7 +57,7 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
             failures = _grade_rows(PredictionRun(grader, output.print_message), missing, scores, progress)
     _print_summary(progress, len(rows) - len(missing), malformed, out, as_json=as_json)
     for row in malformed:
-        output.print_message(f"{path}, line {row.line}: {row.problem}")
+        output.print_message(f"{path}, {row.place}: {row.problem}")
     _raise_failures(failures, len(malformed))
 
 
@@ -85,7 +85,7 @@ def _grade_rows(
 
 def _report_failure(graded: PredictionScore) -> int:
     """Report why a row has no score, and return the exit code that stands for it."""
-    name = f"line {graded.prediction.line}, {graded.prediction.instance}"
+    name = f"{graded.prediction.place}, {graded.prediction.instance}"
     if graded.error is None or isinstance(graded.error, MergemillError):
         output.print_message(f"{name}: {graded.score.infrastructure_error}")
         return Transient.exit_code if graded.error is None else graded.error.exit_code
@@ -122,4 +122,4 @@ def _raise_failures(failures: Counter[int], n_malformed: int) -> None:
     if n_bugs := failures[MergemillError.exit_code]:
         raise MergemillError(f"{format_count(n_bugs, 'grading')} failed through a bug")
     if n_wrong := failures.total() + n_malformed:
-        raise InputError(f"{format_count(n_wrong, 'line')} could not be graded; the others are done")
+        raise InputError(f"{format_count(n_wrong, 'row')} could not be graded; the others are done")

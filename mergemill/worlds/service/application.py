@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from core.episodes.errors import RefusedRequestError
 from core.errors import InputError, MergemillError
+from core.validation import describe_invalid
 from mergemill.web.episode_application import EpisodeApplication, EpisodeBodies, EpisodeRoute, ErrorAnswer
 from mergemill.web.request_guard import AccessRules, RequestGuard
 from mergemill.worlds.service.episodes import EpisodeRequest, WorldEpisodes
@@ -200,5 +201,4 @@ async def _read_body(request: Request, kind: type[Body]) -> Body:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise RefusedRequestError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", status=400) from None
+        raise RefusedRequestError(describe_invalid(error.errors(), "the body"), status=400) from None

@@ -92,6 +92,18 @@ def test_each_row_gets_a_score_with_its_instance_and_model(reviews: GradedTasks)
     assert stored.json["n"] == 12
 
 
+def test_an_object_of_rows_by_name_over_several_lines_is_graded(reviews: GradedTasks) -> None:
+    first, second = reviews.tasks[:2]
+    rows = {first: {"instance_id": first, "review": reviews.gold[first]}, second: {"review": None}, "nothing": ""}
+    (reviews.folder / "p.jsonl").write_text(json.dumps(rows, indent=2))
+    done = grade(reviews, "--json")
+    assert done.exit_code == 3
+    assert {score["instance_id"]: score["value"] for score in read_scores(reviews.folder)} == {first: 1.0, second: 0.0}
+    assert [line.split(": ")[1] for line in done.stderr.splitlines() if "p.jsonl, " in line] == [
+        "p.jsonl, line 1, row 3"
+    ]
+
+
 def test_malformed_rows_are_named_by_line_after_the_others_are_graded(reviews: GradedTasks) -> None:
     name = reviews.tasks[0]
     write_rows(

@@ -193,7 +193,7 @@ def test_rows_without_a_task_or_of_no_format_are_named_and_the_others_imported(f
     assert done.exit_code == 3
     assert done.lines[-1] == {"event": "summary", "new": 1, "known": 0, "skipped": 6}
     assert "rows.jsonl, line 1: there is no task nobody__knows-1" in done.stderr
-    assert "rows.jsonl, line 2: it is not a JSON object" in done.stderr
+    assert "rows.jsonl, line 2: it is not JSON: " in done.stderr
     assert "rows.jsonl, line 3: the messages are no list" in done.stderr
     assert f"rows.jsonl, line 4: content or calls of message {len(MESSAGES)} have another form" in done.stderr
     assert "rows.jsonl, line 5: content or calls of message 0 have another form" in done.stderr
