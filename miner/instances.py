@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -133,6 +133,8 @@ def read_instances(source: str, services: Services, only: Sequence[str] = ()) ->
     """
     path = Path(source.partition(":")[2])
     waiting: list[Transient] = []
+    # With an id, every task is read.
+    names = None if not only or any(map(_MAY_BE_ID.fullmatch, only)) else frozenset(only)
     with ExitStack() as stack:
         clones = InstanceClones(source, services, stack)
         for number, row in read_instance_rows(path):
@@ -140,7 +142,7 @@ def read_instances(source: str, services: Services, only: Sequence[str] = ()) ->
                 yield row
                 continue
             try:
-                if _is_selected(row, only, services):
+                if _is_selected(row, names, services):
                     yield _build_change(row, source, clones, services)
             except InputError as error:
                 yield InputError(f"{path}:{number}: {error}", advice=error.advice)
@@ -207,9 +209,9 @@ def build_instance(data: object) -> InstanceRow:
     return row
 
 
-def _is_selected(row: InstanceRow, only: Sequence[str], services: Services) -> bool:
-    """Return whether a task is selected by name and date; a task without a date passes."""
-    named = not only or row.instance_id in only or any(map(_MAY_BE_ID.fullmatch, only))
+def _is_selected(row: InstanceRow, names: Collection[str] | None, services: Services) -> bool:
+    """Return whether a task is selected by name (None: any) and date; a task without a date passes."""
+    named = names is None or row.instance_id in names
     return named and (row.created_at is None or is_in_date_range(services.settings.source, row.created_date))
 
 

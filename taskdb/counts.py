@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, text
+from sqlalchemy import Connection, bindparam, column, select, table, text
 
 from taskdb.records import Stage, TestOrigin
 from taskdb.schema.batches import fetch_tuples
+from taskdb.schema.word_lists import match_words
 
 Row = Mapping[str, Any]
 OUTPUTS: dict[Stage, str] = {
@@ -114,17 +115,13 @@ def read_funnel(connection: Connection, dimension: str, sources: Sequence[str], 
 
     Without sources they are those of all sources, whose `source` is empty.
     """
-    rows: list[Any] = []
-    for source in sources or ("",):
-        known = {"source": source, "dimension": dimension, "value": value}
-        rows += connection.execute(_READ_FUNNEL if value is None else _READ_FUNNEL_VALUE, known).all()
-    return rows
+    columns = _FUNNEL.c
+    query = select(columns.source, columns.value, columns.outputs, columns.rejected_by, columns.reason, columns.n)
+    query = query.where(columns.dimension == dimension, match_words(columns.source, sources or ("",)))
+    return list(connection.execute(query if value is None else query.where(columns.value == value)))
 
 
-_READ_FUNNEL = text("""SELECT source, value, outputs, rejected_by, reason, n FROM funnel_count
-                       WHERE source = :source AND dimension = :dimension""")
-_READ_FUNNEL_VALUE = text("""SELECT source, value, outputs, rejected_by, reason, n FROM funnel_count
-                             WHERE source = :source AND dimension = :dimension AND value = :value""")
+_FUNNEL = table("funnel_count", *map(column, (*_FUNNEL_COLUMNS, "n")))
 
 
 def read_task_counts(connection: Connection, facet: str) -> dict[str, int]:
@@ -153,8 +150,7 @@ def list_sources(connection: Connection) -> list[str]:
 
 def count_candidates_of(connection: Connection, sources: Sequence[str]) -> dict[str, int]:
     """Return source -> number of candidates; the empty source stands for all."""
-    counts = Counter[str]()
-    for source in sources:
-        rows = connection.execute(_READ_FUNNEL, {"source": source, "dimension": ""})
-        counts[source] = sum(row.n for row in rows if row.outputs.startswith("c"))
+    counts = Counter[str](dict.fromkeys(sources, 0))
+    for row in read_funnel(connection, "", sources):
+        counts[row.source] += row.n if row.outputs.startswith("c") else 0
     return counts

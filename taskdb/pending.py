@@ -8,7 +8,7 @@ the kinds it does not give. A million changes have some hundreds of different st
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from itertools import compress
@@ -18,8 +18,17 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func,
 
 from taskdb.counts import count_candidates_of, list_sources
 from taskdb.records import Stage
-from taskdb.records.work import STAGE_COLUMNS, ChangeState, DerivedState, PendingWork, Scope, find_pending_work
+from taskdb.records.work import (
+    STAGE_COLUMNS,
+    ChangeState,
+    DerivedState,
+    PendingWork,
+    Scope,
+    find_pending_work,
+    is_id_beginning,
+)
 from taskdb.schema.columns import CHANGE_LISTING as _LISTED
+from taskdb.schema.word_lists import MAX_LISTED, match_numbers, match_words, select_words
 
 _NEWEST_FIRST = (_LISTED.c.merged_at.desc(), _LISTED.c.name)
 _PART = 500
@@ -112,7 +121,7 @@ def _select_limited(
 ) -> list[Any]:
     """Return the open changes among the newest candidates of each source, newest first."""
     rows = list[Any]()
-    for source in scope.sources or list_sources(connection):
+    for source in _list_known_sources(connection, scope):
         query = select(_LISTED.c.change, _LISTED.c.state, _LISTED.c.merged_at, _LISTED.c.name)
         of_source = (_LISTED.c.source == source, _LISTED.c.candidate.is_not(None))
         newest = query.where(*conditions, *of_source).order_by(*_NEWEST_FIRST).limit(scope.limit)
@@ -123,6 +132,15 @@ def _select_limited(
     return rows
 
 
+def _list_known_sources(connection: Connection, scope: Scope) -> Sequence[str]:
+    """Return the sources of a scope, each read by a query of its own: of many those that have changes."""
+    if scope.sources and len(scope.sources) <= MAX_LISTED:
+        return scope.sources
+    known = list_sources(connection)
+    wanted = set(scope.sources) or set(known)
+    return [source for source in known if source in wanted]
+
+
 def count_candidates(connection: Connection, scope: Scope) -> int:
     """Return the number of candidates in a scope."""
     conditions = _build_conditions(scope)
@@ -131,7 +149,7 @@ def count_candidates(connection: Connection, scope: Scope) -> int:
         return sum(_limit(scope, n) for n in count_candidates_of(connection, sources).values())
     query = select(_LISTED.c.source, func.count().label("n")).where(_LISTED.c.candidate.is_not(None), *conditions)
     if scope.sources:
-        query = query.where(_LISTED.c.source.in_(scope.sources))
+        query = query.where(match_words(_LISTED.c.source, scope.sources))
     return sum(_limit(scope, row.n) for row in connection.execute(query.group_by(_LISTED.c.source)))
 
 
@@ -142,17 +160,15 @@ def _limit(scope: Scope, n: int) -> int:
 def _select_open(query: Select[Any], scope: Scope, states: set[int]) -> Select[Any]:
     """Return the query with the states and sources of a scope; a change that has a state has a candidate."""
     if scope.sources:
-        query = query.where(_LISTED.c.source.in_(scope.sources))
-    return query.where(_LISTED.c.state.in_(sorted(states)))
+        query = query.where(match_words(_LISTED.c.source, scope.sources))
+    return query.where(match_numbers(_LISTED.c.state, states))
 
 
 def _build_conditions(scope: Scope) -> list[ColumnElement[bool]]:
     """Return the conditions of a scope but sources and limit; as `Scope.includes` decides for a candidate."""
     conditions: list[ColumnElement[bool]] = []
     if scope.only:
-        # `g` follows the hex digits, so the range holds every id with this beginning and can use the index.
-        ids = [and_(_LISTED.c.candidate >= key, _LISTED.c.candidate < f"{key}g") for key in scope.only]
-        conditions.append(or_(_LISTED.c.name.in_(scope.only), *ids))
+        conditions.append(or_(match_words(_LISTED.c.name, scope.only), _match_beginnings(scope.only)))
     if scope.since is not None:
         conditions.append(_LISTED.c.merged_at >= scope.since.isoformat())
     if scope.until is not None:
@@ -161,6 +177,15 @@ def _build_conditions(scope: Scope) -> list[ColumnElement[bool]]:
     if scope.language is not None:
         conditions.append(_LISTED.c.language == scope.language)
     return conditions
+
+
+def _match_beginnings(words: Collection[str]) -> ColumnElement[bool]:
+    """Return the condition that the id of a change's candidate begins with any of some words."""
+    beginnings = select_words(word for word in words if is_id_beginning(word)).subquery()
+    other = _LISTED.alias()
+    # `g` follows the hex digits, so the range has every id with this beginning and can use the index.
+    is_in_range = and_(other.c.candidate >= beginnings.c.value, other.c.candidate < beginnings.c.value.concat("g"))
+    return _LISTED.c.candidate.in_(select(other.c.candidate).select_from(beginnings.join(other, is_in_range)))
 
 
 def find_older_neighbours(connection: Connection, change: Any, most: int) -> list[int]:

@@ -11,6 +11,7 @@ from taskdb.pending import find_open_states, select_open_changes
 from taskdb.records import Kind
 from taskdb.records.kinds import Prerequisites, Requirement
 from taskdb.records.work import NOT_RENEWED, Scope
+from taskdb.schema.batches import execute_in_batches
 
 _RESTS_ON_COPIES = "change_listing.change IN (SELECT change FROM task_listing WHERE rests_on_copies = 1)"
 # A renewal that failed is made again on request only, as it would cost the same runs each time.
@@ -31,8 +32,8 @@ def select_changes(connection: Connection, scope: Scope) -> list[int]:
     if NOT_RENEWED not in scope.retry:
         conditions.append(text(_NOT_TRIED).bindparams(reason=NOT_RENEWED))
     if scope.only:
-        changes = connection.execute(_CHANGES_OF_TASKS, {"keys": list(scope.only)}).scalars()
-        scope = replace(scope, only=[*scope.only, *changes])
+        rows = execute_in_batches(connection, _CHANGES_OF_TASKS, scope.only)
+        scope = replace(scope, only=[*scope.only, *(row.change_name for row in rows)])
     states = find_open_states(connection, scope, lambda _: True)
     return select_open_changes(connection, scope, states, and_(*conditions))
 

@@ -14,6 +14,7 @@ from taskdb import counts
 from taskdb.records import Kind
 from taskdb.schema.batches import fetch_tuples
 from taskdb.schema.columns import DERIVATION_LISTING as _LISTED
+from taskdb.schema.word_lists import match_words
 from taskdb.store import Store
 
 
@@ -73,4 +74,4 @@ def _select_rows(sources: Sequence[str]) -> Select[Any]:
     query = select(_LISTED.c.source, _LISTED.c.name, _LISTED.c.kind, word).order_by(
         _LISTED.c.merged_at.desc(), _LISTED.c.name, _LISTED.c.kind, _LISTED.c.task_name
     )
-    return query.where(_LISTED.c.source.in_(sources)) if sources else query
+    return query.where(match_words(_LISTED.c.source, sources)) if sources else query

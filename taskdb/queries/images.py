@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import bindparam, text
 
 from taskdb.records.images import ImageCopy
+from taskdb.schema.batches import execute_in_batches
 from taskdb.store import Store
 
 
@@ -46,7 +47,7 @@ _IN_OPEN_CHANGES = """SELECT DISTINCT e.image FROM changes h JOIN environment e 
               WHERE h.status NOT IN ('certified', 'rejected')"""
 _COPIES = "SELECT image, image_digest, reference, added_at FROM image_copy {} ORDER BY seq DESC"
 _ALL_COPIES = text(_COPIES.format(""))
-_COPIES_OF = text(_COPIES.format("WHERE image IN :images")).bindparams(bindparam("images", expanding=True))
+_COPIES_OF = text(_COPIES.format("WHERE image IN :keys")).bindparams(bindparam("keys", expanding=True))
 
 
 def load_image_copies(store: Store, images: Collection[str] | None = None) -> dict[str, tuple[ImageCopy, ...]]:
@@ -54,9 +55,13 @@ def load_image_copies(store: Store, images: Collection[str] | None = None) -> di
     copies: dict[str, tuple[ImageCopy, ...]] = {}
     if images is not None and not images:
         return copies
-    chosen = None if images is None else {"images": list(images)}
     with store.read_transaction() as connection:
-        for row in connection.execute(_ALL_COPIES if chosen is None else _COPIES_OF, chosen):
+        rows = (
+            connection.execute(_ALL_COPIES)
+            if images is None
+            else execute_in_batches(connection, _COPIES_OF, sorted(images))
+        )
+        for row in rows:
             copy = ImageCopy(image=row.image, image_digest=row.image_digest, reference=row.reference, at=row.added_at)
             copies[row.image] = (*copies.get(row.image, ()), copy)
     return copies

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Integer, Select, String, and_, column, fun
 
 from core.errors import InputError
 from taskdb.records.simulations import PREFILTER, SimulatedConversation
+from taskdb.schema.word_lists import match_words
 from taskdb.store import Store
 
 LIST_KEYS = (
@@ -113,7 +114,7 @@ def _select(filters: ConversationFilters) -> Select[Any]:
 def _build_conditions(filters: ConversationFilters) -> list[ColumnElement[bool]]:
     known = _CONVERSATIONS.c
     conditions: list[ColumnElement[bool]] = [
-        known[name].in_(words)
+        match_words(known[name], words)
         for name in ("domain", "profile", "simulator", "scenario", "license")
         if (words := getattr(filters, name))
     ]

@@ -6,7 +6,6 @@ A filter has the name and the effect of an option of the command line, a query p
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,6 +48,7 @@ from taskdb.schema.task_columns import (
     TaskColumns,
     Words,
 )
+from taskdb.schema.word_lists import match_words, select_words
 
 TASKS = build_clause("tasks", TaskColumns)
 """View `tasks`, with the types of its columns."""
@@ -76,13 +76,6 @@ class PassRate(NamedTuple):
     rate: Range
 
 
-class JsonList(FunctionElement[Any]):
-    """Rows of a JSON list of texts, as column `value`."""
-
-    name = "json_list"
-    inherit_cache = True
-
-
 class JsonPairs(FunctionElement[Any]):
     """Rows of a JSON object in a text, as columns `key` and `value`."""
 
@@ -98,15 +91,9 @@ class JsonNumber(FunctionElement[float]):
     inherit_cache = True
 
 
-@compiles(JsonList)
 @compiles(JsonPairs)
-def _compile_json_each(element: FunctionElement[Any], compiler: Any, **options: Any) -> str:
+def _compile_json_pairs_sqlite(element: JsonPairs, compiler: Any, **options: Any) -> str:
     return f"json_each({compiler.process(element.clauses, **options)})"
-
-
-@compiles(JsonList, "postgresql")
-def _compile_json_list(element: JsonList, compiler: Any, **options: Any) -> str:
-    return f"jsonb_array_elements_text(CAST({compiler.process(element.clauses, **options)} AS jsonb))"
 
 
 @compiles(JsonPairs, "postgresql")
@@ -253,24 +240,18 @@ def _as_words(value: Words | str | None) -> Words | None:
     return (value,) if isinstance(value, str) else value
 
 
-def select_words(words: Sequence[str]) -> Select[Any]:
-    """Return a query of the words: a single parameter, however many there are."""
-    rows = JsonList(literal(json.dumps(list(words)), String())).table_valued("value")
-    return select(rows.c.value)
-
-
 def _match_words(name: str, words: Words, columns: Mapping[str, ColumnElement[Any]]) -> ColumnElement[bool]:
     lowered = [str(word).lower() for word in words]
     if name == "change_kind":
-        return columns["candidate"].in_(select(_TAGS.c.candidate).where(_TAGS.c.change_kind.in_(lowered)))
+        return columns["candidate"].in_(select(_TAGS.c.candidate).where(match_words(_TAGS.c.change_kind, lowered)))
     value = columns[name]
     if name == "audited" and NEVER in lowered:
-        return or_(value.is_(None), value.in_(lowered))
+        return or_(value.is_(None), match_words(value, lowered))
     if name == "tests" and ALL in lowered:
         return true()
     # Values of the other columns are lower-case, so that their indices are used.
     value = func.lower(value) if WORD_FILTERS[name].has_mixed_case else value
-    return value == lowered[0] if len(lowered) == 1 else value.in_(lowered)
+    return match_words(value, lowered)
 
 
 def _match_bounds(value: ColumnElement[Any], bounds: Range) -> list[ColumnElement[bool]]:

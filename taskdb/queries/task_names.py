@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, column, func, or_, select, table
 
-from taskdb.queries.task_filters import TASKS, select_words
+from taskdb.queries.task_filters import TASKS
+from taskdb.records.work import ID_LENGTH, is_id_beginning
+from taskdb.schema.word_lists import select_words
 from taskdb.store import Store
 
 _CHANGES = table("changes", column("candidate"), column("number"))
@@ -51,7 +53,8 @@ def resolve_names(store: Store, words: Sequence[str]) -> tuple[tuple[str, ...], 
 
 
 def _find_beginning(connection: Connection, word: str) -> list[str]:
-    if not word or set(word) - set("0123456789abcdef"):
+    # A whole id would have been found.
+    if not is_id_beginning(word) or len(word) == ID_LENGTH:
         return []
     query = select(TASKS.c.id).where(TASKS.c.id >= word, TASKS.c.id < f"{word}g").limit(2)
     return list(connection.execute(query).scalars())

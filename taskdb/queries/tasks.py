@@ -38,6 +38,7 @@ from taskdb.schema.batches import execute_in_batches
 from taskdb.schema.collation import ByteOrder
 from taskdb.schema.columns import CHANGE_COLUMNS, TASK_COLUMNS, TASK_LISTING
 from taskdb.schema.record_tables import RECORDS_WITHOUT_CHANGE, TABLE_NAMES, get_record_clause
+from taskdb.schema.word_lists import match_words
 from taskdb.store import Store, load_field, load_record, read_record
 
 LIST_KEYS = (
@@ -415,7 +416,7 @@ def find_examples(store: Store, sources: Sequence[str] = (), repo: str | None = 
         for stage, reason in sorted({(row.rejected_by, row.reason) for row in rows if row.reason}):
             query = select(_CHANGES.c.name).where(_CHANGES.c.rejected_by == stage, _CHANGES.c.reason == reason)
             if sources:
-                query = query.where(_CHANGES.c.source.in_(sources))
+                query = query.where(match_words(_CHANGES.c.source, sources))
             if repo is not None:
                 query = query.where(_CHANGES.c.repo == repo)
             newest = query.order_by(_CHANGES.c.merged_at.desc(), _CHANGES.c.name).limit(1)
@@ -476,7 +477,7 @@ def _resolve_task(connection: Connection, word: str) -> Task:
     }
     current = set(names)
     if len(names) > 1:
-        current = {row.id for row in connection.execute(_CURRENT_TASKS, {"keys": list(names)})}
+        current = {row.id for row in execute_in_batches(connection, _CURRENT_TASKS, list(names))}
     # Superseded lineages of the change do not make its name ambiguous.
     if word not in names and len(current) == 1:
         return load_record(connection, Task, current.pop())

@@ -12,6 +12,7 @@ from sqlalchemy import Boolean, ColumnElement, Float, Integer, Select, String, c
 from core.errors import InputError
 from taskdb.records.difficulty import Difficulty, compute_difficulty
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectoryRole
+from taskdb.schema.word_lists import match_words
 from taskdb.store import Store
 
 LIST_KEYS = (
@@ -122,7 +123,7 @@ def _build_conditions(filters: TrajectoryFilters) -> list[ColumnElement[bool]]:
     view = _TRAJECTORIES.c
     conditions: list[ColumnElement[bool]] = []
     if filters.scaffold:
-        conditions.append(view.scaffold.in_(filters.scaffold))
+        conditions.append(match_words(view.scaffold, filters.scaffold))
     if filters.model is not None:
         conditions.append(view.model == filters.model)
     if filters.min_value is not None:
@@ -130,7 +131,7 @@ def _build_conditions(filters: TrajectoryFilters) -> list[ColumnElement[bool]]:
     if filters.role is not None:
         conditions.append(view.role == filters.role.value)
     if filters.environments is not None:
-        conditions.append(view.environment.in_(filters.environments))
+        conditions.append(match_words(view.environment, filters.environments))
     if filters.selected is not None:
         is_selected = view.selected.is_(True)
         conditions.append(is_selected if filters.selected else or_(view.selected.is_(None), ~view.selected))
@@ -225,11 +226,11 @@ def list_pass_rates(
     view = _DIFFICULTY.c
     query = select(*view).order_by(view.name, view.model, view.checkpoint, view.scaffold)
     if scaffold:
-        query = query.where(view.scaffold.in_(scaffold))
+        query = query.where(match_words(view.scaffold, scaffold))
     if model is not None:
         query = query.where(view.model == model)
     if environments is not None:
-        query = query.where(view.environment.in_(environments))
+        query = query.where(match_words(view.environment, environments))
     with store.read_transaction() as connection:
         rows = [dict(row) for row in connection.execute(query).mappings()]
     return [_make_rate(row) for row in rows if tasks is None or row["task"] in tasks]

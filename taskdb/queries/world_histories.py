@@ -58,9 +58,10 @@ def compute_world_funnel(
     `discover` counts seed tasks, `build` the themes chosen, `assess` worlds, written and imported worlds among them,
     and `scenarios` scenarios. In each row `in` is the sum of `out`, `waiting` and all that were rejected.
     """
+    wanted = set(sources)
     with store.read_transaction() as connection:
         themes, worlds, scenarios, rejections = (
-            [row for row in connection.execute(query) if not sources or row.source in sources] for query in _COUNTED
+            [row for row in connection.execute(query) if not wanted or row.source in wanted] for query in _COUNTED
         )
     counts = {step: StepCounts() for step in WorldStep}
     chosen = [row for row in themes if not (row.status == "rejected" and row.rejected_by == WorldStep.DISCOVER)]

@@ -36,6 +36,7 @@ from taskdb.records.worlds import (
 )
 from taskdb.schema.batches import execute_in_batches
 from taskdb.schema.record_tables import TABLE_NAMES
+from taskdb.schema.word_lists import match_words
 from taskdb.store import Store
 
 R = TypeVar("R", bound=Record)
@@ -112,9 +113,9 @@ def _build_conditions(filters: WorldFilters) -> list[ColumnElement[bool]]:
     if filters.origin:
         conditions.append(known.origin.in_([origin.value for origin in filters.origin]))
     if filters.status:
-        conditions.append(known.status.in_(filters.status))
+        conditions.append(match_words(known.status, filters.status))
     if filters.license:
-        conditions.append(known.license.in_(filters.license))
+        conditions.append(match_words(known.license, filters.license))
     if filters.min_score is not None:
         conditions.append(known.score >= filters.min_score)
     if filters.min_tools is not None:
@@ -202,8 +203,7 @@ def find_scenario_ids(store: Store, worlds: Sequence[str]) -> set[str]:
     """
     with store.read_transaction() as connection:
         ids = [row.id for word in worlds for row in _find_world_rows(connection, word)]
-        rows = connection.execute(_SCENARIOS_OF_ALL, {"worlds": ids}).scalars()
-        return set(rows)
+        return {row.id for row in execute_in_batches(connection, _SCENARIOS_OF_ALL, ids)}
 
 
 def _find_world_rows(connection: Connection, word: str) -> Sequence[Row[Any]]:
@@ -289,9 +289,7 @@ _CERTIFIED_WORLDS = text("SELECT id FROM worlds WHERE status = 'certified' ORDER
 _SCENARIO_ROWS = text("SELECT id, name, status, reason, n_checks FROM scenarios WHERE world = :world ORDER BY name, id")
 _CURRENT_SCENARIOS = text("SELECT id FROM scenarios ORDER BY added_at, id")
 _CERTIFIED_SCENARIOS = text("SELECT id FROM scenarios WHERE status = 'certified' ORDER BY added_at, id")
-_SCENARIOS_OF_ALL = text("SELECT id FROM scenario WHERE parent IN :worlds").bindparams(
-    bindparam("worlds", expanding=True)
-)
+_SCENARIOS_OF_ALL = text("SELECT id FROM scenario WHERE parent IN :keys").bindparams(bindparam("keys", expanding=True))
 _SOLUTIONS = text(
     "SELECT parent, seq, n_calls, n_tools, n_queries FROM scenario_certificate WHERE parent IN :keys"
 ).bindparams(bindparam("keys", expanding=True))

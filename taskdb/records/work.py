@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cached_property
 from typing import Any, Self
 
 from taskdb.records import Kind, Record, Rejection, Stage
@@ -16,8 +17,14 @@ STAGE_COLUMNS: dict[Stage, tuple[str, str]] = {
     Stage.JUDGE: ("verification", "verdict"),
 }
 """Stage -> columns of the view `changes` with its input and its output. Later stages have several tasks per change."""
+ID_LENGTH, HEX_DIGITS = 64, frozenset("0123456789abcdef")
 NOT_RENEWED = "not-renewed"
 """Reason of the rejection of a renewal, which leaves the records of the change as they are."""
+
+
+def is_id_beginning(word: str) -> bool:
+    """Return whether a word may be the beginning of an id: 64 hexadecimal digits."""
+    return 0 < len(word) <= ID_LENGTH and not set(word) - HEX_DIGITS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +49,21 @@ class Scope:
     renews: bool = False
     """Whether verifications are made again whose tasks rest on copies of tests, and nothing else."""
 
+    @cached_property
+    def _named(self) -> tuple[frozenset[str], frozenset[int]]:
+        """The words of `only`, and the lengths of those among them that may be beginnings of ids."""
+        return frozenset(self.only), frozenset(len(word) for word in self.only if is_id_beginning(word))
+
+    def names(self, name: str, key: str) -> bool:
+        """Return whether `only` has a candidate's name, or a beginning of its id (`key`)."""
+        words, lengths = self._named
+        return not words or name in words or any(key[:length] in words for length in lengths)
+
     def includes(self, name: str, key: str, at: str, language: str) -> bool:
         """Return whether a candidate (name, id, date, language) is selected; sources and limit are not checked."""
         day = at[:10]
         return (
-            (not self.only or name in self.only or any(key.startswith(beginning) for beginning in self.only))
+            self.names(name, key)
             and (self.since is None or day >= self.since.isoformat())
             and (self.until is None or day <= self.until.isoformat())
             and (self.language is None or language == self.language)

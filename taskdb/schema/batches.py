@@ -35,11 +35,20 @@ class KeyedQuery:
         self._with_array = text(query.replace("IN :keys", "= ANY(:keys)"))
 
     def fetch(self, connection: Connection, keys: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Return the rows as the driver's tuples. On SQLite a statement has at most 32,766 keys."""
-        is_sqlite = connection.dialect.name == "sqlite"
-        query = self._with_parameters if is_sqlite else self._with_array
-        cursor: Any = cast("CursorResult[Any]", connection.execute(query, {"keys": list(keys)})).cursor
-        return list(cursor.fetchall())
+        """Return the rows as the driver's tuples."""
+        if connection.dialect.name != "sqlite":
+            return _fetch_all(connection, self._with_array, keys)
+        parts = split_batches(keys, _MAX_PARAMETERS)
+        return [row for part in parts for row in _fetch_all(connection, self._with_parameters, part)]
+
+
+_MAX_PARAMETERS = 32_000
+"""Parameters of a statement of SQLite, which has at most 32,766."""
+
+
+def _fetch_all(connection: Connection, query: Executable, keys: Sequence[Any]) -> list[tuple[Any, ...]]:
+    cursor: Any = cast("CursorResult[Any]", connection.execute(query, {"keys": list(keys)})).cursor
+    return list(cursor.fetchall())
 
 
 def stream_parts(connection: Connection, query: Executable, size: int) -> Iterator[Sequence[Sequence[Any]]]:
