@@ -67,11 +67,16 @@ class RecordWriter:
             self._write(task)
             if item.certificate:
                 self._write(item.certificate)
-            commits = self._commits.setdefault(task.repo.lower(), set())
-            if task.base_commit not in commits:
-                self._services.clones.keep_tree(task.source, task.repo, task.base_commit)
-                commits.add(task.base_commit)
+            # A task as it was published may have no clone that has its tree.
+            if task.environment != "imported":
+                self._keep_tree(task)
             yield item
+
+    def _keep_tree(self, task: Task) -> None:
+        commits = self._commits.setdefault(task.repo.lower(), set())
+        if task.base_commit not in commits:
+            self._services.clones.keep_tree(task.source, task.repo, task.base_commit)
+            commits.add(task.base_commit)
 
     def finish(self) -> None:
         """Write the base trees."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from exporters.bundle_writer import BundleWriter
+from exporters.verifier_files import explain_missing_environment
 
 if TYPE_CHECKING:
     from taskdb.records import Task
@@ -28,6 +29,6 @@ class ExportFormat:
 
 def exclude_other_oracles(task: Task) -> str | None:
     """Return why a format that has only lists of tests and an image cannot carry a task; None if it can."""
-    if task.environment == "simulated":
-        return "simulated tasks have no image"
+    if reason := explain_missing_environment(task):
+        return reason
     return f"{task.kind.value} is not graded by lists of tests alone" if task.oracle is not None else None

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from exporters.item import ExportItem
     from taskdb.records import Task
 
+NOT_VERIFIED = "tasks as they were published are exported as swebench alone until `mergemill run` verifies them"
 VERIFIER_FOLDER = "/tests"
 PATCH_PATH = "/logs/artifacts/model.patch"
 FINDINGS_PATH = "/logs/artifacts/findings.json"
@@ -44,7 +45,8 @@ REWARD_PATH = "/logs/verifier/reward.json"
 
 def explain_missing_environment(task: Task) -> str | None:
     """Return why submissions to the task cannot be graded outside of the database; None if they can."""
-    return "simulated tasks have no image" if task.environment == "simulated" else None
+    reasons = {"simulated": "simulated tasks have no image", "imported": NOT_VERIFIED}
+    return reasons.get(task.environment)
 
 
 def compute_verifier_seconds(task: Task) -> int:

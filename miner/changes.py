@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from core.settings.mining import SourceSettings
 from miner.git.messages import is_branch_merge_title
 from miner.similarity import PatchSketch, build_sketch
-from taskdb.records import Candidate, PullRequest, Shape
+from taskdb.records import Candidate, PullRequest, Shape, work
 from taskdb.records.tags import Tags
 
 
@@ -49,6 +49,7 @@ class Reason(StrEnum):
     NEAR_DUPLICATE = "near-duplicate"
     ROUND_TRIP = "round-trip"
     NOT_ROUTED = "not-routed"
+    AWAITS_CLONE = work.AWAITS_CLONE
 
 
 def is_in_date_range(source: SourceSettings, date: str) -> bool:

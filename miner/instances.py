@@ -28,12 +28,14 @@ from miner.licenses import LicenseFinder
 from miner.patches import DiffSection, parse_published_patches, split_sections
 from miner.row_files import read_row_file
 from miner.test_lists import LIST_NAMES, read_test_list
-from taskdb.records import PublishedLists, PullRequest, Shape
+from taskdb.records import Candidate, PublishedLists, PullRequest, Shape
 
 if TYPE_CHECKING:
     from backends.git import GitRepository
     from backends.services import Services
 
+MAX_UNREACHABLE = 3
+"""Consecutive repositories that cannot be reached, after which no other is tried."""
 _NAME = re.compile(r"(?!\.)[^/\\]{1,250}")
 """Name of a task, which is shown, and names files of exports."""
 _REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]{0,99}/(?!\.{1,2}$)[\w.-]{1,99}", re.ASCII)
@@ -73,15 +75,44 @@ class InstanceRow(BaseModel):
         return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
 
 
+class PublishedClones:
+    """Clones of the repositories of published tasks; each is made at most once, and none where no forge answers."""
+
+    def __init__(self, services: Services) -> None:
+        self._clones = services.clones
+        self._failed: dict[str, InputError | Transient] = {}
+        self._n_unreachable = 0
+
+    def open(self, repo: str) -> GitRepository:
+        """Open the clone of `owner/name`.
+
+        Raises:
+            InputError: there is no usable clone.
+            Transient: cloning failed, now or before; or the last MAX_UNREACHABLE repositories could not be reached.
+        """
+        if failure := self._failed.get(repo):
+            raise type(failure)(str(failure), advice=failure.advice)
+        source = "instances:"
+        if self._n_unreachable >= MAX_UNREACHABLE and self._clones.find_existing(source, repo) is None:
+            raise Transient(f"{repo} was not cloned: no forge answers", advice="run the same command again later")
+        try:
+            repository = self._clones.open(source, repo)
+        except (InputError, Transient) as error:
+            self._failed[repo] = error
+            self._n_unreachable += isinstance(error, Transient)
+            raise
+        self._n_unreachable = 0
+        return repository
+
+
 class InstanceClones:
     """Clones for the rows of a file, each opened once, with a scratch repository."""
 
-    def __init__(self, source: str, services: Services, stack: ExitStack) -> None:
-        self.source = source
+    def __init__(self, services: Services, stack: ExitStack) -> None:
         self.services = services
         self.stack = stack
+        self._clones = PublishedClones(services)
         self._open: dict[str, tuple[ScratchRepository, LicenseFinder]] = {}
-        self._failed: dict[str, InputError | Transient] = {}
 
     def open(self, repo: str, commit: str) -> tuple[ScratchRepository, LicenseFinder]:
         """Open scratch repository and licences of `owner/name`; of its base trees in the store for a commit made there.
@@ -92,7 +123,7 @@ class InstanceClones:
         """
         kept = self.services.clones.trees.find(repo, commit)
         try:
-            opened = self._open_once(repo, lambda: self.services.clones.open(self.source, repo))
+            opened = self._open_once(repo, lambda: self._clones.open(repo))
         except (InputError, Transient):
             if kept is None:
                 raise
@@ -104,14 +135,8 @@ class InstanceClones:
     def _open_once(
         self, key: str, open_repository: Callable[[], GitRepository]
     ) -> tuple[ScratchRepository, LicenseFinder]:
-        if failure := self._failed.get(key):
-            raise type(failure)(str(failure), advice=failure.advice)
         if key not in self._open:
-            try:
-                repository = open_repository()
-            except (InputError, Transient) as error:
-                self._failed[key] = error
-                raise
+            repository = open_repository()
             self._open[key] = (self.stack.enter_context(open_scratch(repository)), LicenseFinder(repository))
         return self._open[key]
 
@@ -136,7 +161,7 @@ def read_instances(source: str, services: Services, only: Sequence[str] = ()) ->
     # With an id, every task is read.
     names = None if not only or any(map(_MAY_BE_ID.fullmatch, only)) else frozenset(only)
     with ExitStack() as stack:
-        clones = InstanceClones(source, services, stack)
+        clones = InstanceClones(services, stack)
         for number, row in read_instance_rows(path):
             if isinstance(row, InputError):
                 yield row
@@ -259,14 +284,15 @@ def _build_change(row: InstanceRow, source: str, clones: InstanceClones, service
         date = date or _read_commit_date(repository, row.base_commit)
 
     return Change(
-        pull_request=_build_record(row, source, date, services),
+        pull_request=build_pull_request(row, source, date, services),
         files=files,
         source=InstanceSource(row, clones),
         source_rejection=rejection,
     )
 
 
-def _build_record(row: InstanceRow, source: str, date: str, services: Services) -> PullRequest:
+def build_pull_request(row: InstanceRow, source: str, date: str, services: Services) -> PullRequest:
+    """Return the record of a row, whose patches are stored; `date`: ISO 8601 in UTC, empty where it is not known."""
     store_text = services.artifacts.put_text
     return PullRequest(
         source=source,
@@ -286,6 +312,38 @@ def _build_record(row: InstanceRow, source: str, date: str, services: Services) 
         test_patch=store_text(row.test_patch),
         version=str(row.version or ""),
         published=PublishedLists(FAIL_TO_PASS=row.FAIL_TO_PASS, PASS_TO_PASS=row.PASS_TO_PASS),
+    )
+
+
+def build_unread_candidate(row: InstanceRow, pull: PullRequest, services: Services) -> Candidate:
+    """Return a row as a candidate without a clone: the licence is not known, the patches are those of the row."""
+    try:
+        split = parse_published_patches(None, row.base_commit, row.patch, row.test_patch)
+        gold, test = split.gold, split.test
+        paths = (gold.files, test.remaining_files)
+        lines = (gold.line_count, test.line_count)
+    except UnparsablePatchError:
+        paths, lines = ((), ()), (0, 0)
+    return Candidate(
+        parent=pull.id,
+        source=pull.source,
+        repo=pull.repo,
+        name=pull.name,
+        language=detect_language(paths[0]) or "unknown",
+        base_commit=pull.base_commit,
+        merge_commit=pull.merge_commit,
+        created_at=pull.merged_at,
+        version=pull.version,
+        problem_statement=pull.problem_statement,
+        hints=pull.hints,
+        license="NOASSERTION",
+        gold_patch=services.artifacts.put_text(row.patch),
+        test_patch=services.artifacts.put_text(row.test_patch),
+        gold_files=paths[0],
+        test_files=paths[1],
+        gold_lines=lines[0],
+        test_lines=lines[1],
+        published=pull.published,
     )
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, column, select, table, text
 
 from taskdb.records import Stage, TestOrigin
 from taskdb.schema.batches import fetch_tuples
+from taskdb.schema.task_columns import TaskStatus
 from taskdb.schema.word_lists import match_words
 
 Row = Mapping[str, Any]
@@ -58,6 +59,8 @@ class Deltas:
         """Add or remove rows of `derivation_listing`, all of a change together."""
         seen: set[tuple[int, str]] = set()
         for row in rows:
+            if row["status"] == TaskStatus.IMPORTED:
+                continue
             words = [("task", ""), *([("certified", "")] if row["certificate"] else [])] if row["task"] else []
             if row["reason"]:
                 words.append(("rejected", row["reason"]))

@@ -19,7 +19,7 @@ from taskdb.records import Kind, Stage
 from taskdb.records.difficulty import compute_difficulty, compute_wilson_interval, make_difficulty_key
 from taskdb.schema import search, tables
 from taskdb.schema.batches import split_batches
-from taskdb.schema.task_columns import DECLARED
+from taskdb.schema.task_columns import DECLARED, TaskStatus
 
 T = TypeVar("T")
 Values = dict[str, Any]
@@ -73,7 +73,16 @@ FROM change_listing h
 JOIN task t ON t.candidate = h.candidate AND (t.parent = h.verification OR t.parent = h.candidate)
 LEFT JOIN certificate k ON k.seq = (SELECT max(x.seq) FROM certificate x WHERE x.parent = t.id)
 LEFT JOIN rejection r ON k.id IS NULL AND r.seq = (SELECT max(x.seq) FROM rejection x WHERE x.parent = t.id)
-WHERE h.change IN :keys AND t.seq = (SELECT max(x.seq) FROM task x WHERE x.parent = t.parent AND x.name = t.name)
+WHERE h.change IN :keys AND t.environment <> 'imported'
+  AND t.seq = (SELECT max(x.seq) FROM task x WHERE x.parent = t.parent AND x.name = t.name)
+UNION ALL
+SELECT h.change, h.source, h.name, h.repo, h.merged_at, h.change_kind, t.candidate, NULL, t.kind,
+       'imported', NULL, NULL, NULL, t.id, t.name, NULL, NULL
+FROM change_listing h
+JOIN task t ON t.name = h.name AND t.source = h.source AND t.environment = 'imported'
+WHERE h.change IN :keys AND h.task IS NULL
+  AND t.seq = (SELECT max(x.seq) FROM task x WHERE x.name = t.name AND x.source = t.source
+               AND x.environment = 'imported')
 UNION ALL
 SELECT h.change, h.source, h.name, h.repo, h.merged_at, h.change_kind, h.candidate, h.verification, r.kind,
        'rejected', r.stage, r.reason, r.detail, NULL, NULL, NULL, r.id
@@ -81,9 +90,13 @@ FROM change_listing h
 JOIN rejection r ON (r.parent = h.verdict OR r.parent = h.candidate) AND r.kind IS NOT NULL
 WHERE h.change IN :keys
   AND r.seq = (SELECT max(x.seq) FROM rejection x WHERE x.parent = r.parent AND x.kind = r.kind)
-  AND NOT EXISTS (SELECT 1 FROM task x WHERE x.parent IN (h.verification, h.candidate) AND x.kind || '' = r.kind)
+  AND NOT EXISTS (SELECT 1 FROM task x WHERE x.parent IN (h.verification, h.candidate) AND x.kind || '' = r.kind
+                  AND x.environment <> 'imported')
 """
-"""Rows of `derivation_listing` for some changes, from `change_listing`."""
+"""Rows of `derivation_listing` for some changes, from `change_listing`.
+
+A task as it was published is listed until the change gives a task that was verified.
+"""
 
 _TASK_VALUES = ", ".join(
     f"{declared.sql or f't.{name}'} AS {name}" for name, declared in DECLARED.items() if declared.sql is not None
@@ -188,6 +201,9 @@ def _refresh_batch(connection: Connection, keys: Sequence[int], deltas: Deltas, 
 def _set_states(connection: Connection, changes: Sequence[Values], derivations: Sequence[Values]) -> None:
     derived: dict[int, list[Values]] = {}
     for derivation in derivations:
+        # A task as it was published is no result of the change, and nothing of it is pending.
+        if derivation["status"] == TaskStatus.IMPORTED:
+            continue
         derived.setdefault(derivation["change"], []).append(derivation)
     states = {
         row["change"]: build_state(row, derived.get(row["change"], ()))

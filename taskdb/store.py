@@ -385,7 +385,9 @@ _CHANGES_OF = text("SELECT change, candidate FROM change_listing WHERE candidate
     bindparam("keys", expanding=True)
 )
 _DERIVED = text("""SELECT change, kind, task, certificate, reason FROM derivation_listing
-                   WHERE change IN :keys ORDER BY change, task_name""").bindparams(bindparam("keys", expanding=True))
+                   WHERE change IN :keys AND status <> 'imported' ORDER BY change, task_name""").bindparams(
+    bindparam("keys", expanding=True)
+)
 
 
 def _collect_ids(rows: Iterable[tuple[Row[Any], PendingWork]], column: str) -> list[str]:

@@ -236,6 +236,8 @@ def _find_results(connection: Connection, records: Sequence[Record]) -> set[str]
     A rejection's parent is a record of any kind.
     """
     results, parents, tasks = set[str](), set[str](), set[str]()
+    imported = sorted({task.name for task in records if isinstance(task, Task) and task.environment == "imported"})
+    results |= {row.result for row in execute_in_batches(connection, _RESULTS_OF_NAMES, imported)}
     for record in records:
         if isinstance(record, (Candidate, Rejection)):
             results.add(record.id)
@@ -253,6 +255,7 @@ def _find_results(connection: Connection, records: Sequence[Record]) -> set[str]
     return results
 
 
+_RESULTS_OF_NAMES = text("SELECT result FROM change WHERE name IN :keys").bindparams(bindparam("keys", expanding=True))
 # Names of tables and columns cannot be bound parameters; these are constants.
 _CANDIDATES_OF = tuple(
     text(f"SELECT {column} AS candidate FROM {name} WHERE id IN :keys").bindparams(  # noqa: S608

@@ -62,6 +62,7 @@ echo '>>>>> End Test Output'
 SETUP_PATCH_NOTE = "its tree, to which the other patches apply, is base_commit with setup_patch"
 """Note in the manifest for a row whose base commit alone is not the task's tree."""
 
+PUBLISHED_NOTE = "it is as it was published: its lists were not verified, and it has neither image nor eval_script"
 COLUMNS = (
     "instance_id",
     "repo",
@@ -132,8 +133,9 @@ def write_swebench(items: Iterable[ExportItem], folder: Path, services: Services
         ParquetShards(folder / "tasks", SCHEMA) as table,
     ):
         for item in items:
+            is_published = item.task.environment == "imported"
             try:
-                row, notes = build_row(item, services)
+                row, notes = (build_published_row if is_published else build_row)(item, services)
             except UnicodeDecodeError:
                 # JSON holds text, and the harness writes the patch as UTF-8.
                 item.notes.append(NOT_UTF8_NOTE)
@@ -146,7 +148,8 @@ def write_swebench(items: Iterable[ExportItem], folder: Path, services: Services
             valid, replaced = rows.make_valid_row(row)
             table.add(valid)
             item.notes.extend(f"tasks.parquet: {note}" for note in replaced)
-            write_task_folder(item, folder / item.folder, services)
+            if not is_published:
+                write_task_folder(item, folder / item.folder, services)
     write_file(folder / "README.md", CARD + ONE_CONTAINER)
     if not tasks.count:
         raise InputError("no task can be written as swebench: their patches are not UTF-8", advice="--format harbor")
@@ -185,6 +188,37 @@ def build_row(item: ExportItem, services: Services) -> tuple[dict[str, Any], lis
         **rows.build_flat_facts(item),
     }
     return row, [*([SETUP_PATCH_NOTE] if task.setup_patch else []), *notes]
+
+
+def build_published_row(item: ExportItem, services: Services) -> tuple[dict[str, Any], list[str]]:
+    """Return the row of a task as it was published, whose ids are as they were: it has no image and no script.
+
+    Raises:
+        UnicodeDecodeError: a patch is not UTF-8.
+    """
+    task = item.task
+    row = dict.fromkeys(COLUMNS, "") | {
+        "instance_id": item.folder,
+        "repo": task.repo,
+        "version": task.version,
+        "base_commit": task.base_commit,
+        "environment_setup_commit": task.base_commit,
+        "patch": services.artifacts.get(task.gold_patch).decode(),
+        "test_patch": services.artifacts.get(task.test_patch).decode(),
+        "problem_statement": task.problem_statement,
+        "hints_text": task.hints,
+        "created_at": task.created_at,
+        "FAIL_TO_PASS": json.dumps(task_files.list_fail_to_pass(task)),
+        "PASS_TO_PASS": json.dumps(task.PASS_TO_PASS),
+        "eval_type": "pass_and_fail",
+        **rows.build_flat_facts(item),
+    }
+    return row, [PUBLISHED_NOTE]
+
+
+def _exclude(task: Task) -> str | None:
+    """Return why rows of SWE-bench cannot carry a task; None if they can."""
+    return None if task.environment == "imported" else exclude_other_oracles(task)
 
 
 def escape_test_ids(task: Task) -> tuple[dict[str, str], list[str]]:
@@ -233,4 +267,4 @@ def _make_prediction(row: Mapping[str, Any], model: str, patch: str) -> dict[str
     return {"instance_id": row["instance_id"], "model_name_or_path": model, "model_patch": patch}
 
 
-FORMATS = {"swebench": ExportFormat(write=write_swebench, explain_exclusion=exclude_other_oracles)}
+FORMATS = {"swebench": ExportFormat(write=write_swebench, explain_exclusion=_exclude)}

@@ -25,7 +25,7 @@ from core.errors import InputError, Transient, make_write_error
 from core.text import escape_line
 from mergemill.execution.services import make_services
 from miner.datasets import read_rows
-from miner.instances import InstanceRow, build_instance
+from miner.instances import InstanceRow, PublishedClones, build_instance
 from miner.row_files import read_row_file
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class ForeignRow:
     new: bool
     duplicate_of: str | None = None
     problem: str | None = None
+    waits: bool = False
+    """Whether the problem is that its repository cannot be cloned now, without which the row cannot be read."""
 
 
 def locate_imports(storage: StorageSettings) -> Path:
@@ -72,16 +74,25 @@ def import_rows(path: Path, format_name: str, settings: Settings) -> Iterator[Fo
         Transient: the disk is full or not writable.
     """
     services = make_services(settings, engine=False)
+    clones = PublishedClones(services)
     with _open_imports(locate_imports(settings.storage)) as imports:
         for place, row in read_rows(path, format_name):
             if isinstance(row, InputError):
                 yield ForeignRow(place=place, name="", new=False, problem=str(row))
                 continue
             try:
-                whole = resolve_base_commit(row, services)
-                yield imports.add(place, make_bug_commit(whole, services) if format_name in BUG_FORMATS else whole)
+                whole = resolve_base_commit(row, clones)
+                if format_name in BUG_FORMATS:
+                    whole = make_bug_commit(whole, clones, services)
+                yield imports.add(place, whole)
             except (InputError, Transient) as error:
-                yield ForeignRow(place=place, name=row.instance_id, new=False, problem=f"{place}: {error}")
+                yield ForeignRow(
+                    place=place,
+                    name=row.instance_id,
+                    new=False,
+                    problem=f"{place}: {error}",
+                    waits=isinstance(error, Transient),
+                )
 
 
 class _ImportFile:
@@ -156,7 +167,7 @@ def _remove_half_line(path: Path) -> None:
             file.truncate(end)
 
 
-def resolve_base_commit(row: InstanceRow, services: Services) -> InstanceRow:
+def resolve_base_commit(row: InstanceRow, clones: PublishedClones) -> InstanceRow:
     """Return a row whose base commit is a whole id; a commit that is abbreviated, or a parent (`COMMIT^`), is resolved.
 
     Raises:
@@ -167,25 +178,26 @@ def resolve_base_commit(row: InstanceRow, services: Services) -> InstanceRow:
         return row
     if not _COMMIT_EXPRESSION.fullmatch(row.base_commit):
         raise InputError(f"base_commit {row.base_commit[:100]!r} is not a commit")
-    history = services.clones.open("instances:", row.repo)
+    history = clones.open(row.repo)
     if not history.has_commit(row.base_commit):
         raise InputError(f"base_commit {row.base_commit} is not in {history.path}", advice="fetch it there")
     commit = history.resolve(row.base_commit)
     return row.model_copy(update={"base_commit": commit})
 
 
-def make_bug_commit(row: InstanceRow, services: Services) -> InstanceRow:
+def make_bug_commit(row: InstanceRow, clones: PublishedClones, services: Services) -> InstanceRow:
     """Return a row whose base commit has the bug and lacks the tests that detect it; the commit is kept in the store.
 
     Args:
         row: `base_commit` without the bug, `patch` injects it, and the FAIL_TO_PASS tests are in the tree.
-        services: services that provide the clone of the repository.
+        clones: clones of the repositories.
+        services: services that keep the commit.
 
     Raises:
         InputError: there is no clone with that commit, or the patch does not apply.
         Transient: cloning failed.
     """
-    history = services.clones.open("instances:", row.repo)
+    history = clones.open(row.repo)
     original, bug = history.resolve(row.base_commit), row.patch.encode(errors="surrogateescape")
     files = {test.partition("::")[0] for test in row.FAIL_TO_PASS}
     with ScratchIndex(history, original) as index:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import bindparam, text
 
 from core.errors import InputError
-from taskdb.records import Candidate, Certificate, Environment, PullRequest, Record, Task, Verification
+from taskdb.records import Candidate, Certificate, Environment, PullRequest, Record, Rejection, Task, Verification
 from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
+from taskdb.records.work import make_clone_wait
 from taskdb.schema.batches import execute_in_batches
 
 if TYPE_CHECKING:
@@ -85,10 +86,13 @@ def add_lineage(store: Store, records: Mapping[str, Record]) -> int:
     pulls = {key: record for key, record in records.items() if isinstance(record, PullRequest)}
     candidates = [record for record in records.values() if isinstance(record, Candidate)]
     tags = [record for record in records.values() if isinstance(record, Tags)]
-    new = [
-        (pulls[candidate.parent], candidate, 0.0)
+    imported = {
+        task.candidate for task in records.values() if isinstance(task, Task) and task.environment == "imported"
+    }
+    new: list[tuple[PullRequest, Candidate | Rejection, float]] = [
+        (pull, make_clone_wait(pull) if candidate.id in imported else candidate, 0.0)
         for candidate in candidates
-        if not _has_change(store, pulls[candidate.parent])
+        if not _has_change(store, pull := pulls[candidate.parent])
     ]
     known = {pull.id for pull, _, _ in new}
     n_new = 2 * len(store.add_mined_changes(*new, tags=[tag for tag in tags if tag.parent in known]))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import text
+from sqlalchemy import bindparam, text
 
 from taskdb.records import Candidate
+from taskdb.schema.batches import execute_in_batches
 
 if TYPE_CHECKING:
     from taskdb.store import Store
 
 _KNOWN = text("SELECT 1 FROM change WHERE source = :source LIMIT 1")
+_NAMED = text(
+    "SELECT source, name, pull_request, candidate, reason FROM change_listing WHERE name IN :keys"
+).bindparams(bindparam("keys", expanding=True))
 _COMMITS = text("SELECT DISTINCT repo, base_commit FROM task WHERE source = :source ORDER BY repo, base_commit")
 
 
@@ -28,6 +32,23 @@ def find_newest_candidates(store: Store, most: int) -> list[Candidate]:
         keys = list(connection.execute(_NEWEST_CANDIDATES, {"most": most}).scalars())
     candidates = store.get_many(Candidate, keys)
     return [candidates[key] for key in keys]
+
+
+class ListedChange(NamedTuple):
+    """Records of a change (ids); `candidate` is None where the miner rejected it, for `reason`."""
+
+    pull_request: str
+    candidate: str | None
+    reason: str | None
+
+
+def find_changes(store: Store, source: str, names: Sequence[str]) -> dict[str, ListedChange]:
+    """Return name -> change of a source, for those names that it has."""
+    with store.read_transaction() as connection:
+        rows = execute_in_batches(connection, _NAMED, names)
+        return {
+            row.name: ListedChange(row.pull_request, row.candidate, row.reason) for row in rows if row.source == source
+        }
 
 
 def has_source(store: Store, source: str) -> bool:

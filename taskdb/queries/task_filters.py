@@ -126,7 +126,7 @@ class TaskFilters(ColumnFilters):
     created: DateRange | None = None
     difficulty: PassRate | None = None
     controlled: bool = False
-    """Whether tasks of `LIST_KINDS` must have controls."""
+    """Whether tasks of `LIST_KINDS` must have controls, unless they are as they were published."""
     max_underspecified: float | None = None
     """Highest probability of a vague statement; tasks that were not judged are selected, too."""
     max_unfair: float | None = None
@@ -195,7 +195,13 @@ class TaskFilters(ColumnFilters):
         if self.difficulty is not None:
             conditions.append(_match_pass_rate(columns["difficulty"], self.difficulty))
         if self.controlled:
-            conditions.append(or_(columns["kind"].not_in(LIST_KINDS), columns["control_bound"] < 1))
+            conditions.append(
+                or_(
+                    columns["kind"].not_in(LIST_KINDS),
+                    columns["control_bound"] < 1,
+                    columns["environment"] == "imported",
+                )
+            )
         for name, limit in (("underspecified", self.max_underspecified), ("unfair_tests", self.max_unfair)):
             if limit is not None:
                 conditions.append(or_(columns[name].is_(None), columns[name] <= limit))

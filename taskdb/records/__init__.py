@@ -170,6 +170,8 @@ class FailureKind(StrEnum):
     COLLECTION = "collection"
     """Its file could not be imported or collected."""
     ABSENT = "absent"
+    UNKNOWN = "unknown"
+    """It was not run here: the list is a published one."""
 
 
 class RunVariant(StrEnum):
@@ -443,7 +445,8 @@ class Task(Record):
     candidate: str
     source: str
     name: str
-    """`owner__repo-123.bugfix`; a number follows where a change gives several of the same kind."""
+    """`owner__repo-123.bugfix`; a number follows where a change gives several of the same kind. Of an imported task,
+    the name of its change."""
     kind: Kind
     repo: str
     language: str
@@ -475,7 +478,8 @@ class Task(Record):
     """Patch applied to the agent's tree on top of the base commit, such as an injected bug."""
     oracle: Oracle | None = None
     """Definition that decides the reward, for kinds whose lists of tests are not sufficient."""
-    environment: Literal["verified", "simulated", "none"] = "verified"
+    environment: Literal["verified", "simulated", "none", "imported"] = "verified"
+    """`imported`: the task is as it was published, with its lists, and nothing of it was run."""
     blind_controls: Annotated[ArtifactHash | None, LATER] = None
     """Other instances of the tests; this and the next three as in `Verification`."""
     control_bound: Annotated[float | None, LATER] = None

@@ -8,7 +8,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any, Self
 
-from taskdb.records import Kind, Record, Rejection, Stage
+from taskdb.records import Kind, PullRequest, Record, Rejection, Stage
 from taskdb.records.kinds import Prerequisites, Requirement, iter_open_kinds
 
 STAGE_COLUMNS: dict[Stage, tuple[str, str]] = {
@@ -18,8 +18,22 @@ STAGE_COLUMNS: dict[Stage, tuple[str, str]] = {
 }
 """Stage -> columns of the view `changes` with its input and its output. Later stages have several tasks per change."""
 ID_LENGTH, HEX_DIGITS = 64, frozenset("0123456789abcdef")
+AWAITS_CLONE = "awaits-clone"
+"""Reason of the rejection of an imported change by the miner, until there is a clone to read it with."""
 NOT_RENEWED = "not-renewed"
 """Reason of the rejection of a renewal, which leaves the records of the change as they are."""
+
+
+def make_clone_wait(pull: PullRequest) -> Rejection:
+    """Return the result of mining a change that was imported and whose repository has no clone yet."""
+    return Rejection(
+        parent=pull.id,
+        name=pull.name,
+        source=pull.source,
+        stage=Stage.MINE,
+        reason=AWAITS_CLONE,
+        detail=f"there is no clone of {pull.repo} with commit {pull.base_commit}",
+    )
 
 
 def is_id_beginning(word: str) -> bool:

@@ -27,11 +27,12 @@ ALL = "all"
 
 
 class TaskStatus(StrEnum):
-    """Last stage that a task passed, or that it was rejected."""
+    """Last stage that a task passed, or that it was rejected, or is as it was published."""
 
     DERIVED = "derived"
     CERTIFIED = "certified"
     REJECTED = "rejected"
+    IMPORTED = "imported"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ _TASK = "the task"
 _COUNTS = "tests in the lists"
 _ORIGIN = "its origin"
 _IMAGE = (
-    "`verified`, `simulated` or `none`, and the image with its digest, empty where there is none "
+    "`verified`, `simulated`, `none` or `imported`, and the image with its digest, empty where there is none "
     "([Kinds](guide/derive/kinds.md))"
 )
 _VERDICT = (
@@ -78,7 +79,14 @@ class TaskColumns:
     language_version: Annotated[str, TaskColumn(doc=_TASK)]
     license: Annotated[str, TaskColumn(doc=_TASK, exported=True)]
     source: Annotated[str, TaskColumn(doc=_TASK)]
-    status: Annotated[str, TaskColumn(sql="d.status", doc="`derived`, `certified` or `rejected`")]
+    status: Annotated[
+        str,
+        TaskColumn(
+            sql="d.status",
+            doc="`derived`, `certified`, `rejected` or `imported`; the last "
+            "[as it was published](guide/query/bundle.md#tasks-as-they-were-published), and not run",
+        ),
+    ]
     base_commit: Annotated[str, TaskColumn(doc=_TASK)]
     n_fail_to_pass: Annotated[int, TaskColumn(doc=_COUNTS, exported=True)]
     n_pass_to_pass: Annotated[int, TaskColumn(doc=_COUNTS, exported=True)]
@@ -284,7 +292,7 @@ class ColumnFilters:
     status: Annotated[
         Words | str | None,
         ColumnFilter(
-            help="Select tasks that are derived, certified or rejected.",
+            help="Select tasks that are derived, certified, rejected, or imported as published.",
             metavar="STATUS[,STATUS]",
             panel=COMMON,
             choices=tuple(TaskStatus),
@@ -329,7 +337,9 @@ class ColumnFilters:
     environment: Annotated[
         Words | str | None,
         ColumnFilter(
-            help="Select by environment.", metavar="verified|simulated|none", choices=("verified", "simulated", "none")
+            help="Select by environment.",
+            metavar="verified|simulated|none|imported",
+            choices=("verified", "simulated", "none", "imported"),
         ),
     ] = None
     tests: Annotated[

@@ -122,7 +122,7 @@ def test_many_ids_are_one_parameter(listing: Store) -> None:
     [
         ({"color": "red"}, "no filter 'color'"),
         ({"kind": "bugfix,bugfx"}, "--kind: 'bugfx' is not one of bugfix"),
-        ({"status": "done"}, "--status: 'done' is not one of derived, certified, rejected"),
+        ({"status": "done"}, "--status: 'done' is not one of derived, certified, rejected, imported"),
         ({"repo": ","}, "--repo"),
         ({"changed-lines": "ten"}, "--changed-lines: 'ten' is not LO:HI"),
         ({"changed-lines": "20:10"}, "'20:10' is not LO:HI"),

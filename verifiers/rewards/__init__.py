@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from backends.services import Services
+from core.errors import InputError
 from taskdb.records import Score, Task
 from verifiers import grade as tests
 from verifiers.rewards import performance, review, simulated, structure, writing
@@ -46,7 +47,16 @@ REWARDS: Mapping[str, Reward] = {
 
 
 def select_reward(task: Task) -> Reward:
-    """Return the reward of a task."""
+    """Return the reward of a task.
+
+    Raises:
+        InputError: it is as it was published, and has no environment.
+    """
+    if task.environment == "imported":
+        raise InputError(
+            f"{task.name} is imported and was not verified",
+            advice=f"mergemill run {task.source} builds and verifies it",
+        )
     if task.environment == SIMULATED:
         return REWARDS[SIMULATED]
     return REWARDS[task.oracle.form if task.oracle else TESTS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ from typing import Annotated
 import typer
 
 from core.config import Settings
-from core.errors import InputError, UsageError
+from core.errors import InputError, Transient, UsageError
 from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
@@ -89,8 +90,8 @@ def import_bundle(
     """Add the tasks of a bundle or of a foreign task set to the database.
 
     Tasks of a bundle of mergemill keep their ids, with their records, artifacts and base trees; images that it holds
-    are loaded into the engine. Rows of a foreign set become changes, whose environments `mergemill run` builds and
-    verifies.
+    are loaded into the engine. Rows of a foreign set are tasks at once, as they were published (--status imported), and
+    changes, whose environments `mergemill run` builds and verifies once there are clones.
 
     Example: mergemill bundle import bundle-harbor --db other.db
     """
@@ -129,6 +130,37 @@ def _import_tasks(path: Path, settings: Settings, *, as_json: bool) -> None:
         output.print_note(f"no engine answers: the images of {format_count(n_unknown, 'task')} were not loaded")
 
 
+def _store_published_tasks(
+    names: Sequence[str], source: str, settings: Settings, exit_code: int, *, as_json: bool
+) -> int:
+    """Store imported rows as tasks, name the repositories that they wait for, and return the exit code of the import.
+
+    A clone that cannot be made keeps nothing out of the database, so that mining without it is no failure.
+    """
+    from mergemill.bundles.foreign_import import locate_imports  # noqa: PLC0415 - only this command
+    from mergemill.bundles.published_tasks import store_published_tasks  # noqa: PLC0415 - only this command
+    from mergemill.execution.services import make_services  # noqa: PLC0415 - only this command
+    from taskdb.store import Store  # noqa: PLC0415 - only this command
+
+    services = make_services(settings, engine=False)
+    with Store.open(settings.storage.db, create=True, writes=True) as store:
+        imports = locate_imports(settings.storage)
+        waiting = store_published_tasks(store, imports, names, services, source=source)
+    for repo, number in sorted(waiting.items()):
+        if as_json:
+            output.print_json({"event": "waiting", "repo": repo, "rows": number})
+    if waiting and not as_json:
+        shown = ", ".join(sorted(waiting)[:SHOWN_REPOSITORIES])
+        more = len(waiting) - SHOWN_REPOSITORIES
+        others = f" and {format_count(more, 'other repository', 'other repositories')}" if more > 0 else ""
+        output.print_note(f"{format_count(waiting.total(), 'row')} wait for a clone of {shown}{others}")
+    return 0 if waiting and exit_code == Transient.exit_code else exit_code
+
+
+SHOWN_REPOSITORIES = 10
+"""Repositories that are named for people; `mergemill sql` and --json name all."""
+
+
 def _import_foreign_rows(path: Path, format_name: str, settings: Settings, *, as_json: bool) -> None:
     from mergemill.bundles.foreign_import import import_rows, locate_imports  # noqa: PLC0415 - only this command
     from mergemill.cli.pipeline.stage_command import make_scope, run_scope  # noqa: PLC0415 - only this command
@@ -146,7 +178,8 @@ def _import_foreign_rows(path: Path, format_name: str, settings: Settings, *, as
     if names:
         scope = make_scope(Stage.MINE, [source], only=None, kind=None, retry=None, source=settings.source)
         exit_code = run_scope(Stage.MINE, replace(scope, only=names), settings, as_json=as_json)
-    n_bad = sum(result.problem is not None for result in results)
+        exit_code = _store_published_tasks(names, source, settings, exit_code, as_json=as_json)
+    n_bad = sum(result.problem is not None and not result.waits for result in results)
     if not as_json:
         n_new = sum(result.new for result in results)
         output.print_text(f"{format_count(len(results), 'row')} in {path}, {n_new} new, {n_bad} unusable")
@@ -155,4 +188,7 @@ def _import_foreign_rows(path: Path, format_name: str, settings: Settings, *, as
             output.print_text(f"build and verify them with: mergemill run {shlex.quote(source)}{clones}")
     if n_bad:
         raise InputError(f"{format_count(n_bad, 'row')} of {path} cannot be used")
+    if n_waiting := sum(result.waits for result in results):
+        advice = "run the same command again when their repositories can be reached"
+        raise Transient(f"{format_count(n_waiting, 'row')} of {path} cannot be read without a clone", advice=advice)
     raise typer.Exit(exit_code)
