@@ -23,6 +23,7 @@ BEFORE = {
     "pkg/old.py": "gone = 1\n",
     "pkg/dos.py": NUMBERS.replace("\n", "\r\n"),
     "b/kept.py": "kept = 1\n",
+    "pkg/cache.db": "\0\1\2" * 40,
     "pkg/naïve file.py": "first = 1\nsecond = 2\n",
 }
 CHANGED = NUMBERS.replace("number_3 = 3\n", "number_3 = 33\n").replace(
@@ -50,6 +51,8 @@ TREES = {
     "moved": {**{path: BEFORE[path] for path in BEFORE if path != "pkg/mod.py"}, "pkg/sub/moved.py": CHANGED},
     "two": {**BEFORE, "pkg/mod.py": CHANGED_TWICE},
     "binary": {**BEFORE, "pkg/data.bin": "\0\1\2" * 40},
+    "with binaries": {**AFTER, "pkg/data.bin": "\0\1\2" * 50, "pkg/cache.db": "\0\1\3" * 40},
+    "without a binary": {path: text for path, text in AFTER.items() if path != "pkg/cache.db"},
 }
 MAIL = (
     b"From 0123456789abcdef Mon Sep 17 00:00:00 2001\nFrom: Ada <ada@example.org>\nSubject: [PATCH] Fix\n\n"
@@ -121,6 +124,24 @@ def drop_prefix_of(patch: bytes, path: bytes) -> bytes:
 def crlf(patch: bytes) -> bytes:
     """Return a text with CR LF."""
     return patch.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+
+
+KEPT = (
+    b"diff --git a/b/kept.py b/b/kept.py\nnew file mode 100644\n"
+    b"--- /dev/null\n+++ b/b/kept.py\n@@ -0,0 +1 @@\n+kept = 1\n"
+)
+ESCAPES = b"\x1b[32m+\x1b[m\x1b[32mnumber_3 = '\x1b[1m33\x1b[0m'\x1b[m\n"
+
+
+def damage(old: bytes, new: bytes) -> Callable[[Trees], bytes]:
+    """Return a function that makes a patch of two hunks in pkg/mod.py in which a text is replaced."""
+
+    def make(trees: Trees) -> bytes:
+        patch = trees.diff("after", "--", "pkg/mod.py")
+        assert old in patch
+        return patch.replace(old, new)
+
+    return make
 
 
 Form = tuple[str, Callable[[Trees], bytes], list[str]]
@@ -293,6 +314,69 @@ FORMS: Mapping[str, Form] = {
     "renamed, --no-prefix": ("moved", lambda t: t.diff("moved", "-M", "--no-prefix"), [apply_patch.PREFIXES]),
     "binary": ("binary", lambda t: t.diff("binary", "--binary"), []),
     "binary, --no-prefix": ("binary", lambda t: t.diff("binary", "--binary", "--no-prefix"), [apply_patch.PREFIXES]),
+    "a deleted binary, without its content": ("without a binary", lambda t: t.diff("without a binary"), []),
+    "a deleted binary, names as the only headers": (
+        "without a binary",
+        lambda t: drop_git_lines(t.diff("without a binary")),
+        [],
+    ),
+    "new and changed binaries, without their content": (
+        "after",
+        lambda t: t.diff("with binaries"),
+        [f"{apply_patch.NO_CONTENT} (pkg/cache.db, pkg/data.bin)"],
+    ),
+    "diff -ruN with binaries": (
+        "after",
+        lambda t: t.diff_folders("with binaries", "-N"),
+        [f"{apply_patch.NO_CONTENT} (pkg/cache.db, pkg/data.bin)"],
+    ),
+    "a new file that is there already": (
+        "after",
+        lambda t: KEPT + t.diff("after"),
+        [f"{apply_patch.PRESENT} (b/kept.py)"],
+    ),
+    "a new binary that is there already": (
+        "after",
+        lambda t: t.diff("without a binary", "-R", "--binary", "--", "pkg/cache.db") + t.diff("after"),
+        [f"{apply_patch.PRESENT} (pkg/cache.db)"],
+    ),
+    "a new binary that is there already, without its content": (
+        "after",
+        lambda t: t.diff("without a binary", "-R", "--", "pkg/cache.db") + t.diff("after"),
+        [f"{apply_patch.PRESENT} (pkg/cache.db)"],
+    ),
+    "nothing but a new file that is there already": (
+        "before",
+        lambda t: KEPT,
+        [f"{apply_patch.PRESENT} (b/kept.py)"],
+    ),
+    "colours": ("after", lambda t: t.diff("after", "--color=always"), [apply_patch.COLOURS]),
+    "colours, CR LF": (
+        "after",
+        lambda t: crlf(t.diff("after", "--color=always")),
+        [apply_patch.COLOURS, apply_patch.LINE_ENDS],
+    ),
+    "colours of white space, files in CR LF": (
+        "dos",
+        lambda t: t.diff("dos", "--color=always", "--ws-error-highlight=all"),
+        [apply_patch.COLOURS],
+    ),
+    "context without its first blank": (
+        "after",
+        lambda t: t.diff("after").replace(b"\n number_4", b"\nnumber_4"),
+        [apply_patch.MARKERS],
+    ),
+    "all context without its first blank": (
+        "after",
+        lambda t: re.sub(rb"(?m)^ (?=\S)", b"", t.diff("after")),
+        [apply_patch.MARKERS],
+    ),
+    "text and a list at the end": ("after", lambda t: t.diff("after") + b"\nWhat I did:\n- one\n- two\n", []),
+    "in a fence, wrong counts, a list at the end": (
+        "after",
+        lambda t: b"```diff\n" + re.sub(*ZERO_COUNTS, t.diff("after")) + b"```\n\n- one\n- two\n",
+        [apply_patch.UNFENCE, apply_patch.UNWRAP, apply_patch.COUNTS],
+    ),
     "empty": ("before", lambda t: b"", []),
     "white space": ("before", lambda t: b"\n \n", []),
 }
@@ -351,6 +435,29 @@ REFUSED: Mapping[str, Callable[[Trees], bytes]] = {
     "-U0, removed lines elsewhere": lambda t: t.diff("after", "-U0").replace(b"@@ -3 +3 @@", b"@@ -4 +4 @@"),
     "-U0, an insertion after the end": lambda t: t.diff("inserted", "-U0").replace(b"@@ -9,0 +10", b"@@ -90,0 +91"),
     "-U0, an insertion at two places": lambda t: t.diff("inserted", "-U0").replace(b"@@ -9,0 +10", b"@@ -9,0 +15"),
+    "a line without a marker": damage(b"\n number_4", b"\n# the next one\n number_4"),
+    "a line without a marker, which the counts do not cover": damage(
+        b" number_20 = 20\n+added = 1\n", b" number_20 = 20\n number_21 = 21\nadded:\n+added = 1\n"
+    ),
+    "text for context": damage(b" number_2 = 2\n", b"...\n"),
+    "a no-break space before context": damage(b"\n number_4", b"\n\xc2\xa0number_4"),
+    "a wrapped line": damage(b"+number_3 = 33\n", b"+number_3 =\n33\n"),
+    "a wrapped line at the end": lambda t: t.diff("new") + b"and more\n",
+    "a lost `+`": damage(b"+added = 1\n", b"added = 1\n"),
+    "a lost `-`": damage(b"-number_3 = 3\n", b"number_3 = 3\n"),
+    "added lines behind text": lambda t: t.diff("inserted") + b"unmarked line\n+raise SystemExit\n",
+    "added lines behind text, counted": lambda t: (
+        re.sub(rb"@@ -(\d+),6 \+(\d+),7 @@", rb"@@ -\1,7 +\2,10 @@", t.diff("inserted"))
+        + b"unmarked line\n+raise SystemExit\n+# end\n"
+    ),
+    "a header of a hunk without numbers": damage(b"@@ -18,6 +18,7 @@", b"@@"),
+    "names without a hunk": lambda t: t.diff("inserted") + b"--- a/setup.py\n+++ b/setup.py\n-name = 'sample'\n",
+    "cut off in the last hunk": lambda t: t.diff("two").partition(b"+added = 1\n")[0],
+    "a combined diff": lambda t: t.diff("inserted") + b"diff --cc setup.py\n@@@ -1,1 -1,1 +1,1 @@@\n++name = 1\n",
+    "colours and other escape sequences": lambda t: re.sub(
+        rb"\S+\+\S+number_3 = 33.*\n", lambda _: ESCAPES, t.diff("after", "--color=always")
+    ),
+    "nothing but binaries without their content": lambda t: t.diff("with binaries", "--", "pkg/cache.db"),
     "-U0, a new file as an insertion": lambda t: t.diff("new", "-U0").replace(b"pkg/sub/new.py", b"pkg/mod.py"),
 }
 
@@ -380,6 +487,29 @@ def test_paths_decide_between_prefixes(trees: Trees) -> None:
     kept = b"--- b/kept.py\n+++ b/kept.py\n@@ -1 +1 @@\n-kept = 1\n+kept = 2\n"
     assert apply(trees, kept + b"--- /dev/null\n+++ b/more.py\n@@ -0,0 +1 @@\n+more = 1\n")[0] == 0
     assert trees.read() == {**BEFORE, "b/kept.py": "kept = 2\n", "b/more.py": "more = 1\n"}
+
+
+def test_a_file_that_is_there_already_gets_the_mode_of_the_patch(trees: Trees) -> None:
+    code, _, repairs, touched = apply(trees, KEPT.replace(b"100644", b"100755"))
+    assert (code, repairs, touched) == (0, [f"{apply_patch.PRESENT} (b/kept.py)"], ["b/kept.py"])
+    assert run(trees.folder, "git", "diff", "--summary") == b" mode change 100644 => 100755 b/kept.py\n"
+
+
+def test_a_renamed_binary_without_its_content_keeps_what_it_had(trees: Trees) -> None:
+    head = b"diff --git a/pkg/cache.db b/pkg/new.db\nsimilarity index 90%\n"
+    moved = head + b"rename from pkg/cache.db\nrename to pkg/new.db\n"
+    ending = b"index 563872c..3d12770 100644\nBinary files a/pkg/cache.db and b/pkg/new.db differ\n"
+    code, _, repairs, _ = apply(trees, moved + ending)
+    assert (code, repairs) == (0, [f"{apply_patch.NO_CONTENT} (pkg/new.db)"])
+    after = trees.read()
+    assert after.pop("pkg/new.db") == BEFORE["pkg/cache.db"]
+    assert after == {path: text for path, text in BEFORE.items() if path != "pkg/cache.db"}
+
+
+def test_an_index_loses_a_binary_without_its_content(trees: Trees) -> None:
+    assert apply(trees, trees.diff("without a binary", "--", "pkg/cache.db"), "--cached")[0] == 0
+    assert run(trees.folder, "git", "diff", "--cached", "--name-status") == b"D\tpkg/cache.db\n"
+    assert trees.read() == BEFORE
 
 
 def test_deliberate_line_ends_stay(trees: Trees) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from backends.git import GitError
 from backends.index import ScratchIndex
 from backends.services import Services
-from guest.harness.apply_patch import Repairer, Tree, UnsafePathError, split_lines
+from guest.harness.apply_patch import RefusedPatchError, Repairer, Tree
 from guest.harness.structure.structure_check import MAX_FILE_BYTES, find_violations
 from taskdb.records import Score, Task
 from taskdb.records.oracles import MigrationOracle, RefactoringOracle
@@ -58,16 +58,26 @@ class _IndexTree(Tree):
     def has_folder(self, path: bytes) -> bool:
         return path.rstrip(b"/") in self.folders
 
-    def read_lines(self, path: bytes) -> list[bytes]:
-        content = self.index.read_file(os.fsdecode(path)) if path in self.files else None
-        return split_lines(content or b"")
+    def read_file(self, path: bytes) -> bytes | None:
+        return self.index.read_file(os.fsdecode(path)) if path in self.files else None
+
+    def read_mode(self, path: bytes) -> bytes:
+        return self._read_entry(path)[0]
+
+    def read_object_id(self, path: bytes) -> bytes:
+        return self._read_entry(path)[1]
+
+    def _read_entry(self, path: bytes) -> Sequence[bytes]:
+        """Return mode and id of a file, empty without one."""
+        entry = self.index.run_git("ls-files", "-s", "-z", "--", f":(literal){os.fsdecode(path)}")
+        return entry.split(b" ")[:2] if entry else (b"", b"")
 
 
 def _apply(patch: bytes, index: ScratchIndex) -> bool:
     """Apply a submission as its container does, and return whether it applied."""
     try:
         candidates = Repairer(patch, _IndexTree(index)).list_candidates() if patch.strip() else [(b"", [], [])]
-    except UnsafePathError:
+    except RefusedPatchError:
         return False
     for candidate, options, _ in candidates:
         with suppress(GitError):
