@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from unidiff.errors import UnidiffParseError
-from unidiff.patch import PatchSet
 
 from backends.scratch import ScratchRepository
+from core.patch_headers import parse_patch_set, read_paths, strip_name
 from languages.paths import is_protected
 from miner.changes import Patch, PatchLine, PatchSplit, UnparsablePatchError
 
 _START = re.compile(rb"^diff --git ", re.MULTILINE)
-_ESCAPES = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
-_ESCAPE = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
 _RENAMES = ("-M", "-l400")
 
 
@@ -120,43 +118,13 @@ def escape_path(path: str) -> str:
 
 
 def _parse_section(body: bytes) -> DiffSection:
-    header = body.split(b"\n@@ ", 1)[0].split(b"\nGIT binary patch\n", 1)[0]
-    lines = header.split(b"\n")
-    first = lines[0].removeprefix(b"diff --git ")
-    old = new = _parse_repeated_name(first)
-    for line in lines[1:]:
-        key, _, value = line.partition(b" ")
-        if line.startswith((b"rename from ", b"copy from ")):
-            old = _unquote_name(line.split(b" ", 2)[2])
-        elif line.startswith((b"rename to ", b"copy to ")):
-            new = _unquote_name(line.split(b" ", 2)[2])
-        elif key == b"---" and value != b"/dev/null":
-            old = _unquote_name(value.rstrip(b"\t\r"))[2:]
-        elif key == b"+++" and value != b"/dev/null":
-            new = _unquote_name(value.rstrip(b"\t\r"))[2:]
+    text = body.decode(errors="surrogateescape")
+    header = text.split("\n@@ ", 1)[0].split("\nGIT binary patch\n", 1)[0]
+    old, new = read_paths(header)
     if not (old or new):
-        raise UnparsablePatchError(f"no file name in {first.decode(errors='backslashreplace')!r}")
-    if b"\nnew file mode " in header:
-        old = None
-    elif b"\ndeleted file mode " in header:
-        new = None
-    return DiffSection(old, new, body)
-
-
-def _parse_repeated_name(names: bytes) -> str | None:
-    """Return the name in `a/NAME b/NAME`, if both are the same; else None."""
-    half = (len(names) - 1) // 2
-    old, new = _unquote_name(names[:half]), _unquote_name(names[half + 1 :])
-    return new[2:] if old[2:] == new[2:] and old[:2] == "a/" and new[:2] == "b/" else None
-
-
-def _unquote_name(name: bytes) -> str:
-    """Decode a name from the C quotes of a git diff."""
-    if len(name) > 1 and name.startswith(b'"') and name.endswith(b'"'):
-        name = _ESCAPE.sub(
-            lambda m: _ESCAPES.get(m[1]) or (bytes([int(m[1], 8)]) if len(m[1]) == 3 else m[1]), name[1:-1]
-        )
-    return name.decode(errors="surrogateescape")
+        raise UnparsablePatchError(f"no file name in {header.partition(chr(10))[0]!a}")
+    is_new, is_deleted = "\nnew file mode " in header, "\ndeleted file mode " in header
+    return DiffSection(None if is_new else old, None if is_deleted and not is_new else new, body)
 
 
 def _remake_sections(
@@ -182,7 +150,7 @@ def _build_patch(sections: list[DiffSection]) -> Patch:
     """Build a patch, and parse it again with unidiff."""
     text = b"".join(section.body for section in sections).decode()
     try:
-        seen = PatchSet(text)
+        seen = parse_patch_set(text)
     except UnidiffParseError as error:
         raise UnparsablePatchError(f"unidiff: {error}".strip().replace("\n", " ")[:200]) from error
     parsed = [(_find_side(file.source_file), _find_side(file.target_file)) for file in seen]
@@ -209,7 +177,7 @@ def _sort_paths(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _find_side(name: str) -> str | None:
-    return None if name == "/dev/null" else _unquote_name(name.encode(errors="surrogateescape"))[2:]
+    return None if name == "/dev/null" else strip_name(name)
 
 
 def _check_round_trip(

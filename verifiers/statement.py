@@ -13,7 +13,7 @@ from evaluation.solution_lines import MIN_LINE
 from languages.paths import is_source
 
 _SECTION = re.compile(r"(?m)^(?=diff --git )")
-_NEW_NAME = re.compile(r'(?m)^\+\+\+ "?b/(.*?)"?$')
+_NEW_NAME = re.compile(r'(?m)^\+\+\+ "?b/(.*?)"?\t?$')
 _CODE = re.compile(r"[=(\[{.]")
 """Characters that occur in a line of program text and rarely in prose."""
 GOLD_LINE = "a line of the gold patch"

@@ -10,6 +10,7 @@ from typing import Literal
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
+from core.patch_headers import parse_patch_set
 from taskdb.artifacts import Artifacts
 from taskdb.records.oracles import Defect, ReviewOracle
 
@@ -117,7 +118,7 @@ def parse_diff(diff: str) -> PatchSet:
         NotReviewableError: the diff is malformed.
     """
     try:
-        return PatchSet(diff)
+        return parse_patch_set(diff)
     except UnidiffParseError as error:
         raise NotReviewableError(Reason.UNREADABLE, f"the diff cannot be parsed: {error}".splitlines()[0]) from error
 

@@ -21,6 +21,7 @@ import jinja2
 
 from backends.git import GitError, list_patch_paths
 from core.errors import InputError
+from core.patch_headers import read_path, split_sections
 from core.templates import make_environment
 from evaluation.reports.converter import pack_converter
 from guest.harness import HARNESS_FOLDER
@@ -172,14 +173,8 @@ def _find_common_folder(files: Sequence[str]) -> str:
 
 def extract_config_patch(gold_patch: bytes) -> bytes:
     """Return the gold patch's changes to files that may configure the runner (`list_config_patterns`)."""
-    sections = re.split(rb"(?m)^(?=diff --git )", gold_patch)
-    return b"".join(part for part in sections if is_config(_parse_new_path(part)))
-
-
-def _parse_new_path(section: bytes) -> str:
-    """Return the new path of a patch's section, from its first line."""
-    line = section.partition(b"\n")[0].rstrip(b'"').decode(errors="replace")
-    return line.rpartition(" b/")[2] if line.startswith("diff --git ") else ""
+    sections = split_sections(gold_patch.decode(errors="surrogateescape"))
+    return "".join(part for part in sections if is_config(read_path(part))).encode(errors="surrogateescape")
 
 
 def _quote_paths(patch: bytes) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from core.patch_headers import read_path, unquote
 from mergemill.web.syntax import highlight_file_lines
 from mergemill.web.visible_text import make_visible
 
@@ -103,7 +104,10 @@ def render_patch(patch: str) -> PatchView:
             left_old, left_new = int(match[2] or 1), int(match[4] or 1)
             files = files or [ShownFile("")]
         elif line.startswith("diff --git "):
-            files.append(ShownFile(_parse_path(line)))
+            files.append(ShownFile(read_path(line)))
+        elif line.startswith(("rename to ", "copy to ")) and files:
+            files[-1].path = unquote(line.split(" ", 2)[2])
+            files[-1].lines.append(ShownLine("note", Markup("{}").format(line)))
         elif line.startswith("+++ ") and files and line != "+++ /dev/null":
             files[-1].path = line[4:].split("\t")[0].removeprefix("b/")
         elif not line.startswith(("--- ", "+++ ", "index ", "\\")):
@@ -116,8 +120,3 @@ def render_patch(patch: str) -> PatchView:
 def _end_hunk(files: list[ShownFile], hunk: _HunkReader | None) -> None:
     if hunk is not None:
         files[-1].lines += hunk.build_lines(files[-1].path)
-
-
-def _parse_path(header: str) -> str:
-    """Return the new path of `diff --git a/old b/new`."""
-    return header.rpartition(" b/")[2].strip('"')

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from core.patch_headers import read_path, split_sections
 from languages.paths import is_source
 from miner.tags.signs import Sign
 from taskdb.records.tags import ChangeKind as K
@@ -59,14 +60,13 @@ Line = tuple[str, str, str]
 def list_source_lines(patch: str) -> list[Line]:
     """Return the changed lines of source files in a git diff."""
     source_lines: list[Line] = []
-    path, inside = "", False
-    for line in patch.splitlines():
-        if line.startswith("diff --git "):
-            path, inside = line.rpartition(" b/")[2].strip('"'), False
-        elif line.startswith("@@ "):
-            inside = is_source(path)
-        elif inside and line[:1] in ("+", "-"):
-            source_lines.append((path, line[0], line[1:]))
+    for section in split_sections(patch):
+        path, inside = read_path(section), False
+        for line in section.splitlines():
+            if line.startswith("@@ "):
+                inside = is_source(path)
+            elif inside and line[:1] in ("+", "-"):
+                source_lines.append((path, line[0], line[1:]))
     return source_lines
 
 

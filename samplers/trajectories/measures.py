@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, islice
 
+from core.patch_headers import read_path, split_sections
 from languages.paths import is_test_path
 from samplers.trajectories.evidence import TrajectoryEvidence
 from samplers.trajectories.requests import get_text
@@ -17,7 +18,6 @@ MIN_GRAMS = 20
 """Grams of an answer below which repeated grams do not count: short answers repeat themselves by chance."""
 CYCLE_CALLS = range(2, 5)
 """Lengths of a cycle of calls; the same call over and over is counted by `repeats`."""
-CHANGED_PATH = re.compile(r'^(?:diff --git "?a/(?P<old>.*?)"? "?b/(?P<new>.*?)"?)$', re.MULTILINE)
 FORMAT_COMPLAINTS = re.compile(
     r"\A\W*(?:format error|please always provide exactly one|no (?:action|tool call)s? (?:was |were )?found"
     r"|(?:your|the) (?:last )?(?:answer|output|response) (?:was not|could not be) (?:formatted|parsed))",
@@ -116,7 +116,7 @@ def measure_all(evidence: TrajectoryEvidence) -> dict[str, float]:
 
 def list_changed_paths(patch: bytes) -> list[str]:
     """Return the new paths of the files that a patch of git changes."""
-    return [match["new"] for match in CHANGED_PATH.finditer(patch.decode(errors="replace"))]
+    return [path for section in split_sections(patch.decode(errors="replace")) if (path := read_path(section))]
 
 
 def _find_longest_run(flags: Sequence[bool]) -> int:

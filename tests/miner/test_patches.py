@@ -45,6 +45,18 @@ CASES: dict[str, tuple[dict[str, str | bytes | None], dict[str, str | bytes | No
         {},
         {'pkg/a "b" c.txt': "x\n", "tests/with space.txt": "y\n", "pkg/tab\there": "z\n"},
     ),
+    "names with the separator of a header": (
+        {"pkg/x b/m.py": "a = 1\n", "pkg/x b/g.py": "g = 1\n", "pkg/x b/d.bin": NUL, "x b/r.py": "x = 1\n" * 20},
+        {
+            "pkg/x b/m.py": "a = 2\n",
+            "pkg/x b/g.py": None,
+            "pkg/x b/d.bin": NUL[::-1],
+            "x b/r.py": None,
+            "x b/to b/x": "x = 1\n" * 20,
+            "tests/x b/größe b/n.txt": "1\n",
+            "x b/empty.txt": "",
+        },
+    ),
     "names in UTF-8": ({"tests/größe.txt": "1\n"}, {"tests/größe.txt": "2\n", "pkg/naïve.py": "x = 1\n"}),
     "an empty file": ({"pkg/gone.py": ""}, {"pkg/gone.py": None, "pkg/py.typed": "", "tests/__init__.py": ""}),
     "a file that becomes a folder": ({"pkg/thing": "x\n"}, {"pkg/thing": None, "pkg/thing/inner.py": "x = 1\n"}),

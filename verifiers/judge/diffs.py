@@ -13,7 +13,9 @@ from itertools import takewhile
 from typing import Literal
 
 from unidiff.errors import UnidiffParseError
-from unidiff.patch import Hunk, PatchedFile, PatchSet
+from unidiff.patch import Hunk, PatchedFile
+
+from core.patch_headers import parse_patch_set
 
 LineMark = Literal["+", "-", " "]
 _MARKS: dict[str, LineMark] = {"+": "+", "-": "-", " ": " "}
@@ -68,11 +70,11 @@ def parse_patch(patch: str) -> tuple[FileDiff, ...]:
 def _parse_section(section: str) -> Iterator[PatchedFile]:
     """Yield the file of a section; where a hunk is broken, with the line counts of all hunks corrected."""
     try:
-        yield from PatchSet(section)
+        yield from parse_patch_set(section)
     except UnidiffParseError:
         header, *hunks = _HUNK_START.split(section)
         with suppress(UnidiffParseError):
-            yield from PatchSet(header + "".join(map(_correct_counts, hunks)))
+            yield from parse_patch_set(header + "".join(map(_correct_counts, hunks)))
 
 
 def _correct_counts(hunk: str) -> str:

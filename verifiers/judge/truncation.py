@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from core.patch_headers import read_path
 from verifiers.judge.case import JudgeCase
 
 CHARS_PER_TOKEN = 3
@@ -17,7 +18,6 @@ MIN_CHARS = 2000
 STATEMENT_HEAD = 0.7
 """Share of a shortened statement that is its beginning; the rest is its end."""
 _SECTION = re.compile(r"(?m)^(?=diff --git )")
-_PATH = re.compile(r'diff --git "?a/.*? "?b/(.*?)"?$', re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def truncate_text(text: str, room: int) -> TruncatedText:
 def truncate_patch(patch: str, room: int, files: Collection[str] = ()) -> TruncatedText:
     """Keep the beginning of each file's diff; the files listed take precedence."""
     sections = [section for section in _SECTION.split(patch) if section]
-    first = [index for index, section in enumerate(sections) if _parse_path(section) in files]
+    first = [index for index, section in enumerate(sections) if read_path(section) in files]
     others = [index for index in range(len(sections)) if index not in first]
     given = dict(zip(first, divide_budget([len(sections[index]) for index in first], room), strict=True))
     left = room - sum(given.values())
@@ -119,8 +119,3 @@ def _take_lines(lines: Sequence[str], room: int) -> list[str]:
 
 def _render_omission(lines: int) -> str:
     return f"[{lines} lines are omitted here]\n"
-
-
-def _parse_path(section: str) -> str:
-    match = _PATH.match(section)
-    return match[1] if match else ""
