@@ -96,7 +96,7 @@ def _split_names(names: str, lines: list[str]) -> tuple[str, str]:
 
     Args:
         names: text of the line after `diff --git `.
-        lines: further lines of the header, which name what is renamed or copied.
+        lines: further lines of the header, which name a renamed or copied file.
     """
     if match := _QUOTED_FIRST.fullmatch(names) or _QUOTED.fullmatch(names):
         return match[1], match[2]

@@ -53,7 +53,7 @@ def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields
         "license": candidate.license,
         "problem_statement": append_addition(candidate.problem_statement, addition),
         "hints": candidate.hints,
-        "gold_patch": candidate.gold_patch,
+        "gold_patch": lineage.gold_patch,
         "test_patch": lineage.tests.patch,
         **NO_CONTROLS,
         "FAIL_TO_PASS": (),

@@ -158,7 +158,7 @@ class PerformanceMeasurement:
     @cached_property
     def gold_patch(self) -> bytes:
         """The gold patch."""
-        return self.services.artifacts.get(self.lineage.candidate.gold_patch)
+        return self.services.artifacts.get(self.lineage.gold_patch)
 
     @cached_property
     def test_patch(self) -> bytes:

@@ -17,6 +17,24 @@ _NOT_SOURCE = re.compile(
     r"(^|/)(docs?|documentation|examples?|benchmarks?|asv_bench|\.github)/|(^|/)(setup|conf)\.py$|(^|/)_version\.py$"
 )
 
+_AGENT_FILE = (
+    r"(^|/)((?-i:(AGENTS?|CLAUDE|GEMINI|QWEN|CODEX|WARP)(\.local|\.override)?\.md)|agents\.md|\.cursorrules|\.cursorignore|"
+    r"\.windsurfrules|\.clinerules|\.roorules|\.goosehints|\.mcp\.json|\.aider[^/]*|\.github/copilot-[^/]*\.(md|yml))$|"
+    r"(^|/)(\.(cursor|claude|codex|gemini|windsurf|roo|clinerules|junie|kiro|agents?|opencode|serena|amazonq|qwen)|"
+    r"\.github/(instructions|prompts|chatmodes|agents))/"
+)
+_LOCK_FILE = (
+    r"(^|/)([^/]*\.lock(b|file)?|[^/]*[.-]lock\.(json|ya?ml|toml|hcl)|npm-shrinkwrap\.json|go\.(work\.)?sum|"
+    r"Package\.resolved|cabal\.project\.freeze|gradle/verification-metadata\.xml)$"
+)
+_CHANGELOG = (
+    r"(^|/)((change[_-]?logs?|changes|history|news|release[_-]?notes|whats[_-]?new)([._-]?v?\d[\w.-]*)?"
+    r"(\.(md|mkd|markdown|rst|txt|adoc|org))?|releases\.(md|rst|txt))$|"
+    r"(^|/)((changelogs?|changes|news)\.d|changelogs|\.changes?|\.changesets?|\.changelog|newsfragments?|releasenotes/notes)/|"
+    r"(^|/)(news|changelog)/([^/]+\.(md|rst|txt)|\+?[\w-]+\.(feature|bugfix|fix|doc|docs|removal|misc|breaking))$"
+)
+_INCIDENTAL = re.compile(f"{_AGENT_FILE}|{_LOCK_FILE}|{_CHANGELOG}", re.IGNORECASE)
+
 
 @cache
 def list_test_patterns() -> tuple[str, ...]:
@@ -88,6 +106,11 @@ def is_benchmark(path: str) -> bool:
 def is_part_of_tests(path: str) -> bool:
     """Return whether `path` belongs to the test half of a change and is not a file of benchmarks alone."""
     return is_protected(path) and not is_benchmark(path)
+
+
+def is_incidental(path: str) -> bool:
+    """Return whether `path` is a file that a fix takes along: instructions for agents, a lock file or a changelog."""
+    return _INCIDENTAL.search(path) is not None and not is_source(path)
 
 
 def is_config(path: str) -> bool:

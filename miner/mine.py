@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
+from languages.paths import is_incidental
 from miner.benchmarks import load_benchmarks
 from miner.changes import Change, FindSimilar
 from miner.git.commits import read_commits
@@ -180,7 +181,16 @@ def _build_candidate(change: Change, kind: ChangeKind, services: Services) -> Ca
         change_kind=kind,
         discussion=request.discussion,
         tests=TestOrigin.MODEL_WRITTEN if change.awaits_tests else TestOrigin.HUMAN,
+        incidental_files=_list_incidental_files(change),
     )
+
+
+def _list_incidental_files(change: Change) -> tuple[str, ...]:
+    """Return the files of the gold patch that are no part of the fix; none of a published task."""
+    files = change.split.gold.files
+    incidental = tuple(path for path in files if is_incidental(path))
+    is_marked = change.pull_request.shape is not Shape.INSTANCE and len(incidental) < len(files)
+    return incidental if is_marked else ()
 
 
 def _load_sketch(candidate: Candidate, services: Services) -> PatchSketch:

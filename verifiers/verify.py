@@ -14,6 +14,7 @@ from functools import cached_property
 from backends.git import GitRepository
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
+from core.patch_headers import leave_out_files
 from core.settings.tasks import ADAPTIVE
 from evaluation.controls.controls import build_controls
 from evaluation.dated_ids import make_undated_lists
@@ -155,10 +156,24 @@ class CandidateVerifier:
     base_runs: list[EvaluationRun] = field(default_factory=list)
     """One for each test-only run whose runner died."""
 
+    uses_whole_patch: bool = False
+    """Whether the tests need the incidental files of the gold patch."""
+
     @cached_property
-    def gold_patch(self) -> bytes:
-        """The gold patch."""
+    def _whole_patch(self) -> bytes:
+        """The gold patch with its incidental files."""
         return self.services.artifacts.get(self.candidate.gold_patch)
+
+    @cached_property
+    def _reduced_patch(self) -> bytes:
+        """The gold patch without its incidental files."""
+        return leave_out_files(self._whole_patch, self.candidate.incidental_files)
+
+    @property
+    def gold_patch(self) -> bytes:
+        """The gold patch of the runs: without the incidental files, unless the tests need them."""
+        is_whole = self.uses_whole_patch or not self.candidate.incidental_files
+        return self._whole_patch if is_whole else self._reduced_patch
 
     @cached_property
     def test_patch(self) -> bytes:
@@ -174,7 +189,7 @@ class CandidateVerifier:
     def test_texts(self) -> TestTexts:
         """Texts of the tests of the changed files."""
         return TestTexts(
-            repository=self.repository, base=self.candidate.base_commit, patch=self.gold_patch + self.test_patch
+            repository=self.repository, base=self.candidate.base_commit, patch=self._whole_patch + self.test_patch
         )
 
     @cached_property
@@ -238,6 +253,7 @@ class CandidateVerifier:
             seconds=max(run.record.seconds for run in self.gold_runs[1:] or self.gold_runs),
             report=self.gold_runs[-1].report,
         )
+        is_whole = self.gold_patch == self._whole_patch
         runs: list[TestRun] = [
             run.record for run in (*self.base_runs, *self.test_only_runs, *self.gold_runs, *controls.runs)
         ]
@@ -253,6 +269,7 @@ class CandidateVerifier:
             **controls.make_fields(self.services.artifacts),
             dropped_canaries="write_canary" not in self.evaluator.script,
             repeats=len(self.gold_runs),
+            gold_patch=None if is_whole else self.services.artifacts.put(self.gold_patch),
             weak_tests=find_weak_tests(
                 [*(test for test, _ in lists.fail_to_pass), *lists.pass_to_pass],
                 [run.report for run in self.gold_runs],
@@ -265,7 +282,7 @@ class CandidateVerifier:
 
     def _run_first_pair(self) -> VerificationFailure | None:
         """Run both trees with seed 0; a candidate that fails here is not repeated."""
-        self.evaluator, first = select_evaluator(self._make_evaluator, self._select_canary_files(), self.gold_patch)
+        first = self._run_first_gold()
         if failure := self._record_run(RunVariant.GOLD, first) or self._add_run(RunVariant.TEST_ONLY, 0):
             return failure
         lists = self.compute_lists()
@@ -277,6 +294,33 @@ class CandidateVerifier:
         ):
             self._keep_files_that_matter()
         return None
+
+    def _run_first_gold(self) -> EvaluationRun:
+        """Choose the evaluator and the gold patch, and return the first gold run.
+
+        Where the candidate has incidental files, the run is made without them. Only if not all of its tests pass, a
+        second one shows whether they pass with the whole patch.
+        """
+        canary_files = self._select_canary_files()
+        self.evaluator, first = select_evaluator(self._make_evaluator, canary_files, self.gold_patch)
+        if self.gold_patch == self._whole_patch or self._passes_all(first):
+            return first
+        evaluator = self.evaluator
+        self.uses_whole_patch = True
+        self.evaluator, whole = select_evaluator(self._make_evaluator, canary_files, self.gold_patch)
+        is_usable = _find_failure(RunVariant.GOLD, first) is None
+        if is_usable and not any(not first.report.has_passed(test) for test in _list_passed(whole)):
+            self.uses_whole_patch, self.evaluator = False, evaluator
+            return first
+        return whole
+
+    def _passes_all(self, run: EvaluationRun) -> bool:
+        """Return whether no test of a gold run failed, and none of the change's files was skipped."""
+        report = run.report
+        if _find_failure(RunVariant.GOLD, run) or report.uncollected:
+            return False
+        own = [test for test in report.outcomes if test.partition("::")[0] in self.tests.files]
+        return not any(map(report.has_failed, report.outcomes)) and all(map(report.has_passed, own))
 
     def _keep_files_that_matter(self) -> None:
         """Leave the other test files out of all further runs, of the lists and of the script."""
@@ -386,6 +430,10 @@ class CandidateVerifier:
         passed = gold_run.record.counts.passed
         detail = f"none of {passed} passing tests fails without the gold patch" + (f"; {skips}" if skips else "")
         return VerificationFailure(reason=Reason.NO_FAIL_TO_PASS, detail=detail, log=gold_run.record.log)
+
+
+def _list_passed(run: EvaluationRun) -> list[str]:
+    return [test for test in run.report.outcomes if run.report.has_passed(test)]
 
 
 def _find_failure(variant: RunVariant, run: EvaluationRun) -> VerificationFailure | None:

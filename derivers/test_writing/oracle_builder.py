@@ -118,7 +118,7 @@ class WritingOracleBuilder:
             image=environment.image,
             plan=environment.plan,
             language=self.lineage.candidate.language,
-            gold_patch=artifacts.get(self.lineage.candidate.gold_patch),
+            gold_patch=artifacts.get(self.lineage.gold_patch),
             pass_to_pass=pass_to_pass,
             listed_tests=pass_to_pass | {test for test, _ in verification.FAIL_TO_PASS},
             script=artifacts.get_text(verification.eval_script),

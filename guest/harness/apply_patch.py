@@ -332,7 +332,7 @@ class FilePatch:
 
 
 class PatchParts:
-    """A patch in parts: the diffs of files, and what was found around and in them."""
+    """A patch in parts: the diffs of files, and the repairs of the text around and in them."""
 
     def __init__(self, text):
         # type: (bytes) -> None
@@ -493,7 +493,7 @@ def ends_hunk(lines, at):
 
 def is_signature(line, following):
     # type: (bytes, bytes) -> bool
-    """Return whether a line, with the one that follows it, is what stands before git's version at the end of a mail."""
+    """Return whether a line, with the one that follows it, stands before git's version at the end of a mail."""
     return line.rstrip(b"\r") in (b"-- ", b"--") and bool(re.match(rb"\d+\.\d+|\s*$", following))
 
 
@@ -505,7 +505,7 @@ def is_same(line, other):
 
 def ascii_path(path):
     # type: (bytes) -> str
-    """Return a path for a message: what is not printable is escaped."""
+    """Return a path for a message, with escapes for characters that cannot be printed."""
     text = path.decode("utf-8", "replace")
     return text if text.isprintable() else ascii(text)[1:-1]
 
@@ -616,7 +616,7 @@ def check_path(name):
 
 
 class TreeLines:
-    """Lines of a file of the tree, with what is needed to find hunks in them."""
+    """Lines of a file of the tree, with an index by which hunks are found in them."""
 
     def __init__(self, lines):
         # type: (list) -> None

@@ -661,7 +661,15 @@ def _dump_verification(connection: Connection, key: str | None) -> dict[str, Any
         "weak_tests": [weak.model_dump(mode="json") for weak in record.weak_tests],
         "skipped_share": record.compute_skipped_share(),
         "written_tests": written,
+        "incidental_files": _list_left_out(connection, record),
     }
+
+
+def _list_left_out(connection: Connection, verification: Verification) -> list[str]:
+    """Return the incidental files that are not in the gold patch of the tasks."""
+    if verification.gold_patch is None:
+        return []
+    return list(load_record(connection, Candidate, verification.candidate).incidental_files)
 
 
 def _dump_strength(connection: Connection, task: Task) -> dict[str, Any]:

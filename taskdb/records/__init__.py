@@ -157,6 +157,8 @@ class Candidate(Record):
     """As in PullRequest. Not part of the identity: later comments cause no rebuild."""
     tests: Annotated[TestOrigin, LATER] = TestOrigin.HUMAN
     """`model-written`: the change has no tests, and the verification has a model write them."""
+    incidental_files: Annotated[tuple[str, ...], LATER] = ()
+    """Those of `gold_files` that are no part of the fix: instructions for agents, lock files and changelogs."""
 
 
 # ------------------------------------------------------------------------------------------------- verifiers
@@ -302,6 +304,8 @@ class Verification(Record):
     """Excluded tests with their counts, sorted; measured, as names and counts may differ between two verifications."""
     written_tests: Annotated[WrittenTests | None, LATER] = None
     """Test patch of the verification where a model wrote it; null where it is the candidate's own."""
+    gold_patch: Annotated[ArtifactHash | None, LATER] = None
+    """The candidate's gold patch without its incidental files, where the tests pass without them; null elsewhere."""
     weak_tests: Annotated[tuple[WeakTest, ...], MEASURED] = ()
     """Listed tests that are weak evidence, and skipped tests of the change, sorted; empty in earlier records."""
 

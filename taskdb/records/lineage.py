@@ -75,6 +75,12 @@ class Lineage:
             return ChangeTests(written.patch, written.files)
         return ChangeTests(self.candidate.test_patch, self.candidate.test_files)
 
+    @property
+    def gold_patch(self) -> str:
+        """Gold patch of its tasks (artifact hash): the candidate's, or that part of it with which it was verified."""
+        reduced = self.verification.gold_patch if self.verification else None
+        return reduced or self.candidate.gold_patch
+
     def require_environment(self) -> Environment:
         """Return the environment; for stages after `build`."""
         return _require(self.environment)

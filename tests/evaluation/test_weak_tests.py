@@ -379,6 +379,8 @@ def test_weak_tests_are_found_in_the_patched_tree(tmp_path: Path) -> None:
 def test_weak_tests_and_a_share_of_skips_are_shown_with_the_verification() -> None:
     weak = WeakTest(test="a.py::b", weakness=Weakness.SKIPS, evidence="a.py:3: importorskip")
     shown = {"written_tests": None, "dropped_canaries": False, "flaky": {}, "weak_tests": [], "skipped_share": 0.1}
+    shown["incidental_files"] = ["uv.lock"]
     assert "weak" not in format_verification(shown)
+    assert format_verification(shown).endswith("; incidental files left out of the gold patch: uv.lock")
     text = format_verification(shown | {"weak_tests": [weak.model_dump(mode="json")], "skipped_share": 0.97})
     assert "weak tests: a.py::b (skips-without-package: a.py:3: importorskip); 97% of the tests are skipped" in text

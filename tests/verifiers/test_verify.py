@@ -61,7 +61,11 @@ def pytest_runtest_makereport(item, call):
 def test_a_change_is_verified_and_derived(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     repo = TinyRepo(tmp_path / "repo")
-    lineage = make_lineage(repo, services, *make_shop(repo))
+    base, _ = make_shop(repo)
+    merge = repo.commit("Note it", {"CHANGELOG.md": "# Fixed\n"})
+    lineage = make_lineage(repo, services, base, merge)
+    candidate = lineage.candidate.model_copy(update={"incidental_files": ("CHANGELOG.md",)})
+    lineage = replace(lineage, candidate=candidate)
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
     assert tuple(test for test, _ in verification.FAIL_TO_PASS) == F2P
@@ -76,6 +80,8 @@ def test_a_change_is_verified_and_derived(tmp_path: Path) -> None:
     made = derive(lineage, services)
     assert not isinstance(made, Rejection)
     (task,) = made
+    gold = services.artifacts.get_text(task.gold_patch)
+    assert "CHANGELOG.md" not in gold
     assert compute_guess_bound(task, services) <= BOUND
     assert (task.control_bound or 1) <= BOUND
     assert task.evaluations == json.loads(services.artifacts.get(task.blind_controls or ""))["evaluations"] == 1

@@ -166,7 +166,9 @@ def format_verification(verification: dict[str, Any] | None) -> str:
     weak_tests = f"; weak tests: {_shorten(weak)}" if weak else ""
     share = verification["skipped_share"]
     skipped = f"; {share:.0%} of the tests are skipped" if share >= MOSTLY_SKIPPED else ""
-    return f"{author}{canaries}; flaky tests left out: {_shorten(flaky)}{weak_tests}{skipped}"
+    incidental = verification["incidental_files"]
+    left_out = f"; incidental files left out of the gold patch: {_shorten(incidental)}" if incidental else ""
+    return f"{author}{canaries}; flaky tests left out: {_shorten(flaky)}{weak_tests}{skipped}{left_out}"
 
 
 def _format_position(events: list[dict[str, Any]]) -> str:

@@ -92,6 +92,7 @@ def test_tasks_show_adds_statement_patches_and_origin(folder: Path) -> None:
         "dropped_canaries": False,
         "flaky": {},
         "weak_tests": [],
+        "incidental_files": [],
         "skipped_share": 0.0,
         "written_tests": None,
     }
