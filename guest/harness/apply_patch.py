@@ -32,10 +32,11 @@ LINE_ENDS = "changed line ends to those of the tree"
 ZERO = "accepted hunks without context"
 TOLERATE = "tolerated white space and distant context"
 NO_CONTENT = "left out binary files without content"  # followed by their names
+ABSENT = "left out deletions of binary files that are not there"  # followed by their names
 PRESENT = "left out new files that are there already"  # followed by their names
 REPAIRS = (
     *(COLOURS, UNFENCE, UNWRAP, LAST_LINE_FEED, STAMPS, PREFIXES, MODES, COUNTS, BLANKS, MARKERS, LINE_ENDS, ZERO),
-    *(TOLERATE, NO_CONTENT, PRESENT),
+    *(TOLERATE, NO_CONTENT, ABSENT, PRESENT),
 )
 
 GIT = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
@@ -887,7 +888,11 @@ class Repairer:
             file.is_left_out = not self._render_mode(file, path)
             file.keeps_mode = not file.is_left_out
             self.named.setdefault(PRESENT, []).append(path)
-        elif file.has_no_data and not file.is_deleted:
+        elif file.has_no_data and file.is_deleted:
+            if not self.tree.has_file(path):
+                file.is_left_out = True
+                self.named.setdefault(ABSENT, []).append(path)
+        elif file.has_no_data:
             is_named = self._has_new_id(file, path)
             file.extended = [line for line in file.extended if not line.startswith(b"index ")]
             file.is_left_out = not (file.is_renamed or file.get_extended(b"new mode"))

@@ -320,6 +320,51 @@ FORMS: Mapping[str, Form] = {
         lambda t: drop_git_lines(t.diff("without a binary")),
         [],
     ),
+    "a deleted binary that is not there, without its content": (
+        "after",
+        lambda t: t.diff("without a binary").replace(b"pkg/cache.db", b"pkg/other.db"),
+        [f"{apply_patch.ABSENT} (pkg/other.db)"],
+    ),
+    "new and changed binaries, without their content, --no-prefix": (
+        "after",
+        lambda t: t.diff("with binaries", "--no-prefix"),
+        [apply_patch.PREFIXES, f"{apply_patch.NO_CONTENT} (pkg/cache.db, pkg/data.bin)"],
+    ),
+    "new and changed binaries, without their content, CR LF": (
+        "after",
+        lambda t: crlf(t.diff("with binaries")),
+        [apply_patch.LINE_ENDS, f"{apply_patch.NO_CONTENT} (pkg/cache.db, pkg/data.bin)"],
+    ),
+    "a deleted binary, without its content, --no-prefix": (
+        "without a binary",
+        lambda t: t.diff("without a binary", "--no-prefix"),
+        [apply_patch.PREFIXES],
+    ),
+    "new and changed binaries, without their content, in a fence": (
+        "after",
+        lambda t: b"```diff\n" + t.diff("with binaries") + b"```\n",
+        [apply_patch.UNFENCE, f"{apply_patch.NO_CONTENT} (pkg/cache.db, pkg/data.bin)"],
+    ),
+    "a new file that is there already, CR LF": (
+        "after",
+        lambda t: crlf(KEPT + t.diff("after")),
+        [apply_patch.LINE_ENDS, f"{apply_patch.PRESENT} (b/kept.py)"],
+    ),
+    "context without its first blank, CR LF": (
+        "after",
+        lambda t: crlf(t.diff("after").replace(b"\n number_4", b"\nnumber_4")),
+        [apply_patch.MARKERS, apply_patch.LINE_ENDS],
+    ),
+    "context without its first blank, in a mail": (
+        "after",
+        lambda t: MAIL + SUMMARY + t.diff("after").replace(b"\n number_4", b"\nnumber_4") + b"-- \n2.39.5\n\n",
+        [apply_patch.UNWRAP, apply_patch.MARKERS],
+    ),
+    "context without its first blank, in a fence, text at the end": (
+        "after",
+        lambda t: b"```diff\n" + t.diff("after").replace(b"\n number_4", b"\nnumber_4") + b"```\n\nDone:\n\n- one\n",
+        [apply_patch.UNFENCE, apply_patch.UNWRAP, apply_patch.MARKERS],
+    ),
     "new and changed binaries, without their content": (
         "after",
         lambda t: t.diff("with binaries"),
