@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -118,7 +119,8 @@ def cut_off(patch: Lines, rng: random.Random) -> Lines | None:
     """Return a patch that ends at a changed line or soon after it."""
     at = pick(patch, rng, "+-")
     end = 0 if at is None else at + rng.randrange(1, 3)
-    can_be_seen = any(line[:1] in (" ", "-") and line[1:] for line in patch[end:])
+    rest = takewhile(lambda line: not line.startswith("@@"), patch[end:])
+    can_be_seen = any(line[:1] in (" ", "-") and line[1:] for line in rest)
     return patch[:end] if end and can_be_seen else None
 
 
