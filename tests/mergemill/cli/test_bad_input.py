@@ -240,7 +240,7 @@ def test_a_malformed_line_is_reported_with_its_number_and_the_others_are_process
     rows = [json.dumps(instance(repo, "ada__greet-7")), '{"instance_id": "torn', json.dumps(instance(repo, "last"))]
     (tmp_path / "tasks.jsonl").write_text("\n".join(rows) + "\n")
     done = run_mergemill("mine", "instances:tasks.jsonl", "--clones", ".", cwd=tmp_path)
-    assert_one_line(done, 3, "tasks.jsonl:2: not JSON")
+    assert_one_line(done, 3, "tasks.jsonl:2: it is not JSON")
     lines = run_mergemill("sql", "SELECT name FROM candidates ORDER BY name", "--json", cwd=tmp_path).lines
     assert [row["name"] for row in lines] == ["ada__greet-7", "last"]
 
