@@ -11,7 +11,7 @@ from unidiff.patch import PatchSet
 _START = re.compile(r"^diff --git ", re.MULTILINE)
 _QUOTED = re.compile(r'("(?:[^"\\]|\\.)*"|.+) ("(?:[^"\\]|\\.)*")')
 _QUOTED_FIRST = re.compile(r'("(?:[^"\\]|\\.)*") (.+)')
-_ESCAPES = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"}
+_ESCAPES = dict(zip("abtnvfr", "\a\b\t\n\v\f\r", strict=True))
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 _SEPARATOR = " b/"
 _MASK = "\ue000b/"

@@ -54,9 +54,10 @@ def test_no_signal_is_ignored_or_blocked_whatever_the_shell_ignores(begin: str, 
     assert run.stdout == f"SigBlk:\t{0:016x}\nSigIgn:\t{0:016x}\n"
 
 
-def test_a_test_in_a_terminal_has_the_default_actions(tmp_path: Path) -> None:
+@pytest.mark.parametrize("begin", ["", "trap '' INT QUIT HUP; "], ids=["usual", "ignored"])
+def test_a_test_in_a_terminal_has_the_default_actions(begin: str, tmp_path: Path) -> None:
     script = (
-        f'report="$1"; shift; command=("$@"); start_terminal() {{\n{read_service_script("terminal")}}}\n'
+        f'{begin}report="$1"; shift; command=("$@"); start_terminal() {{\n{read_service_script("terminal")}}}\n'
         'start_terminal\n"${command[@]}" < /dev/null'
     )
     command = ["bash", "-c", script, "bash", str(tmp_path), *PRINT_SIGNALS]

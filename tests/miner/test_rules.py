@@ -250,4 +250,5 @@ def test_the_documented_table_lists_the_complete_policy_in_its_order() -> None:
 
 
 def test_every_reason_has_a_rule() -> None:
-    assert {rule.reason for rule in RULES} == set(Reason)
+    # A row of a published set waits for its clone before any rule sees it.
+    assert {rule.reason for rule in RULES} == set(Reason) - {Reason.AWAITS_CLONE}

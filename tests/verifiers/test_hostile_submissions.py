@@ -332,7 +332,7 @@ def test_a_patch_larger_than_the_container_is_graded(graded_task: GradedTask) ->
 
 
 def test_a_tree_that_fills_the_disk_is_worth_0(graded_task: GradedTask) -> None:
-    command = "head -c 100M /dev/zero > x; MERGEMILL_REPORT_DIR=/dev/shm/report bash /eval.sh; rm x; ls report"
+    command = "cat /dev/zero > x; MERGEMILL_REPORT_DIR=/dev/shm/report bash /eval.sh; rm x; ls report"
     services, task = graded_task.services, graded_task.task
     result = services.sandbox.run(
         task.image,

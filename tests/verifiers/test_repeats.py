@@ -19,7 +19,7 @@ NOTHING = cast("Any", None)
 
 def make_run(status: str, *, seed: int = 0) -> Any:
     report = EvaluationReport(outcomes={"tests/a.py::x": Outcome(status=OutcomeStatus(status))}, uncollected={})
-    return SimpleNamespace(report=report, record=SimpleNamespace(seed=seed))
+    return SimpleNamespace(report=report, record=SimpleNamespace(seed=seed), result=SimpleNamespace(started=1.0))
 
 
 @dataclass(kw_only=True)
@@ -28,6 +28,8 @@ class RecordedVerifier(CandidateVerifier):
 
     results: dict[tuple[RunVariant, int], str] = field(default_factory=dict)
     dies: bool = False
+    gold_tree: Any = None
+    """No id of these tests holds a date that the tree could explain."""
 
     def _add_run(self, variant: RunVariant, seed: int) -> VerificationFailure | None:
         run = make_run(self.results.get((variant, seed), STEADY[variant]), seed=seed)

@@ -17,8 +17,12 @@ if child == 0:
         os.dup2(slave, number)
     os.close(master)
     os.close(slave)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
-        signal.signal(number, signal.SIG_DFL)
+    for number in range(1, signal.NSIG):  # Python ignores some, and a shell those of what it starts in the background
+        try:
+            signal.signal(number, signal.SIG_DFL)
+        except (OSError, RuntimeError, ValueError):  # of SIGKILL and SIGSTOP, and of those of the C library
+            pass
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.execvp(sys.argv[1], sys.argv[1:])
 os.close(slave)
 ended, status = 0, 0
