@@ -30,6 +30,8 @@ KEEPALIVE_SCRIPT = "sleep {seconds:.0f} & wait"
 """Main process of the container; bash, because it reaps orphaned processes."""
 CANNOT_EXEC_EXIT_CODE = 126
 """Exit code of an exec that the engine began while its container was ending."""
+LAST_OUTPUT_SECONDS = 0.5
+"""Time without output after the end of a command, after which none is expected any more."""
 TIMEOUT_EXIT_CODE = 124
 """Exit code of `timeout` for a command that exceeded its time."""
 KILL_AFTER_SECONDS = 5.0
@@ -187,14 +189,18 @@ def _read_until_done(command: _RunningCommand, frames: FrameDecoder, deadline: f
     pacer, container, stream = ReadPacer(), command.container, command.stream
     with contextlib.closing(UsageWatch(container)) as watch, contextlib.closing(select.epoll()) as poll:
         poll.register(stream.fileno(), select.EPOLLIN)
+        has_ended = False
         while True:
-            if poll.poll(POLL_SECONDS / 4):
+            if poll.poll(LAST_OUTPUT_SECONDS if has_ended else POLL_SECONDS / 4):
                 if not (data := _read_chunk(stream)):
                     return None
                 frames.feed(data)
                 pacer.wait(len(data))
-            elif not container.client.exec_inspect(command.exec_id)["Running"]:
+            elif has_ended:
                 return None
+            else:
+                # A busy engine may pass on the output after it knows of the end.
+                has_ended = not container.client.exec_inspect(command.exec_id)["Running"]
             command.disk.look()
             now = time.monotonic()
             if now >= watch.next_check and watch.check():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import socket
+import struct
 import tarfile
 import threading
 import time
@@ -11,13 +13,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import IO
+from types import SimpleNamespace
+from typing import IO, Any, cast
 
 import pytest
 
 from backends.sandbox.docker import DockerSandbox
 from backends.sandbox.execution import ResourceLimits
 from backends.sandbox.mounts import Mount
+from backends.sandbox.output import CappedOutput, FrameDecoder
+from backends.sandbox.session import _read_until_done, _RunningCommand
 
 pytestmark = pytest.mark.docker
 LIMITS = ResourceLimits(seconds=60, memory_mb=256, disk_mb=64, pids=64, cpus=1.0, output_bytes=4000)
@@ -141,3 +146,26 @@ def test_a_container_that_another_thread_closed_counts_as_ended(base: str) -> No
         removed.client.remove_container(removed.id, force=True)
         assert shell.run("cat /tmp/a", seconds=10).killed_by == "time"
         assert shell.run("cat /tmp/a", seconds=10).exit_code == 1
+
+
+class LateOutput:
+    """A stream whose output comes when the engine was asked whether the command runs."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = socket.socketpair()
+        self.fileno = self.reader.fileno
+
+    def read(self, size: int) -> bytes:
+        return self.reader.recv(size)
+
+    def exec_inspect(self, _: str) -> dict[str, bool]:
+        self.writer.sendall(struct.pack(">BxxxL", 1, 5) + b"late\n")
+        return {"Running": False}
+
+
+def test_output_that_comes_after_the_end_of_a_command_is_not_lost() -> None:
+    stream, output = LateOutput(), CappedOutput(100)
+    container: Any = SimpleNamespace(client=stream, stopping=threading.Event())
+    command = _RunningCommand(container, "x", stream, disk=cast("Any", SimpleNamespace(look=lambda: None)))
+    assert _read_until_done(command, FrameDecoder(output), deadline=time.monotonic() + 30) is None
+    assert output.get_text() == "late\n"
