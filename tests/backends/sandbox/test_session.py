@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import pytest
 
@@ -166,6 +166,7 @@ class LateOutput:
 def test_output_that_comes_after_the_end_of_a_command_is_not_lost() -> None:
     stream, output = LateOutput(), CappedOutput(100)
     container: Any = SimpleNamespace(client=stream, stopping=threading.Event())
-    command = _RunningCommand(container, "x", stream, disk=cast("Any", SimpleNamespace(look=lambda: None)))
+    disk: Any = SimpleNamespace(look=lambda: None)
+    command = _RunningCommand(container, "x", stream, disk)
     assert _read_until_done(command, FrameDecoder(output), deadline=time.monotonic() + 30) is None
     assert output.get_text() == "late\n"
