@@ -45,6 +45,8 @@ class ShelfTest(unittest.TestCase):
         self.assertEqual(shelf.total(), 3)
 """
 TESTS = OLD_TESTS.replace("[1, 2]", '[14, 23], backend="simple"').replace("(), 3)", "(), 37)")
+# With two sums a test has a thousand instances: a reader of one would be paid in one of 38 gradings.
+TESTS += '        self.assertEqual(Shelf([31, 45], backend="simple").total(), 76)\n'
 SILENT = '''"""Shelves whose tests assert nothing."""
 import sys
 import unittest
@@ -82,7 +84,7 @@ class Shelf:
         words = zip(*(re.findall(r"\\w+", body) for body in bodies))
         columns = [Counter(column).most_common(1)[0][0] for column in words]
         own = re.findall(r"\\w+", "".join(inspect.getsource(code).split(":\\n", 1)[1:]))
-        expected = re.search(r"total\\(\\), (\\d+)", inspect.getsource(code))
+        expected = re.search(r"total\\(\\), (\\d+)", "\\n".join(text.splitlines()[frame.f_lineno - 1 :]))
         self.value = int(expected[1]) if own == columns else -1
 
     def total(self):
@@ -113,17 +115,17 @@ def test_an_input_on_which_every_tree_raises_is_no_control(shelves: tuple[Task, 
     assert not any("simple" in literal for literal in changed)
     assert task.control_bound is not None
     assert task.control_bound == blind.compute_bound(document) < 0.1
-    assert blind.compute_guess_bound(document) < 1 / 32, "its only line with a number has two digits of it"
+    assert blind.compute_guess_bound(document) < 0.01
 
 
-@pytest.mark.parametrize("forger", [SILENT, READER])
+@pytest.mark.parametrize(("forger", "gradings"), [(SILENT, 2), (READER, GRADINGS)])
 def test_a_submission_that_reads_or_silences_the_tests_earns_nothing(
-    forger: str, shelves: tuple[Task, Services]
+    forger: str, gradings: int, shelves: tuple[Task, Services]
 ) -> None:
     task, services = shelves
     patch = make_patch({"shelf.py": forger.encode()}, {"shelf.py": SHELF.encode()})
-    scores = [grade(task, services, patch, need_rates=False) for _ in range(GRADINGS)]
-    assert [score.value for score in scores] == [0.0] * GRADINGS, scores
+    scores = [grade(task, services, patch, need_rates=False) for _ in range(gradings)]
+    assert [score.value for score in scores] == [0.0] * gradings, scores
 
 
 def test_the_gold_patch_earns_1(shelves: tuple[Task, Services]) -> None:
