@@ -338,8 +338,8 @@ def _list_sources(file: str, paths: Collection[str]) -> list[str]:
     folders = [posixpath.dirname(file)]
     while folders[-1]:
         folders.append(posixpath.dirname(folders[-1]))
-    beside = (posixpath.join(folder, "conftest.py") for folder in folders)
-    return [file, *(path for path in beside if path in paths and path != file)]
+    settings = (posixpath.join(folder, "conftest.py") for folder in folders)
+    return [file, *(path for path in settings if path in paths and path != file)]
 
 
 def _read_code(index: ScratchIndex, path: str) -> str:

@@ -204,7 +204,7 @@ class CallJoiner:
         if piece.index is not None:
             return self._find_by_index(piece, piece.index, self._last)
         if piece.id:
-            # The id of a call may come after its name, but a name beside the id is that of a new call.
+            # The id of a call may come after its name, but a name next to the id is that of a new call.
             return None if self._last.given_id or piece.name else self._last
         return self._last if self._continues(self._last, piece) else None
 

@@ -106,7 +106,7 @@ class Container:
         """Wait for the running container's end. No files are collected.
 
         Args:
-            stream: its attached output.
+            stream: attached output of the container.
             results: buffer for stdout; None for a container whose stdout is output.
             seconds_left: time limit, where it is below the container's own.
 
@@ -235,7 +235,7 @@ class ContainerMonitor:
 
     Args:
         container: started container.
-        stream: its attached output.
+        stream: attached output of the container.
         ended: its exit code, once it has ended.
         deadline: monotonic seconds at which it is killed.
         frames: decoder of the output.

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from math import prod
 from random import Random
 from typing import Any
 
@@ -184,15 +185,10 @@ class _Candidate:
     def count_combinations(self, most: int) -> int:
         """Return the number of instances that the sites could give together. `most`: number to reach."""
         combinable = self.list_combinable()
-        inputs = [1 + len(site.texts) for site in self.sites if site.is_input]
-        number = 1
-        for site in combinable:
-            number = min(most, number * (1 + len(site.texts)))
-        return (
-            number
-            if any(not site.is_inverted for site in combinable)
-            else max(number, min(most, max(inputs, default=1)))
-        )
+        number = prod(1 + len(site.texts) for site in combinable)
+        if all(site.is_inverted for site in combinable):
+            number = max([number, *(1 + len(site.texts) for site in self.sites if site.is_input)])
+        return min(number, most)
 
     def choose_alike(self, tree: TreeCounts) -> None:
         """Keep those values of each site that are most like the true one, the most alike first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, reduce
 from math import sqrt
-from operator import mul
+from operator import add, mul
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -43,14 +43,12 @@ def select_menus(
         menus: combinations of sites to choose from.
         random: random of the draws.
     """
-    import numpy as np  # noqa: PLC0415 - see `measure_odds`
-
     compare = cache(lambda number, size: measure_odds(sites[number], size, random, _DRAWS))
     odds = [float(_multiply(compare(number, size) for number, size in menu).max()) for menu in menus]
     kept = [menu for menu, share in zip(menus, odds, strict=True) if share <= _SIMILAR * min(odds)][:MAX_MENUS]
     measure = cache(lambda number, size: measure_odds(sites[number], size, random))
-    readers = sum((_multiply(measure(number, size) for number, size in menu) for menu in kept), start=np.zeros(1))
-    return kept, [float(f"{share:.4g}") for share in readers / len(kept)]
+    shares = [_multiply(measure(number, size) for number, size in menu) for menu in kept]
+    return kept, [float(f"{share:.4g}") for share in reduce(add, shares) / len(kept)]
 
 
 def _multiply(odds: Iterable[Odds]) -> Odds:

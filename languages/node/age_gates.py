@@ -20,7 +20,7 @@ class AgeGate:
     """Gate of a package manager."""
 
     files: tuple[str, ...]
-    """Files beside the root package with its settings."""
+    """Files with settings, in the folder of the root package."""
     settings: re.Pattern[str]
     """Matches a setting at the beginning of a line."""
     default_since: tuple[int, ...] = ()

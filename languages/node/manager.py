@@ -310,7 +310,7 @@ def _render_install(
         yield from _render_registry_rewrite(lock)
         peers = " --legacy-peer-deps" if RELAXED_PEERS in switches else ""
         if manager.age_gates:
-            # Some versions of npm reject every value of the setting beside --before.
+            # Some versions of npm reject every value of the setting together with --before.
             yield r"sed -i -E '/^\s*(min-release-age|before)\s*=/d' .npmrc"
         if lock:
             yield f"npm {'install' if loose else 'ci'}{peers}{scripts}"

@@ -237,7 +237,7 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
 
 def render_pip_install(until: date, switches: frozenset[str] = frozenset()) -> str:
     """Return the `uv pip install` command for the venv that hides packages uploaded after the date."""
-    # The project's dates of single packages would hold beside ours.
+    # The project's dates of single packages would hold as well as ours.
     settings = " --no-config" if IGNORE_UV_SETTINGS in switches else ""
     return f"uv pip install --no-progress{settings} --python {PYTHON} {_render_cutoff(until, EARLIEST_DATE)}"
 

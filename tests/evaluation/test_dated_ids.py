@@ -146,9 +146,9 @@ def find(tmp_path: Path, tests: dict[str, str], days: set[date] | None = None, *
 
 
 def test_a_date_of_the_run_is_found_in_every_notation(tmp_path: Path) -> None:
-    found = find(tmp_path, dict.fromkeys([*DATED, *STABLE], "def test(day): assert date(2020, 5, 17)\n"))
-    assert [name for name in DATED if name not in found] == []
-    assert [name for name in STABLE if name in found] == []
+    dated = find(tmp_path, dict.fromkeys([*DATED, *STABLE], "def test(day): assert date(2020, 5, 17)\n"))
+    assert [name for name in DATED if name not in dated] == []
+    assert [name for name in STABLE if name in dated] == []
 
 
 @pytest.mark.parametrize("name", HELD)

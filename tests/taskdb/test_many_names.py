@@ -122,8 +122,8 @@ def test_names_ids_and_sources_are_looked_up(store: Store) -> None:
     candidates = store.load_all(Candidate)
     many = [records.make_candidate(records.make_pull_request(number)) for number in range(1000, 1500)]
     scope = make_scope(only=[*NAMES, *IDS])
-    found = [lineage.candidate for lineage in store.find_open_lineages_of([*many, *candidates], scope)]
-    assert {candidate.id for candidate in found} <= {candidate.id for candidate in candidates}
+    open_candidates = [lineage.candidate for lineage in store.find_open_lineages_of([*many, *candidates], scope)]
+    assert {candidate.id for candidate in open_candidates} <= {candidate.id for candidate in candidates}
 
 
 def test_counts_are_read_of_many_sources(store: Store) -> None:

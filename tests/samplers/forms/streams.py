@@ -86,7 +86,7 @@ class StreamForm:
 
     @property
     def is_published(self) -> bool:
-        """Whether the calls can be told apart at all, and servers write such pieces."""
+        """Whether the calls can be distinguished at all, and servers write such pieces."""
         has_ids = self.ids == "in every piece"
         if self.order == "in turns" and not (self.index.tells_calls_apart or has_ids):
             return False
@@ -213,7 +213,7 @@ INPUTS = (
 
 
 def write_events(calls: Sequence[KnownCall], index: str, form: str, draw: random.Random) -> Iterator[Json]:
-    """Yield the events of a stream of Messages, whose blocks come in turns where their index tells them apart."""
+    """Yield the events of a stream of Messages, whose blocks come in turns where their index distinguishes them."""
     usage = {"input_tokens": 5, "output_tokens": 1, "cache_read_input_tokens": 0}
     message = {"id": "m1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
     yield {"type": "message_start", "message": {**message, "stop_reason": None, "stop_sequence": None}}
