@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import requests
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from backends.sandbox import archive
 from backends.sandbox.container import KILLED_EXIT_CODE, POLL_SECONDS, Container
@@ -29,7 +30,9 @@ from core.errors import CancelledRunError
 KEEPALIVE_SCRIPT = "sleep {seconds:.0f} & wait"
 """Main process of the container; bash, because it reaps orphaned processes."""
 CANNOT_EXEC_EXIT_CODE = 126
-"""Exit code of an exec that the engine began while its container was ending."""
+"""Exit code of an exec whose process could not be started: its container is ending, or the command is missing."""
+ENDING_SECONDS = 2.0
+"""Time in which the engine learns of the end of a container in which nothing can be started any more."""
 LAST_OUTPUT_SECONDS = 0.5
 """Time without output after the end of a command, after which none is expected any more."""
 TIMEOUT_EXIT_CODE = 124
@@ -93,9 +96,7 @@ class DockerContainerSession:
                 if error.response is None or container.is_running():
                     raise
                 return self._close_ended(container)
-            if result.exit_code == CANNOT_EXEC_EXIT_CODE and not container.is_running():
-                return self._close_ended(container)
-            return result
+            return result or self._close_ended(container)
 
     def _close_ended(self, container: Container) -> ExecResult:
         """Remove a container that ended between two commands: it exceeded its time, or a command ended it."""
@@ -139,7 +140,8 @@ class DockerContainerSession:
                 self._container = container
             return container
 
-    def _follow(self, container: Container, exec_id: str, seconds: float) -> ExecResult:
+    def _follow(self, container: Container, exec_id: str, seconds: float) -> ExecResult | None:
+        """Return the result of a command; None where it could not begin, because its container was ending."""
         output, started = CappedOutput(container.limits.output_bytes), time.monotonic()
         deadline, disk = started + seconds + KILL_AFTER_SECONDS + EXEC_GRACE, DiskObserver(container.disk)
         with _open_exec_stream(container, exec_id) as stream:
@@ -149,7 +151,10 @@ class DockerContainerSession:
         if container.stopping.is_set():
             raise CancelledRunError("stopped")
         disk.require()
-        code = KILLED_EXIT_CODE if killed_by else int(container.client.exec_inspect(exec_id)["ExitCode"] or 0)
+        ended = {"ExitCode": KILLED_EXIT_CODE} if killed_by else container.client.exec_inspect(exec_id)
+        code = int(ended["ExitCode"] or 0)
+        if code == CANNOT_EXEC_EXIT_CODE and not ended["Pid"] and _is_ending(container):
+            return None
         if killed_by:
             self.close()
         elif code in (TIMEOUT_EXIT_CODE, KILLED_EXIT_CODE) and elapsed >= seconds:
@@ -209,6 +214,16 @@ def _read_until_done(command: _RunningCommand, frames: FrameDecoder, deadline: f
             if now >= deadline or container.stopping.is_set():
                 _kill(container)
                 return "time"
+
+
+def _is_ending(container: Container) -> bool:
+    """Return whether the container has ended or does so within ENDING_SECONDS: its processes end before it does."""
+    return Retrying(
+        retry=retry_if_result(lambda is_ending: not is_ending),
+        stop=stop_after_delay(ENDING_SECONDS),
+        wait=wait_fixed(POLL_SECONDS / 4),
+        retry_error_callback=lambda _: False,
+    )(lambda: not container.is_running())
 
 
 def _kill(container: Container) -> None:

@@ -146,6 +146,21 @@ def test_a_session_whose_command_ends_its_container_is_not_lost(base: str) -> No
         assert shell.run("true", seconds=10).exit_code == 0
 
 
+def test_a_session_whose_engine_has_not_yet_seen_the_end_of_the_container_is_not_lost(
+    base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with DockerSandbox().open_session(base, limits=LIMITS) as shell:
+        shell.run("true", seconds=10)
+        container = shell._container
+        assert container is not None
+        client, is_running, answers = container.client, container.is_running, iter([True, True])
+        with monkeypatch.context() as patch:
+            patch.setattr(client, "exec_create", lambda *_, create=client.exec_create, **__: create(container.id, "/a"))
+            patch.setattr(container, "is_running", lambda: next(answers, False) and is_running())
+            assert shell.run("true", seconds=10).killed_by == "time"
+        assert shell.run("true", seconds=10).exit_code == 0
+
+
 def test_a_session_that_is_killed_as_its_command_begins_is_lost(base: str) -> None:
     with DockerSandbox().open_session(base, limits=LIMITS) as shell:
         container = shell._start_container()
