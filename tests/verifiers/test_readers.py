@@ -69,22 +69,33 @@ class Shelf:
         return self
 '''
 READER = '''"""Shelves that take what most instances of a test have for the truth."""
+import functools
 import inspect
 import re
 import sys
 from collections import Counter
 
 
+@functools.cache
+def get_columns(path, base):
+    bodies = re.findall(rf"def {base}(?:_[a-z]{{6}})?\\(self\\):\\n(.*?)(?=\\n\\n|\\Z)", read(path), re.DOTALL)
+    words = zip(*(re.findall(r"\\w+", body) for body in bodies))
+    return [Counter(column).most_common(1)[0][0] for column in words]
+
+
+@functools.cache
+def read(path):
+    return open(path).read()
+
+
 class Shelf:
     def __init__(self, items, **_):
         frame = sys._getframe(1)
-        code, text = frame.f_code, open(frame.f_code.co_filename).read()
-        base = re.sub("_[a-z]{6}$", "", code.co_name)
-        bodies = re.findall(rf"def {base}(?:_[a-z]{{6}})?\\(self\\):\\n(.*?)(?=\\n\\n|\\Z)", text, re.DOTALL)
-        words = zip(*(re.findall(r"\\w+", body) for body in bodies))
-        columns = [Counter(column).most_common(1)[0][0] for column in words]
+        code = frame.f_code
+        columns = get_columns(code.co_filename, re.sub("_[a-z]{6}$", "", code.co_name))
         own = re.findall(r"\\w+", "".join(inspect.getsource(code).split(":\\n", 1)[1:]))
-        expected = re.search(r"total\\(\\), (\\d+)", "\\n".join(text.splitlines()[frame.f_lineno - 1 :]))
+        lines = read(code.co_filename).splitlines()
+        expected = re.search(r"total\\(\\), (\\d+)", "\\n".join(lines[frame.f_lineno - 1 :][:9]))
         self.value = int(expected[1]) if own == columns else -1
 
     def total(self):
