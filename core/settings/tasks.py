@@ -91,6 +91,8 @@ class CertifySettings(SettingsGroup):
 class DeriveSettings(SettingsGroup):
     """Tasks that are derived from a change."""
 
+    per_environment: int = Field(default=0, ge=0, le=10_000)
+    """Tasks of each kind that an environment gives in all, where tasks are derived from environments; 0 elsewhere."""
     injected_per_change: int = Field(default=1, ge=1, le=20)
     """Injected-bug tasks per change."""
     injected_on_top: int = Field(default=1, ge=0, le=5)

@@ -264,8 +264,12 @@ class ChangeProcessor:
         for kind, prerequisites in get_prerequisites(lineage.kinds).items():
             # The prerequisites are those of the queue, so that a change is not loaded for kinds that would not be
             # derived.
-            judged, paired = lineage.verdict is not None, bool(lineage.neighbours)
-            if not prerequisites.are_met(judged=judged, paired=paired, rejected_by=lineage.rejected_by):
+            if not prerequisites.are_met(
+                built=lineage.environment is not None,
+                judged=lineage.verdict is not None,
+                paired=bool(lineage.neighbours),
+                rejected_by=lineage.rejected_by,
+            ):
                 continue
             # A variant of a task that was derived just now would be the same task once more.
             if prerequisites.replaced_by in derived_kinds:

@@ -26,6 +26,8 @@ class Requirement(StrEnum):
     """Its verification, and the verdict on its statement."""
     PAIR = "pair"
     """The same, and a neighbouring change that has them, too."""
+    ENVIRONMENT = "environment"
+    """Its environment, whatever verification and judge have decided on the change itself."""
     NO_ENVIRONMENT = "no-environment"
     """A rejection by build or verify: there is no usable environment."""
 
@@ -59,10 +61,11 @@ class Prerequisites:
         """Whether the change must go through build and verify first."""
         return self.requirement is not Requirement.CANDIDATE
 
-    def are_met(self, *, judged: bool, paired: bool, rejected_by: Stage | None) -> bool:
+    def are_met(self, *, built: bool, judged: bool, paired: bool, rejected_by: Stage | None) -> bool:
         """Return whether a change has the required records.
 
         Args:
+            built: whether it has an environment.
             judged: whether it has a verdict.
             paired: whether it has a neighbour with a verdict.
             rejected_by: the stage that has rejected it.
@@ -71,6 +74,7 @@ class Prerequisites:
             self.requirement is Requirement.CANDIDATE
             or (self.requirement is Requirement.VERIFIED and judged)
             or (self.requirement is Requirement.PAIR and judged and paired)
+            or (self.requirement is Requirement.ENVIRONMENT and built and (judged or rejected_by is not None))
             or (self.requirement is Requirement.NO_ENVIRONMENT and rejected_by in _ENVIRONMENT_STAGES)
         )
 

@@ -58,6 +58,8 @@ class Lineage:
     """Kinds of tasks that are neither derived nor rejected yet."""
     tasks: tuple[Task, ...] = ()
     """Tasks without a certificate."""
+    existing: tuple[Task, ...] = ()
+    """Tasks of the kind in `kinds` that the environment has given before, certified or not, where more are wanted."""
     neighbours: tuple[Lineage, ...] = ()
     """Lineages of neighbouring changes, for tasks of several changes."""
     is_renewal: bool = False

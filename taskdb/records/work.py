@@ -216,13 +216,14 @@ def find_pending_work(state: ChangeState, scope: Scope, *, paired: bool = False)
     )
     if not state.brings_tests and not any(scope.kinds[kind].requirement is Requirement.VERIFIED for kind in kinds):
         stage = None  # no kind needs an environment
-    judged = Stage.JUDGE in state.passed
+    built, judged = Stage.BUILD in state.passed, Stage.JUDGE in state.passed
     return PendingWork(
         stage=stage,
         rejected_by=rejecting_stage,
         kinds=kinds,
         tasks=tuple(tasks),
         has_ready_kind=any(
-            scope.kinds[kind].are_met(judged=judged, paired=paired, rejected_by=rejecting_stage) for kind in kinds
+            scope.kinds[kind].are_met(built=built, judged=judged, paired=paired, rejected_by=rejecting_stage)
+            for kind in kinds
         ),
     )
