@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -23,15 +23,32 @@ class KindRejection:
     """A line for people."""
 
 
+class FewerTasks(list[Task]):
+    """Tasks of an environment that gives fewer of them than wanted.
+
+    `rest`: why it gives no more.
+    """
+
+    def __init__(self, tasks: Iterable[Task], rest: KindRejection) -> None:
+        super().__init__(tasks)
+        self.rest = rest
+
+
 Deriver = Callable[[Lineage, Services], list[Task] | KindRejection]
 """Makes the tasks of the same kind from a change that fulfils the kind's prerequisites (`mergemill.pipeline.kinds`)."""
+
+
+def format_task_name(change: str, kind: Kind, number: int | None) -> str:
+    """Return the name of a task: that of its change, its kind and, where there are several of the kind, its number."""
+    return f"{change}.{kind}" + (f"-{number}" if number is not None else "")
 
 
 def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields: Any) -> Task:
     """Return a task with all fields that follow from its change, overridden by `fields`.
 
     Args:
-        lineage: the change. Lists, script and image are empty where it was not verified.
+        lineage: the change. Lists and script are empty where it was not verified, and the image where it was not
+            built.
         kind: kind of the task.
         number: appended to the name where a change gives several tasks of the same kind.
         fields: fields of the task, in place of those that follow from the change.
@@ -43,7 +60,7 @@ def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields
         "candidate": candidate.id,
         "source": candidate.source,
         "kind": kind,
-        "name": f"{candidate.name}.{kind}" + (f"-{number}" if number is not None else ""),
+        "name": format_task_name(candidate.name, kind, number),
         "repo": candidate.repo,
         "language": candidate.language,
         "language_version": "",
@@ -65,16 +82,31 @@ def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields
         "test_seconds": 0.0,
         "environment": "none",
     }
-    values = common | _get_verified_fields(lineage) | fields
+    values = common | _get_environment_fields(lineage) | _get_verified_fields(lineage) | fields
     listed = {*(test for test, _ in values["FAIL_TO_PASS"]), *values["PASS_TO_PASS"]}
     weak_tests = lineage.verification.weak_tests if lineage.verification else ()
     return Task(**values, weak_tests=tuple(weak for weak in weak_tests if weak.test in listed))
 
 
+def _get_environment_fields(lineage: Lineage) -> dict[str, Any]:
+    """Return the fields that follow from the environment; none where it is missing."""
+    environment = lineage.environment
+    if environment is None:
+        return {}
+    return {
+        "parent": environment.id,
+        "plan": environment.plan,
+        "image": environment.image,
+        "language_version": environment.plan.language_version,
+        "image_digest": environment.image_digest,
+        "environment": "verified",
+    }
+
+
 def _get_verified_fields(lineage: Lineage) -> dict[str, Any]:
-    """Return the fields that follow from the environment and the verification; none where either is missing."""
-    environment, verification = lineage.environment, lineage.verification
-    if environment is None or verification is None:
+    """Return the fields that follow from the verification; none where it is missing, or decides nothing of the task."""
+    verification = lineage.verification
+    if verification is None or lineage.wanted is not None:
         return {}
     return {
         "parent": verification.id,
@@ -82,12 +114,7 @@ def _get_verified_fields(lineage: Lineage) -> dict[str, Any]:
         "FAIL_TO_PASS": verification.FAIL_TO_PASS,
         "PASS_TO_PASS": verification.PASS_TO_PASS,
         "eval_script": verification.eval_script,
-        "plan": environment.plan,
-        "image": environment.image,
-        "language_version": environment.plan.language_version,
-        "image_digest": environment.image_digest,
         "test_seconds": max(verification.list_gold_seconds(), default=0.0),
-        "environment": "verified",
         "tests": TestOrigin.MODEL_WRITTEN if verification.written_tests else TestOrigin.HUMAN,
     }
 

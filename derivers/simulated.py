@@ -51,8 +51,9 @@ def derive_simulated(lineage: Lineage, services: Services) -> list[Task] | KindR
     if not lists.fail_to_pass:
         detail = f"the change fixes none of {len(gold[0].outcomes)} simulated tests"
         return KindRejection(Reason.NO_FAIL_TO_PASS, detail)
+    # No image, even where one was built in which the tests did not run.
     task = build_task(
-        lineage,
+        Lineage(candidate=candidate),
         Kind.SIMULATED,
         environment="simulated",
         FAIL_TO_PASS=lists.fail_to_pass,

@@ -70,11 +70,12 @@ SELECT h.change, h.source, h.name, h.repo, h.merged_at, h.change_kind, h.candida
        r.stage AS rejected_by, r.reason, r.detail,
        t.id AS task, t.name AS task_name, k.id AS certificate, r.id AS rejection
 FROM change_listing h
-JOIN task t ON t.candidate = h.candidate AND (t.parent = h.verification OR t.parent = h.candidate)
+JOIN task t ON t.candidate = h.candidate AND t.parent IN (h.verification, h.environment, h.candidate)
 LEFT JOIN certificate k ON k.seq = (SELECT max(x.seq) FROM certificate x WHERE x.parent = t.id)
 LEFT JOIN rejection r ON k.id IS NULL AND r.seq = (SELECT max(x.seq) FROM rejection x WHERE x.parent = t.id)
 WHERE h.change IN :keys AND t.environment <> 'imported'
-  AND t.seq = (SELECT max(x.seq) FROM task x WHERE x.parent = t.parent AND x.name = t.name)
+  AND t.seq = (SELECT max(x.seq) FROM task x WHERE x.parent IN (h.verification, h.environment, h.candidate)
+               AND x.name = t.name AND x.environment <> 'imported')
 UNION ALL
 SELECT h.change, h.source, h.name, h.repo, h.merged_at, h.change_kind, t.candidate, NULL, t.kind,
        'imported', NULL, NULL, NULL, t.id, t.name, NULL, NULL
@@ -87,11 +88,12 @@ UNION ALL
 SELECT h.change, h.source, h.name, h.repo, h.merged_at, h.change_kind, h.candidate, h.verification, r.kind,
        'rejected', r.stage, r.reason, r.detail, NULL, NULL, NULL, r.id
 FROM change_listing h
-JOIN rejection r ON (r.parent = h.verdict OR r.parent = h.candidate) AND r.kind IS NOT NULL
+JOIN rejection r ON r.parent IN (h.verdict, h.environment, h.candidate) AND r.kind IS NOT NULL
 WHERE h.change IN :keys
-  AND r.seq = (SELECT max(x.seq) FROM rejection x WHERE x.parent = r.parent AND x.kind = r.kind)
-  AND NOT EXISTS (SELECT 1 FROM task x WHERE x.parent IN (h.verification, h.candidate) AND x.kind || '' = r.kind
-                  AND x.environment <> 'imported')
+  AND r.seq = (SELECT max(x.seq) FROM rejection x WHERE x.parent IN (h.verdict, h.environment, h.candidate)
+               AND x.kind = r.kind)
+  AND NOT EXISTS (SELECT 1 FROM task x WHERE x.parent IN (h.verification, h.environment, h.candidate)
+                  AND x.kind || '' = r.kind AND x.environment <> 'imported')
 """
 """Rows of `derivation_listing` for some changes, from `change_listing`.
 

@@ -73,12 +73,14 @@ def find_open_states(
     connection: Connection, scope: Scope, is_open: Callable[[PendingWork], bool], *, paired: bool = False
 ) -> set[int]:
     """Return the states (`seq`) whose pending work meets a condition; `paired` as for `find_pending_work`."""
-    open_states = set()
+    return find_states(connection, lambda state: is_open(find_pending_work(state, scope, paired=paired)))
+
+
+def find_states(connection: Connection, is_wanted: Callable[[ChangeState], bool]) -> set[int]:
+    """Return the states (`seq`) that meet a condition."""
     # Changes share few states, so the condition is checked for these and not for each change.
-    for seq, state in connection.execute(text("SELECT seq, state FROM change_state")).all():
-        if is_open(find_pending_work(read_state(state), scope, paired=paired)):
-            open_states.add(seq)
-    return open_states
+    rows = connection.execute(text("SELECT seq, state FROM change_state")).all()
+    return {seq for seq, state in rows if is_wanted(read_state(state))}
 
 
 def select_open_changes(

@@ -62,9 +62,11 @@ def load_kinds(
     return tuple(kind for kind in verified if kind in known), certified
 
 
-_VERIFIED = (Requirement.VERIFIED, Requirement.PAIR)
+_VERIFIED = (Requirement.VERIFIED, Requirement.PAIR, Requirement.ENVIRONMENT)
 _CHANGES_OF_TASKS = text("SELECT DISTINCT change_name FROM task_listing WHERE name IN :keys OR id IN :keys").bindparams(
     bindparam("keys", expanding=True)
 )
 _IS_RENEWABLE = text("SELECT 1 FROM task_listing WHERE change = :key AND rests_on_copies = 1 LIMIT 1")
-_KINDS = text("SELECT kind, task_name, certificate FROM derivation_listing WHERE change = :key")
+# Tasks of an environment descend from no verification, so a new one replaces none of them.
+_KINDS = text("""SELECT kind, task_name, certificate FROM derivation_listing d WHERE change = :key
+                 AND NOT EXISTS (SELECT 1 FROM task t JOIN environment e ON e.id = t.parent WHERE t.id = d.task)""")

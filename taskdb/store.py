@@ -19,7 +19,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from core.closable import Closable
 from core.errors import InputError
-from taskdb import renewals
+from taskdb import environments, renewals
 from taskdb.pending import (
     CAN_PAIR,
     count_candidates,
@@ -44,7 +44,7 @@ from taskdb.records.kinds import MAX_NEIGHBOURS
 from taskdb.records.lineage import Lineage
 from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
-from taskdb.records.work import ChangeState, PendingWork, Scope, StageResult, find_pending_work
+from taskdb.records.work import STAGE_COLUMNS, ChangeState, PendingWork, Scope, StageResult, find_pending_work
 from taskdb.schema.batches import execute_in_batches, split_batches
 from taskdb.schema.database import NoAnswerError, open_engine, translate_errors
 from taskdb.schema.record_tables import TABLE_NAMES, build_change_key, get_record_clause
@@ -323,6 +323,63 @@ class Store(Closable):
             older = find_older_neighbours(connection, row, MAX_NEIGHBOURS) if Kind.COMBINED in kinds else []
         neighbours = tuple(self._load_open(older, scope, lambda _: True))
         return replace(lineage, is_renewal=True, certified=certified, neighbours=neighbours)
+
+    def find_environments(self, scope: Scope, kind: Kind) -> list[environments.EnvironmentState]:
+        """Return the states of the environments of a scope for a kind, newest change first."""
+        with self.read_transaction() as connection:
+            return list(environments.find_environments(connection, scope, kind))
+
+    def load_environment_states(self, changes: list[int], kind: Kind) -> list[environments.EnvironmentState]:
+        """Return the states of the environments of some changes (`seq`) for a kind."""
+        with self.read_transaction() as connection:
+            return list(environments.load_environment_states(connection, changes, kind))
+
+    def count_tasks_by_repository(self, kind: Kind) -> dict[str, int]:
+        """Return repository -> number of its tasks of a kind, certified or not."""
+        with self.read_transaction() as connection:
+            return environments.count_tasks_by_repository(connection, kind)
+
+    def count_tasks_by_environment(self, kind: Kind, repo: str) -> dict[str, int]:
+        """Return id of an environment of a repository -> number of tasks of a kind that its change has given."""
+        with self.read_transaction() as connection:
+            return environments.count_tasks_by_environment(connection, kind, repo)
+
+    def load_environment(self, change: int, kind: Kind) -> Lineage | None:
+        """Return a change (`seq`) with its environment for further tasks of a kind; None where it has none now.
+
+        `tasks` are those that are neither certified nor rejected, `wanted` is 0.
+        """
+        with self.read_transaction() as connection:
+            row = connection.execute(_ONE_CHAIN, {"key": change}).one()
+            if row.environment is None:
+                return None
+            listed = environments.list_tasks_of_kind(connection, change, kind)
+            existing = self._load_records(connection, Task, [key for key, _ in listed])
+            todo = PendingWork(
+                stage=None,
+                rejected_by=Stage(row.rejected_by) if row.rejected_by in STAGE_COLUMNS else None,
+                kinds=(kind,),
+                has_ready_kind=True,
+                tasks=(),
+            )
+            (lineage,) = self._load_lineages(connection, [(row, todo)])
+        return replace(
+            lineage,
+            existing=tuple(existing[key] for key, _ in listed),
+            tasks=tuple(existing[key] for key, is_open in listed if is_open),
+            wanted=0,
+        )
+
+    def reload_environment(self, lineage: Lineage) -> Lineage | None:
+        """Return an environment that is to give further tasks as it is stored now; None where nothing is left to do."""
+        (kind,), n_before = lineage.kinds, len(lineage.existing)
+        with self.read_transaction() as connection:
+            (row,) = execute_in_batches(connection, _CHANGES_OF, [lineage.candidate.id])
+        stored = self.load_environment(row.change, kind)
+        if stored is None:
+            return None
+        wanted = (lineage.wanted or 0) - (len(stored.existing) - n_before)
+        return replace(stored, wanted=max(0, wanted)) if wanted > 0 or stored.tasks else None
 
     def _load_open(
         self, changes: Sequence[int], scope: Scope, is_open: Callable[[PendingWork], bool], *, paired: bool = False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from backends.git import GitError, GitRepository
 from backends.services import Services
-from derivers.base import KindRejection, build_task
+from derivers.base import FewerTasks, KindRejection, build_task
 from derivers.bugfix import derive_bugfix
 from derivers.feature import derive_feature
 from derivers.injected import bug_sites, failure_statement
@@ -68,7 +68,8 @@ def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRe
         detected = search.detect_bugs(bugs, contents.__getitem__, passing)
         builder = InjectedTaskBuilder(search=search, repository=repository, bug_writer=bug_writer, contents=contents)
         tasks = builder.build_tasks(detected, _find_own_change(lineage, services))
-    return tasks or KindRejection(*search.explain_rejection())
+    rest = KindRejection(*search.explain_rejection())
+    return FewerTasks(tasks, rest) if tasks else rest
 
 
 def _select_test_files(lineage: Lineage, services: Services, hideable: frozenset[str]) -> tuple[str, ...]:
@@ -77,7 +78,8 @@ def _select_test_files(lineage: Lineage, services: Services, hideable: frozenset
     seconds, limit = environment.test_seconds, services.test_limits(environment.plan.language).seconds
     if seconds * MAX_TEST_RUNS <= services.settings.budget.seconds and seconds <= limit / 2:
         return ()
-    chosen = lineage.require_verification().eval_files or lineage.tests.files
+    verified = lineage.verification.eval_files if lineage.verification else ()
+    chosen = verified or lineage.tests.files
     return tuple(sorted(hideable & set(chosen)))
 
 
@@ -95,7 +97,10 @@ def _collect_bugs(
 
 def _find_own_change(lineage: Lineage, services: Services) -> OwnChange | None:
     """Return the change's own bug fix or feature, None where it is neither or no task with it is requested."""
-    if not services.settings.derive.injected_on_top or not lineage.require_verification().FAIL_TO_PASS:
+    verification = lineage.verification
+    if not services.settings.derive.injected_on_top or services.settings.derive.per_environment:
+        return None
+    if verification is None or lineage.verdict is None or not verification.FAIL_TO_PASS:
         return None
     for derive in (derive_bugfix, derive_feature):
         result = derive(lineage, services)
@@ -121,10 +126,13 @@ class InjectedTaskBuilder:
 
         These are at most `injected_per_change` tasks of bugs alone, then `injected_on_top` with the change's own part.
         """
-        settings = self.search.services.settings
-        tasks = self._build_tasks(detected, settings.derive.injected_per_change, settings.derive.injected_bugs)
+        settings, existing = self.search.services.settings.derive, self.search.lineage.existing
+        wanted = settings.per_environment - len(existing) if settings.per_environment else settings.injected_per_change
+        known = {frozenset(test for test, _ in task.FAIL_TO_PASS) for task in existing}
+        detected = (bug for bug in detected if frozenset(bug.failing_tests) not in known)
+        tasks = self._build_tasks(detected, wanted, settings.injected_bugs, n_before=len(existing))
         if own is not None and tasks:
-            tasks += self._build_tasks(detected, settings.derive.injected_on_top, 1, own, len(tasks))
+            tasks += self._build_tasks(detected, settings.injected_on_top, 1, own, len(tasks))
         return tasks
 
     def _find_function(self, bug: DetectedBug) -> str:

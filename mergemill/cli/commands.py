@@ -44,7 +44,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "judge": CommandEntry(
         "pipeline.judge", "Judge whether each problem statement is sufficient for its tests.", PIPELINE
     ),
-    "derive": CommandEntry("pipeline.derive", "Derive tasks from each verified change.", PIPELINE),
+    "derive": CommandEntry(
+        "pipeline.derive", "Derive tasks from each verified change, or from each environment.", PIPELINE
+    ),
     "certify": CommandEntry(
         "pipeline.certify", "Certify each task: gold scores 1 in every run, the no-op 0.", PIPELINE
     ),

@@ -183,6 +183,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "injected_per_change",
         "injected_bugs",
     ),
+    "Tasks from environments": ("per_environment",),
     "Limits": list_names(["budget_seconds", "test_timeout", LimitSettings]),
 }
 """Heading in the help of a command -> its settings, both in the order of the help; the rest: `PREFIX_PANELS`."""

@@ -58,6 +58,15 @@ def compute_family(task: Task, services: Services, environment: Environment | No
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
 
+def compute_plan_family(repo: str, environment: Environment, services: Services) -> str:
+    """Return the key of the environments that share repository, plan and test runner with an environment.
+
+    Bases and harnesses are not compared, as those of a task not yet derived are unknown.
+    """
+    described = {"repo": repo, **_describe_plan(environment.plan, _read_runner_versions(environment, services))}
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+
 def _describe_plan(plan: BuildPlan, versions: list[str]) -> dict[str, Any]:
     """Return what of a plan can change how an exploit does, and the versions of the test runner and its plug-ins.
 

@@ -6,11 +6,13 @@ Which formats can carry a task is decided by `exporters.FORMATS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from backends.services import Services
-from derivers.base import Deriver, KindRejection
+from core.settings.group import replace_values
+from derivers.base import Deriver, FewerTasks, KindRejection, format_task_name
 from derivers.bugfix import compare_with_published, derive_bugfix
 from derivers.combined import derive_combined
 from derivers.feature import derive_feature
@@ -29,6 +31,15 @@ from taskdb.records.kinds import Prerequisites, Requirement
 from taskdb.records.lineage import Lineage
 from taskdb.records.tags import ChangeKind
 from verifiers.rewards import REWARDS, SIMULATED, TESTS, Reward
+
+
+class Reason(StrEnum):
+    """Why an environment gives no task, or no further task."""
+
+    NO_IMAGE = "no-image"
+    """Its image is missing, and was not built again."""
+    NO_FURTHER_TASK = "no-further-task"
+    """Fewer tasks than wanted; the deriver has nothing to add to them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +91,7 @@ TASK_KINDS: Mapping[Kind, TaskKind] = {
         reward=REWARDS["test-writing"],
     ),
     Kind.INJECTED: TaskKind(
-        prerequisites=Prerequisites(requirement=Requirement.VERIFIED, needs_new_tests=False),
+        prerequisites=Prerequisites(requirement=Requirement.ENVIRONMENT, needs_new_tests=False),
         derive=derive_injected,
         reward=REWARDS[TESTS],
     ),
@@ -119,6 +130,11 @@ TASK_KINDS: Mapping[Kind, TaskKind] = {
 
 DEFAULT_KINDS = tuple(kind for kind, row in TASK_KINDS.items() if row.is_default)
 
+ENVIRONMENT_KINDS = tuple(
+    kind for kind, row in TASK_KINDS.items() if row.prerequisites.requirement is Requirement.ENVIRONMENT
+)
+"""Kinds that an environment gives whatever was decided on its change."""
+
 
 def get_prerequisites(kinds: Iterable[Kind]) -> dict[Kind, Prerequisites]:
     """Return the prerequisites of some kinds, in the order in which they are derived."""
@@ -133,32 +149,81 @@ def list_stages(kinds: Iterable[Kind]) -> tuple[Stage, ...]:
     return (Stage.MINE, Stage.DERIVE, Stage.CERTIFY)
 
 
-def derive(lineage: Lineage, services: Services) -> list[Task] | Rejection:
-    """Return the tasks of the kind in `lineage.kinds` that a change gives, or why it gives none.
+def derive(lineage: Lineage, services: Services) -> Sequence[Task | Rejection] | Rejection:
+    """Return the tasks of the kind in `lineage.kinds` that a change or its environment gives, or why it gives none.
 
-    Their base trees are in the store then, so that the clone is not needed for them again.
+    Their base trees are in the store then, so that the clone is not needed for them again. An environment that gives
+    fewer tasks than wanted is rejected after its tasks: nothing further is to be had.
 
     Raises:
         Transient: engine, disk or network failed.
     """
     (kind,) = lineage.kinds
-    row = TASK_KINDS[kind]
-    result = row.derive(lineage, services)
-    if row.check is not None and not isinstance(result, KindRejection):
-        result = next(filter(None, (row.check(lineage, task, services) for task in result)), result)
-    if not isinstance(result, KindRejection):
-        for task in result:
-            keep_tree(task, services)
+    result = _run_deriver(TASK_KINDS[kind], lineage, services)
+    if isinstance(result, KindRejection):
+        return _reject(lineage, kind, result, services)
+    for task in result:
+        keep_tree(task, services)
+    if lineage.wanted is None or len(result) >= lineage.wanted:
         return result
-    candidate = lineage.candidate
-    needs_verdict = row.prerequisites.requirement in (Requirement.VERIFIED, Requirement.PAIR)
+    rest = result.rest if isinstance(result, FewerTasks) else KindRejection(Reason.NO_FURTHER_TASK, "nothing is left")
+    return [*result, _reject(lineage, kind, rest, services, n_new=len(result))]
+
+
+def _run_deriver(row: TaskKind, lineage: Lineage, services: Services) -> list[Task] | KindRejection:
+    """Return the result of a kind's deriver and of its check."""
+    if row.prerequisites.requirement is Requirement.ENVIRONMENT and (problem := _restore_image(lineage, services)):
+        return problem
+    # Derivers read from the settings how many tasks an environment is to give in all.
+    number = 0 if lineage.wanted is None else len(lineage.existing) + lineage.wanted
+    result = row.derive(
+        lineage, replace(services, settings=replace_values(services.settings, {"per_environment": number}))
+    )
+    if row.check is None or isinstance(result, KindRejection):
+        return result
+    return next(filter(None, (row.check(lineage, task, services) for task in result)), result)
+
+
+def _restore_image(lineage: Lineage, services: Services) -> KindRejection | None:
+    """Build the image of an environment again where it is missing: those of rejected changes are the first to go."""
+    image = lineage.require_environment().image
+    if services.images.inspect(image) is not None:
+        return None
+    from builders.build import build  # noqa: PLC0415 - few environments are built again
+
+    built = build(lineage.candidate, services)
+    if services.images.inspect(image) is not None:
+        return None
+    problem = f"{built.reason}: {built.detail}" if isinstance(built, Rejection) else f"it is {built.image} now"
+    return KindRejection(Reason.NO_IMAGE, f"the image {image} is gone and was not built again: {problem}")
+
+
+def _reject(lineage: Lineage, kind: Kind, rejection: KindRejection, services: Services, *, n_new: int = 0) -> Rejection:
+    """Return the rejection of a kind; `n_new`: tasks that the environment has given all the same."""
+    candidate, name, detail = lineage.candidate, lineage.candidate.name, rejection.detail
+    if lineage.wanted is not None:
+        n_before = len(lineage.existing)
+        name = format_task_name(name, kind, n_before + lineage.wanted)
+        detail = f"{n_before + n_new} of {n_before + lineage.wanted} tasks: {detail}"
     return Rejection(
-        parent=lineage.require_verdict().id if needs_verdict else candidate.id,
-        name=candidate.name,
+        parent=_find_rejected(lineage, kind),
+        name=name,
         source=candidate.source,
         stage=Stage.DERIVE,
-        reason=str(result.reason),
-        detail=result.detail,
+        reason=str(rejection.reason),
+        detail=detail,
         kind=kind,
-        published=compare_with_published(lineage, services) if lineage.verification else None,
+        published=compare_with_published(lineage, services)
+        if lineage.verification is not None and lineage.wanted is None
+        else None,
     )
+
+
+def _find_rejected(lineage: Lineage, kind: Kind) -> str:
+    """Return the id of the record that gives no task of a kind."""
+    requirement = TASK_KINDS[kind].prerequisites.requirement
+    if requirement is Requirement.ENVIRONMENT and (lineage.wanted is not None or lineage.verdict is None):
+        return lineage.require_environment().id
+    if requirement in (Requirement.CANDIDATE, Requirement.NO_ENVIRONMENT):
+        return lineage.candidate.id
+    return lineage.require_verdict().id

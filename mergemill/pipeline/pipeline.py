@@ -261,10 +261,13 @@ class ChangeProcessor:
         from mergemill.pipeline.kinds import get_prerequisites  # noqa: PLC0415
 
         lineage, derived_kinds = self.lineage, set[Kind]()
+        if lineage.wanted == 0:
+            return
         for kind, prerequisites in get_prerequisites(lineage.kinds).items():
             # The prerequisites are those of the queue, so that a change is not loaded for kinds that would not be
             # derived.
-            if not prerequisites.are_met(
+            # An environment that is to give tasks has all that they need.
+            if lineage.wanted is None and not prerequisites.are_met(
                 built=lineage.environment is not None,
                 judged=lineage.verdict is not None,
                 paired=bool(lineage.neighbours),
@@ -436,10 +439,14 @@ class PipelineRun:
     processor: type[ChangeProcessor] = ChangeProcessor
     """Class that takes a change through its steps in a worker of this process."""
     n_new: int = 0
+    n_derived: int = 0
+    """Tasks among these that were derived."""
     failures: dict[int, int] = field(default_factory=dict)
     """Exit code -> number of records, lines or sources that failed with it."""
     consecutive_failures: int = 0
     """Failures of engine or network since the last result."""
+    is_cut_off: bool = False
+    """Whether the run was ended because engine or network is gone."""
     is_interrupted: bool = False
     """Whether the miner failed in the source that is being mined."""
     batch: list[tuple[MiningOutcome, float]] = field(default_factory=list)
@@ -481,6 +488,7 @@ class PipelineRun:
                 # Each worker may have one failure on its way when the network goes; only more of them show that it
                 # stays away.
                 if self.consecutive_failures >= self.workers + MAX_CONSECUTIVE_FAILURES:
+                    self.is_cut_off = True
                     self.progress.print_message("stopped: engine or network is gone; run the same command again later")
                     return
 
@@ -553,6 +561,7 @@ class PipelineRun:
     def _report_results(self, results: Iterable[StageResult]) -> None:
         for result in results:
             self.n_new += 1
+            self.n_derived += isinstance(result.result, Task)
             self.n_certified += isinstance(result.result, Certificate)
             self.progress.report_result(result)
 

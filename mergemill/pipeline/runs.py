@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from core.log_fields import set_process_fields
 from core.settings.group import replace_values
 from core.settings.machine import OperationSettings
 from core.settings.storage import StorageSettings
+from core.text import format_count
 from mergemill.execution.clusters import LOCAL, check_cluster_settings, open_cluster
 from mergemill.execution.images.budget import ImageBudget
 from mergemill.execution.images.fetch import enable_fetching
@@ -27,8 +28,9 @@ from mergemill.execution.telemetry.logs import is_structured
 from mergemill.execution.telemetry.run_log import RunLog
 from mergemill.execution.usage import describe_disk, measure_engine
 from mergemill.pipeline.base_trees import keep_missing_trees
+from mergemill.pipeline.environment_tasks import EnvironmentRounds, EnvironmentTaskRequest
 from mergemill.pipeline.kinds import get_prerequisites
-from mergemill.pipeline.pipeline import MakeFunction, PipelineRun, list_steps
+from mergemill.pipeline.pipeline import MakeFunction, PipelineRun, PipelineStep, list_steps
 from mergemill.pipeline.renewal import ChangeRenewal
 from taskdb.artifacts import require_writable_store
 from taskdb.queries.tasks import compute_funnel, compute_summary, find_examples
@@ -52,6 +54,8 @@ class RunReport:
     funnel: list[dict[str, Any]]
     examples: dict[tuple[str, str], str]
     """(stage, reason) -> name of the newest change that was rejected so."""
+    environments: list[dict[str, Any]]
+    """Environments that gave fewer tasks than wanted (`EnvironmentRounds.describe_short`)."""
 
 
 def run_stages(
@@ -62,6 +66,7 @@ def run_stages(
     on_stop: Callable[[], None] = lambda: None,
     *,
     max_tasks: int | None = None,
+    environments: EnvironmentTaskRequest | None = None,
 ) -> RunReport:
     """Run a stage, or all stages of the scope for None, over everything that is pending.
 
@@ -72,6 +77,7 @@ def run_stages(
         progress: progress that is shown each result; entered and left here.
         on_stop: function that is called when Ctrl-C interrupts the run, before the containers are stopped.
         max_tasks: begin no further change once the sources have this many certified tasks.
+        environments: tasks that are derived from environments, in place of those of changes.
 
     Raises:
         MachineError: no engine answers, and a stage needs an engine.
@@ -127,14 +133,17 @@ def run_stages(
             _count_earlier_work(run, _resolve_scope(scope, resolve))
             if settings.operation.image_budget is not None and Stage.BUILD in scope.stages and is_local:
                 run.make_room = ImageBudget(services, store, progress.print_message).free_space
-            _process(run, stage, _resolve_paths(scope, resolve) if mines else _resolve_scope(scope, resolve))
+            chosen = _resolve_paths(scope, resolve) if mines else _resolve_scope(scope, resolve)
+            short = process_environments(run, stage, chosen, environments) if environments else []
+            if environments is None:
+                _process(run, stage, chosen)
         if left_out := run.quotas.format_left_out():
             recorded.print_message(left_out)
         # Resolved again, as mining may have stored earlier names of the sources.
         resolved = _resolve_scope(scope, resolve)
         if stage is None and not progress.work.is_draining:
             keep_missing_trees(store, services, resolved.sources)
-        return _build_report(run, resolved)
+        return _build_report(run, resolved, short)
 
 
 def _make_node_function(settings: Settings, *, engine: bool) -> MakeFunction:
@@ -192,13 +201,14 @@ def _count_earlier_work(run: PipelineRun, scope: Scope) -> None:
     run.n_certified = summary["certified"]
 
 
-def _build_report(run: PipelineRun, scope: Scope) -> RunReport:
+def _build_report(run: PipelineRun, scope: Scope, environments: list[dict[str, Any]]) -> RunReport:
     return RunReport(
         exit_code=run.exit_code,
         n_new=run.n_new,
         summary=compute_summary(run.store, scope.sources),
         funnel=compute_funnel(run.store, scope.sources),
         examples=find_examples(run.store, scope.sources),
+        environments=environments,
     )
 
 
@@ -246,6 +256,56 @@ def _process(run: PipelineRun, stage: Stage | None, scope: Scope) -> None:
         pair_steps = tuple(step for step in steps if step.stage in (Stage.DERIVE, Stage.CERTIFY))
         pairs = _resolve_scope(scope, run.resolve_source)
         run.process(pair_steps, run.store.find_open_pairs(pairs), partial(_reload_pair, run.store, pairs))
+
+
+def process_environments(
+    run: PipelineRun, stage: Stage | None, scope: Scope, request: EnvironmentTaskRequest
+) -> list[dict[str, Any]]:
+    """Derive tasks from environments, with `run` after building those of new changes, and certify them there.
+
+    Returns:
+        The environments that gave fewer tasks than wanted.
+    """
+    steps = {step.stage: step for step in list_steps()}
+    if stage is None:
+        built = replace(scope, stages=(Stage.MINE, Stage.BUILD))
+        run.process((steps[Stage.BUILD],), _mine(run, built), partial(_reload, run.store, built))
+        scope = _resolve_scope(scope, run.resolve_source)
+        derived = replace(scope, stages=(Stage.CERTIFY,))
+        run.process(
+            (steps[Stage.CERTIFY],), run.store.find_open_lineages(derived), partial(_reload, run.store, derived)
+        )
+
+    def count_left() -> int | None:
+        limit, number = (request.total, run.n_derived) if stage else (run.max_tasks, run.n_certified)
+        return None if limit is None else limit - number
+
+    last = (steps[Stage.DERIVE],) if stage else (steps[Stage.DERIVE], steps[Stage.CERTIFY])
+    short = list[dict[str, Any]]()
+    for kind in scope.kinds:
+        rounds = EnvironmentRounds(
+            store=run.store, services=run.services, scope=scope, kind=kind, request=request, count_left=count_left
+        )
+        _run_rounds(run, rounds, last)
+        short += rounds.describe_short()
+    return short
+
+
+def _run_rounds(run: PipelineRun, rounds: EnvironmentRounds, steps: Sequence[PipelineStep]) -> None:
+    """Run rounds over the environments of a kind until none may give more, or the run ends."""
+    work = run.progress.work
+    n_open, n_searched = rounds.count()
+    work.n_expected += n_open
+    if n_searched:
+        gave = f"{format_count(n_searched, 'environment')} gave fewer {rounds.kind.value} tasks than wanted before"
+        run.progress.print_message(f"{gave}; --retry REASON searches again")
+    while not (run.is_cut_off or work.is_draining):
+        n_read = work.n_read
+        run.process(steps, rounds.plan(), run.store.reload_environment)
+        if work.n_read == n_read:
+            break
+    if waiting := rounds.format_waiting():
+        run.progress.print_message(waiting)
 
 
 def _reload(store: Store, scope: Scope, lineage: Lineage) -> Lineage | None:

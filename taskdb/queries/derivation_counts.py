@@ -8,30 +8,36 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Connection, Select, column, func, select, table, text
 
 from taskdb import counts
-from taskdb.records import Kind
+from taskdb.records import Kind, Stage
 from taskdb.schema.batches import fetch_tuples
+from taskdb.schema.columns import CHANGE_LISTING as _CHANGES
 from taskdb.schema.columns import DERIVATION_LISTING as _LISTED
 from taskdb.schema.word_lists import match_words
 from taskdb.store import Store
 
 
 def count_by_change(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Return a row for each change with tasks or rejected kinds, newest first: `change`, and a value for each kind.
+    """Return a row for each change with tasks or rejected kinds, newest first.
 
-    The value is None for a kind that is still open, `derived` or `certified` with the number of tasks (`certified 3`),
-    or the reason of the rejection.
+    Keys are `change`, `rejected` (stage and reason where verification or judge rejected the change itself, else None),
+    and each kind. A kind's value is None where it is still open, `derived` or `certified` with the number of tasks
+    (`certified 3`), or the reason of the rejection.
     """
     changes: list[dict[str, Any]] = []
     with store.read_transaction() as connection:
+        rejected = {(row.source, row.name): f"{row.rejected_by} {row.reason}" for row in connection.execute(_REJECTED)}
         rows = fetch_tuples(connection, _select_rows(sources))
         for name, rows_of_name in groupby(rows, key=itemgetter(1)):  # of several sources, where two use one name
             cells: dict[str, dict[str, Counter[str]]] = {}
             for source, _, kind, word in rows_of_name:
                 cells.setdefault(source, {}).setdefault(kind, Counter())[word] += 1
-            changes += ({"change": name, **_NO_KINDS, **_write_cells(kinds)} for kinds in cells.values())
+            changes += (
+                {"change": name, "rejected": rejected.get((source, name)), **_NO_KINDS, **_write_cells(kinds)}
+                for source, kinds in cells.items()
+            )
     return changes
 
 
@@ -67,6 +73,42 @@ def count_by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, A
                 }
             )
     return counted
+
+
+def count_of_rejected(store: Store, sources: Sequence[str] = (), repo: str | None = None) -> list[dict[str, Any]]:
+    """Return a row for each kind that environments of rejected changes gave.
+
+    Keys are `kind`, `changes`, `tasks` and `certified`.
+    """
+    query = select(_KIND, func.count(_CHANGE.distinct()), func.count(), func.count(_LISTED.c.certificate))
+    of_environments = _CHANGES.join(_LISTED, _CHANGES.c.change == _CHANGE).join(
+        _TASK, (_TASK.c.id == _LISTED.c.task) & (_TASK.c.parent == _CHANGES.c.environment)
+    )
+    query = query.select_from(of_environments).where(_CHANGES.c.rejected_by.in_(_REJECTING))
+    if sources:
+        query = query.where(match_words(_CHANGES.c.source, sources))
+    if repo is not None:
+        query = query.where(_CHANGES.c.repo == repo)
+    with store.read_transaction() as connection:
+        rows = fetch_tuples(connection, query.group_by(_KIND).order_by(_KIND))
+    return [dict(zip(("kind", "changes", "tasks", "certified"), row, strict=True)) for row in rows]
+
+
+def count_of_environment(connection: Connection, environment: str) -> dict[str, dict[str, int]]:
+    """Return kind -> numbers of `tasks` and `certified` tasks that descend from an environment (id) alone."""
+    query = select(_KIND, func.count(), func.count(_LISTED.c.certificate))
+    query = query.select_from(_TASK.join(_LISTED, _LISTED.c.task == _TASK.c.id)).where(_TASK.c.parent == environment)
+    rows = fetch_tuples(connection, query.group_by(_KIND).order_by(_KIND))
+    return {kind: {"tasks": n, "certified": n_certified} for kind, n, n_certified in rows}
+
+
+_REJECTING = (Stage.VERIFY.value, Stage.JUDGE.value, Stage.DERIVE.value, Stage.CERTIFY.value)
+"""Stages that reject a change which has an environment."""
+_TASK = table("task", column("id"), column("parent"))
+_KIND, _CHANGE = _LISTED.c.kind, _LISTED.c.change
+_REJECTED = text("""SELECT h.source, h.name, h.rejected_by, h.reason FROM change_listing h
+                    WHERE h.rejected_by IN ('verify', 'judge')
+                    AND EXISTS (SELECT 1 FROM derivation_listing d WHERE d.change = h.change)""")
 
 
 def _select_rows(sources: Sequence[str]) -> Select[Any]:

@@ -41,8 +41,10 @@ def load_lineages(store: Store, tasks: Sequence[Task]) -> dict[str, list[Record]
     """
     candidates = _get_all(store, Candidate, [task.candidate for task in tasks])
     pulls = _get_all(store, PullRequest, [candidate.parent for candidate in candidates.values()])
-    verifications = _get_all(store, Verification, [task.parent for task in tasks if task.parent != task.candidate])
-    environments = _get_all(store, Environment, [verification.parent for verification in verifications.values()])
+    parents = [task.parent for task in tasks if task.parent != task.candidate]
+    environments = store.get_many(Environment, sorted(set(parents)))
+    verifications = _get_all(store, Verification, [key for key in parents if key not in environments])
+    environments |= _get_all(store, Environment, [verification.parent for verification in verifications.values()])
     with store.read_transaction() as connection:
         rows = execute_in_batches(connection, _TAGS, sorted({pull.name for pull in pulls.values()}))
         tagged = {(row.source, row.name, row.merge_commit): row.tagging for row in rows}
@@ -57,7 +59,9 @@ def load_lineages(store: Store, tasks: Sequence[Task]) -> dict[str, list[Record]
         if (key := _build_key(pull)) in tagged:
             yield tags[tagged[key]]
         yield candidate
-        if verification := verifications.get(task.parent):
+        if task.parent in environments:
+            yield environments[task.parent]
+        elif verification := verifications.get(task.parent):
             yield from (environments[verification.parent], verification)
             if verification.id in judged:
                 yield verdicts[judged[verification.id]]

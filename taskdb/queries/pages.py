@@ -56,6 +56,7 @@ def load_task_records(store: Store, task: Task) -> TaskRecords:
         key = {"id": task.id, "parent": task.parent}
         certificate = connection.execute(_CERTIFICATE, key).scalar()
         verification = connection.execute(_VERIFICATION, key).scalar()
+        environment = connection.execute(_ENVIRONMENT, key).scalar()
         verdict = connection.execute(_VERDICT, key).scalar()
         audit = connection.execute(_AUDIT, key).scalar()
         scores = [dict(row) for row in connection.execute(_SCORES, key).mappings()]
@@ -63,7 +64,7 @@ def load_task_records(store: Store, task: Task) -> TaskRecords:
     return TaskRecords(
         task=task,
         candidate=_get_or_none(store, Candidate, task.candidate),
-        environment=_get_or_none(store, Environment, run.parent) if run else None,
+        environment=_get_or_none(store, Environment, environment),
         verification=run,
         verdict=store.get(Verdict, verdict) if verdict else None,
         certificate=store.get(Certificate, certificate) if certificate else None,
@@ -95,6 +96,8 @@ def _get_or_none(store: Store, kind: type[Any], key: str | None) -> Any:
 
 _CERTIFICATE = text("SELECT id FROM certificate WHERE parent = :id ORDER BY seq DESC LIMIT 1")
 _VERIFICATION = text("SELECT id FROM verification WHERE id = :parent")
+_ENVIRONMENT = text("""SELECT parent FROM verification WHERE id = :parent
+                       UNION ALL SELECT id FROM environment WHERE id = :parent""")
 _VERDICT = text("SELECT id FROM verdict WHERE parent = :parent ORDER BY seq DESC LIMIT 1")
 _AUDIT = text("SELECT id FROM audit WHERE parent = :id ORDER BY seq DESC LIMIT 1")
 _SCORES = text("""SELECT id, submission, value, resolved, added_at FROM score

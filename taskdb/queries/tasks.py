@@ -13,6 +13,7 @@ from core.errors import InputError
 from taskdb import counts
 from taskdb.artifacts import Artifacts
 from taskdb.queries.attempts import read_attempts
+from taskdb.queries.derivation_counts import count_of_environment
 from taskdb.queries.runs import read_runs
 from taskdb.queries.task_filters import TASKS as _TASKS
 from taskdb.queries.task_filters import TaskFilters, keep_queries
@@ -251,7 +252,8 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
         lineage = connection.execute(_LINEAGE_OF_TASK, {"parent": task.parent, "candidate": task.candidate}).one()
         tags = _dump_tags(connection, lineage)
         verdict = _dump_verdict(connection, lineage)
-        verification = _dump_verification(connection, task.parent if lineage.environment else None)
+        is_verified = lineage.environment not in (None, task.parent)
+        verification = _dump_verification(connection, task.parent if is_verified else None)
         strength = _dump_strength(connection, task)
         certificate = _dump_certificate(connection, task)
     listed = dict(row) if row else _build_superseded_row(task)
@@ -284,7 +286,8 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
 
 _OF_CHANGE = "g.id AS tags, g.body AS tags_body, j.id AS verdict, j.body AS verdict_body"
 _LINEAGE_OF_TASK = text(f"""
-    SELECT (SELECT parent FROM verification WHERE id = :parent) AS environment, c.parent AS change, {_OF_CHANGE}
+    SELECT (SELECT parent FROM verification WHERE id = :parent
+            UNION ALL SELECT id FROM environment WHERE id = :parent) AS environment, c.parent AS change, {_OF_CHANGE}
     FROM candidate c LEFT JOIN changes h ON h.pull_request = c.parent LEFT JOIN tagging g ON g.id = h.tags
     LEFT JOIN verdict j ON j.seq = (SELECT max(seq) FROM verdict WHERE parent = :parent)
     WHERE c.id = :candidate""")  # noqa: S608 - constant columns
@@ -569,7 +572,7 @@ _PARENTS: dict[type[Any], Sequence[type[Any]]] = {
     Environment: (Candidate,),
     Verification: (Environment,),
     Verdict: (Verification,),
-    Task: (Verification, Candidate),
+    Task: (Verification, Environment, Candidate),
     Certificate: (Task,),
 }
 """Class of a record -> classes of its parent among those that have a parent themselves; a rejection's may be any."""
@@ -596,6 +599,7 @@ def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]
         verification = _dump_verification(connection, lineage.verification if lineage else None)
         attempts = read_attempts(connection, lineage.environment, lineage.rejection) if lineage else ()
         runs = read_runs(connection, ids)
+        environment = _dump_environment(connection, lineage.environment if lineage else None)
     for event in events:
         event["ok"] = bool(event["ok"])
         if event["kind"] is None:
@@ -609,6 +613,7 @@ def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]
         "tags": tags,
         "verdict": verdict,
         "verification": verification,
+        "environment": environment,
         "attempts": [attempt.model_dump(mode="json") for attempt in attempts],
         "runs": runs,
     }
@@ -663,6 +668,14 @@ def _dump_verification(connection: Connection, key: str | None) -> dict[str, Any
         "written_tests": written,
         "incidental_files": _list_left_out(connection, record),
     }
+
+
+def _dump_environment(connection: Connection, key: str | None) -> dict[str, Any] | None:
+    """Return the image of an environment and the tasks that descend from it alone, by kind; None for none."""
+    if key is None:
+        return None
+    image = load_field(connection, Environment, key, "image")
+    return {"id": key, "image": image, "tasks": count_of_environment(connection, key)}
 
 
 def _list_left_out(connection: Connection, verification: Verification) -> list[str]:

@@ -445,7 +445,8 @@ class Task(Record):
     """A task as it is exported: self-contained, it needs its image and nothing else of the database."""
 
     parent: str
-    """Id of the Verification; of the Candidate, for kinds that need no environment."""
+    """Id of the Verification; of the Environment, for tasks of an environment alone; of the Candidate, for kinds that
+    need no environment."""
     candidate: str
     source: str
     name: str

@@ -60,6 +60,8 @@ class Lineage:
     """Tasks without a certificate."""
     existing: tuple[Task, ...] = ()
     """Tasks of the kind in `kinds` that the environment has given before, certified or not, where more are wanted."""
+    wanted: int | None = None
+    """Further tasks of the kind in `kinds` that the environment is to give; None for tasks of the change."""
     neighbours: tuple[Lineage, ...] = ()
     """Lineages of neighbouring changes, for tasks of several changes."""
     is_renewal: bool = False

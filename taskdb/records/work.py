@@ -189,6 +189,10 @@ class ChangeState:
         )
 
 
+_BUILT = (Requirement.VERIFIED, Requirement.ENVIRONMENT)
+"""Requirements of kinds that a change without tests of its own can give."""
+
+
 def find_pending_work(state: ChangeState, scope: Scope, *, paired: bool = False) -> PendingWork:
     """Return the pending work of a change.
 
@@ -214,7 +218,7 @@ def find_pending_work(state: ChangeState, scope: Scope, *, paired: bool = False)
     kinds = tuple(
         iter_open_kinds(scope.kinds, derived_kinds, rejected_kinds, state.change_kind, brings_tests=state.brings_tests)
     )
-    if not state.brings_tests and not any(scope.kinds[kind].requirement is Requirement.VERIFIED for kind in kinds):
+    if not state.brings_tests and not any(scope.kinds[kind].requirement in _BUILT for kind in kinds):
         stage = None  # no kind needs an environment
     built, judged = Stage.BUILD in state.passed, Stage.JUDGE in state.passed
     return PendingWork(

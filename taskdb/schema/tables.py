@@ -162,13 +162,14 @@ class FindingRow(TableRow, table=True):
 
 
 class TaskRow(RecordRow, table=True):
-    """`Task`. `parent`: a verification or a candidate. Its words are in `task_search` (`taskdb.schema.search`).
+    """`Task`. `parent`: a verification, an environment or a candidate.
 
+    Its words are in `task_search` (`taskdb.schema.search`).
     Columns that `taskdb.schema.task_columns` computes from the record are added below.
     """
 
     __tablename__ = "task"
-    # Without a foreign key, as the parent is in either of two tables.
+    # Without a foreign key, as the parent is in any of three tables.
     parent: str = Field(index=True)
     candidate: str = Field(foreign_key="candidate.id", index=True)
     source: str = Field(index=True)

@@ -259,6 +259,7 @@ def test_why_shows_a_rejected_change_with_its_test_lists(db: str) -> None:
         "tags",
         "verdict",
         "verification",
+        "environment",
         "runs",
     }
     assert [(e["stage"], e["ok"], e["reason"]) for e in story["events"]] == [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mergemill.cli.pipeline.stage_command import make_stage_app
-from taskdb.records import Stage
+from mergemill.cli.pipeline.stage_command import make_derive_app
 
-app = make_stage_app(Stage.DERIVE, example="mergemill derive --kind bugfix,test-writing")
+app = make_derive_app(example="mergemill derive --kind bugfix,test-writing")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -19,6 +19,7 @@ from mergemill.cli.commands import COMMANDS
 from mergemill.cli.exit_codes import DRAINED
 from mergemill.cli.options import CommandFunction, JsonOption, complete_words, split_words, with_settings
 from mergemill.cli.pipeline.draining import drain_on_sigterm
+from mergemill.cli.pipeline.environment_options import PANEL, make_request, select_kinds, with_environments
 from mergemill.cli.queries.funnel import print_funnel
 from mergemill.execution.progress import JsonLinesProgress, LiveTableProgress, MessageProgress
 from mergemill.execution.telemetry.logs import LogStream
@@ -26,6 +27,10 @@ from miner.sources import SOURCE_FORMS, expand_sources
 from taskdb.records import Kind, Stage
 from taskdb.records.work import Scope
 
+if TYPE_CHECKING:
+    from mergemill.pipeline.environment_tasks import EnvironmentTaskRequest
+
+ENVIRONMENT_COLUMNS = ("environment", "kind", "tasks", "wanted", "reason", "detail")
 SourcesArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="SOURCE...", show_default=False, help=f"{SOURCE_FORMS} (a file that lists sources)."),
@@ -56,6 +61,11 @@ TasksOption = Annotated[
     ),
 ]
 
+NewTasksOption = Annotated[
+    int | None,
+    typer.Option("--tasks", min=1, metavar="N", help="Derive at most N tasks now.", rich_help_panel=PANEL),
+]
+
 
 def make_run_app(*, example: str) -> typer.Typer:
     """Return the application with `run`."""
@@ -68,12 +78,45 @@ def make_run_app(*, example: str) -> typer.Typer:
         tasks: TasksOption = None,
         retry: RetryOption = None,
         as_json: JsonOption = False,
+        given: Mapping[str, Any],
         settings: Settings,
     ) -> None:
-        scope = make_scope(None, sources, only=only, kind=kind, retry=retry, source=settings.source)
-        raise typer.Exit(run_scope(None, scope, settings, as_json=as_json, max_tasks=tasks))
+        request = make_request(given, settings.derive)
+        scope = make_scope(
+            None, sources, only=only, kind=kind, retry=retry, source=settings.source, of_environments=bool(request)
+        )
+        raise typer.Exit(run_scope(None, scope, settings, as_json=as_json, max_tasks=tasks, environments=request))
 
-    return make_app("run", with_settings()(command), example=example)
+    return make_app("run", with_settings()(with_environments(command)), example=example)
+
+
+def make_derive_app(*, example: str) -> typer.Typer:
+    """Return the application with `derive`."""
+
+    def command(
+        *,
+        sources: SourcesArgument = None,
+        only: OnlyOption = None,
+        kind: KindOption = None,
+        tasks: NewTasksOption = None,
+        retry: RetryOption = None,
+        as_json: JsonOption = False,
+        given: Mapping[str, Any],
+        settings: Settings,
+    ) -> None:
+        request = make_request(given, settings.derive, total=tasks)
+        scope = make_scope(
+            Stage.DERIVE,
+            sources,
+            only=only,
+            kind=kind,
+            retry=retry,
+            source=settings.source,
+            of_environments=bool(request),
+        )
+        raise typer.Exit(run_scope(Stage.DERIVE, scope, settings, as_json=as_json, environments=request))
+
+    return make_app("derive", with_settings()(with_environments(command)), example=example)
 
 
 def make_stage_app(stage: Stage, *, example: str) -> typer.Typer:
@@ -109,8 +152,9 @@ def make_scope(
     kind: Sequence[str] | None,
     retry: str | None,
     source: SourceSettings,
+    of_environments: bool = False,
 ) -> Scope:
-    """Return the scope that the options describe.
+    """Return the scope that the options describe. `of_environments`: whether tasks are derived from environments.
 
     Raises:
         UsageError: a source is missing where it is needed, or a word is neither a source nor a kind.
@@ -121,6 +165,9 @@ def make_scope(
     if not sources and stage in (None, Stage.MINE):
         raise UsageError("no source is named", advice=f"a source is {SOURCE_FORMS}")
     kinds = parse_kinds(kind)
+    if of_environments:
+        kinds = select_kinds(kinds if kind else None)
+    stages = (stage,) if stage else _ENVIRONMENT_STAGES if of_environments else list_stages(kinds)
     return Scope(
         sources=expand_sources(sources or ()),
         only=split_words(only),
@@ -131,8 +178,12 @@ def make_scope(
         retry=split_words(retry),
         kinds=get_prerequisites(kinds),
         certified=kinds if kind else tuple(Kind),
-        stages=(stage,) if stage else list_stages(kinds),
+        stages=stages,
     )
+
+
+_ENVIRONMENT_STAGES = (Stage.MINE, Stage.BUILD, Stage.DERIVE, Stage.CERTIFY)
+"""Stages of a run for tasks from environments, whatever verification and judge would decide on the changes."""
 
 
 def parse_kinds(words: Sequence[str] | None) -> tuple[Kind, ...]:
@@ -154,17 +205,30 @@ def parse_kinds(words: Sequence[str] | None) -> tuple[Kind, ...]:
 
 
 def run_scope(
-    stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool, max_tasks: int | None = None
+    stage: Stage | None,
+    scope: Scope,
+    settings: Settings,
+    *,
+    as_json: bool,
+    max_tasks: int | None = None,
+    environments: EnvironmentTaskRequest | None = None,
 ) -> int:
     """Run a stage, or all for None, print the summary and return the exit code."""
     from mergemill.pipeline.runs import run_stages  # noqa: PLC0415 - a wrong option is reported without loading the stages
 
     progress = _make_progress(as_json=as_json)
     with drain_on_sigterm(progress.work, settings.operation.drain_seconds, progress.print_message):
-        report = run_stages(stage, scope, settings, progress, _announce_stop, max_tasks=max_tasks)
+        report = run_stages(
+            stage, scope, settings, progress, _announce_stop, max_tasks=max_tasks, environments=environments
+        )
     if as_json:
+        for row in report.environments:
+            output.print_json({"event": "environment", **row})
         output.print_json({"event": "summary", "new": report.n_new, **report.summary})
     elif logging.getLogger().isEnabledFor(logging.WARNING):
+        if report.environments:
+            output.print_rows(report.environments, ENVIRONMENT_COLUMNS, as_lines=False, nothing="")
+            output.print_text("")
         print_funnel(report.funnel, report.examples)
         certified = format_count(report.summary["certified"], "certified task")
         output.print_text(f"this run: {format_count(report.n_new, 'new result')}; {certified} of these sources so far")

@@ -34,7 +34,10 @@ def print_change_report(
     name = report["name"]
     output.print_text(f"{name} of {report['source']}: {_format_position(report['events'])}\n")
     output.print_text(f"kinds: {format_tags(report['tags'])}\nstatement: {format_verdict(report['verdict'], ranks)}")
-    output.print_text(f"verification: {format_verification(report['verification'])}\n")
+    output.print_text(f"verification: {format_verification(report['verification'])}")
+    if environment := report.get("environment"):
+        output.print_text(f"environment: {format_environment(environment)}")
+    output.print_text("")
     events = [
         {"kind": ""} | event | {"verdict": "ok" if event["ok"] else event["reason"]} for event in report["events"]
     ]
@@ -169,6 +172,15 @@ def format_verification(verification: dict[str, Any] | None) -> str:
     incidental = verification["incidental_files"]
     left_out = f"; incidental files left out of the gold patch: {_shorten(incidental)}" if incidental else ""
     return f"{author}{canaries}; flaky tests left out: {_shorten(flaky)}{weak_tests}{skipped}{left_out}"
+
+
+def format_environment(environment: Mapping[str, Any]) -> str:
+    """Return the image of a change's environment, and the tasks that it gave whatever became of the change."""
+    tasks = [
+        f"{format_count(numbers['tasks'], f'{kind} task')}, {numbers['certified']} of them certified"
+        for kind, numbers in environment["tasks"].items()
+    ]
+    return "; ".join((environment["image"], *tasks))
 
 
 def _format_position(events: list[dict[str, Any]]) -> str:

@@ -93,7 +93,7 @@ EXPECTED: dict[str, dict[str, str]] = {
     "3,000 lines": MADE | {"combined": "certified"},
     "factor": MADE | {"combined": "certified"},
     "same line": MADE | {"combined": "part-not-needed"},
-    "tests that cannot fail": {"review": "certified"},
+    "tests that cannot fail": {"review": "certified", "injected": "certified", "rejected": "verify no-fail-to-pass"},
 }
 
 
