@@ -100,7 +100,7 @@ def _find_own_change(lineage: Lineage, services: Services) -> OwnChange | None:
     verification = lineage.verification
     if not services.settings.derive.injected_on_top or services.settings.derive.per_environment:
         return None
-    if verification is None or lineage.verdict is None or not verification.FAIL_TO_PASS:
+    if verification is None or lineage.rejected_by is not None or not verification.FAIL_TO_PASS:
         return None
     for derive in (derive_bugfix, derive_feature):
         result = derive(lineage, services)

@@ -52,7 +52,8 @@ class TaskKind:
     is_default: bool = False
     """Whether such tasks are derived when the command names no kind."""
     check: Callable[[Lineage, Task, Services], KindRejection | None] | None = None
-    """Condition on each derived task that uses other stages than `derive`; the first rejection is the kind's."""
+    """Condition on each derived task that uses other stages than `derive`. Tasks that it rejects are left out; where
+    none remains, the first rejection is the kind's."""
 
 
 def _describe_variant(derive_variant: Deriver) -> TaskKind:
@@ -181,7 +182,10 @@ def _run_deriver(row: TaskKind, lineage: Lineage, services: Services) -> list[Ta
     )
     if row.check is None or isinstance(result, KindRejection):
         return result
-    return next(filter(None, (row.check(lineage, task, services) for task in result)), result)
+    checked = [(task, row.check(lineage, task, services)) for task in result]
+    first = next((rejection for _, rejection in checked if rejection is not None), None)
+    kept = [task for task, rejection in checked if rejection is None]
+    return result if first is None else FewerTasks(kept, first) if kept else first
 
 
 def _restore_image(lineage: Lineage, services: Services) -> KindRejection | None:

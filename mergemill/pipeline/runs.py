@@ -266,9 +266,12 @@ def process_environments(
     Returns:
         The environments that gave fewer tasks than wanted.
     """
-    steps = {step.stage: step for step in list_steps()}
+    steps, work = {step.stage: step for step in list_steps()}, run.progress.work
+    # Environments are counted kind by kind.
+    work.n_earlier = work.n_expected = 0
     if stage is None:
         built = replace(scope, stages=(Stage.MINE, Stage.BUILD))
+        work.n_expected = run.store.count_lineages(_resolve_scope(built, run.resolve_source))[1]
         run.process((steps[Stage.BUILD],), _mine(run, built), partial(_reload, run.store, built))
         scope = _resolve_scope(scope, run.resolve_source)
         derived = replace(scope, stages=(Stage.CERTIFY,))
