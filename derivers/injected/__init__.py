@@ -23,7 +23,7 @@ from derivers.statements import render_template
 from derivers.structure.definitions import find_enclosing_definition
 from evaluation.reports.coverage import CoveredLines
 from mutation import Mutation, select_diverse
-from taskdb.records import Kind, Task, TestId
+from taskdb.records import Injection, Kind, Task, TestId
 from taskdb.records.lineage import Lineage
 
 __all__ = ["Reason", "derive_injected"]
@@ -214,7 +214,7 @@ class InjectedTaskBuilder:
             return Reason.STATEMENT_LEAKS
         if own is not None:
             statement = render_template("combined/statement.md.j2", parts=[own.statement, statement])
-        fields = self._get_fields(evidence, patches)
+        fields = self._get_fields(evidence, patches) | {"injections": tuple(map(self._describe_injection, bugs))}
         return build_task(lineage, Kind.INJECTED, number, problem_statement=statement, **fields)
 
     def _get_fields(self, evidence: InjectionEvidence, patches: InjectionPatches) -> dict[str, object]:
@@ -234,6 +234,17 @@ class InjectedTaskBuilder:
             "test_seconds": evidence.test_seconds,
             "published": None,
         }
+
+    def _describe_injection(self, bug: DetectedBug) -> Injection:
+        """Return the record of how a bug was made, and where."""
+        mutation = bug.mutation
+        return Injection(
+            path=mutation.path,
+            function=find_enclosing_definition(mutation.path, self.contents[mutation.path], mutation.line),
+            operator=mutation.operator,
+            line=mutation.line,
+            detail=mutation.detail,
+        )
 
     def _write_statement(
         self, evidence: InjectionEvidence, tests: Sequence[TestId], bugs: Sequence[DetectedBug], gold: bytes

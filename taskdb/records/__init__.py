@@ -441,6 +441,20 @@ class Kind(StrEnum):
     DEPENDENCY_MIGRATION = "dependency-migration"
 
 
+class Injection(Part):
+    """A bug that was injected into a task's tree: its place in the base tree, and how it was made."""
+
+    path: str
+    function: str
+    """Name of the innermost function or type around it, such as `Cart.total`; empty where it is in none."""
+    operator: str
+    """Name of the mutation operator; `history` for an undone part of an earlier commit, `model-written` for a model's."""
+    line: int
+    """First line that differs, 1-based, in the base tree."""
+    detail: str
+    """A line for people, such as `a < b became a <= b`; it reveals the bug."""
+
+
 class Task(Record):
     """A task as it is exported: self-contained, it needs its image and nothing else of the database."""
 
@@ -495,6 +509,8 @@ class Task(Record):
     tests: Annotated[TestOrigin, LATER] = TestOrigin.HUMAN
     weak_tests: Annotated[tuple[WeakTest, ...], MEASURED] = ()
     """Those of `Verification` that are in a list of the task."""
+    injections: Annotated[tuple[Injection, ...], MEASURED] = ()
+    """Injected bugs, of injected-bug tasks; empty in earlier records, and for all other kinds."""
 
     @property
     def rests_on_copies(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import pytest
 
-from taskdb.records import FlakyTest, RunVariant, Verification
+from taskdb.records import FlakyTest, Injection, RunVariant, Task, Verification
 from taskdb.records.base import LATER, MEASURED, Part, Record
 from tests import records
 
@@ -72,3 +72,15 @@ def test_flaky_tests_do_not_identify_a_verification() -> None:
         [("t.py::a", "gold: passed 2, failed 1")],
         [("t.py::at_12:30:05", "test-only: failed 3; gold: passed 2, absent 1")],
     ]
+
+
+def test_how_bugs_were_made_does_not_identify_a_task() -> None:
+    pull = records.make_pull_request(1)
+    candidate = records.make_candidate(pull)
+    task = records.make_task(records.make_verification(records.make_environment(candidate)), candidate)
+    injection = Injection(path="a.py", function="f", operator="constant", line=3, detail="1 became 2")
+    injected = task.model_copy(update={"injections": (injection,)})
+    stored_before = task.model_dump(mode="json", exclude={"injections"})
+    assert Task.model_validate(stored_before) == task
+    assert Task.model_validate_json(injected.model_dump_json()).injections == (injection,)
+    assert Task.model_validate_json(injected.model_dump_json()).id == task.id

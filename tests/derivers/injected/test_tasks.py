@@ -13,6 +13,7 @@ from backends.sandbox.images import ImageInfo
 from backends.services import Services
 from derivers.base import KindRejection
 from derivers.injected import derive_injected, search
+from mutation.operators import MUTANT_OPERATORS
 from taskdb.records import BuildPlan, Candidate, Certificate, FailureKind, Kind, Verification
 from taskdb.records.lineage import Lineage
 from tests.containers import make_environment_image, make_lineage, make_services
@@ -147,6 +148,10 @@ def test_a_bug_that_tests_detect_becomes_a_certified_task(tmp_path: Path) -> Non
         is_code = line[:1] in "+-" and not line.startswith(("+++", "---")) and not keyword.iskeyword(code)
         assert not is_code or code not in task.problem_statement
     assert failing[0].rpartition("::")[2] in task.problem_statement
+    (injection,) = task.injections
+    assert f"--- a/{injection.path}" in gold
+    assert injection.function in ("total", "label")
+    assert injection.operator in {operator.name for operator in MUTANT_OPERATORS}
     certificate = certify(lineage.with_record(task), services)
     assert isinstance(certificate, Certificate), certificate
     assert (certificate.gold, certificate.noop) == ((1.0, 1.0, 1.0), 0.0)
