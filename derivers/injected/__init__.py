@@ -6,24 +6,32 @@ is kept when some tests fail with it in every run while others still pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, islice
 
-from backends.git import GitError, GitRepository
+from backends.git import GitRepository
 from backends.services import Services
-from derivers.base import FewerTasks, KindRejection, build_task
+from core.errors import InputError
+from derivers.base import FewerTasks, KindRejection
 from derivers.bugfix import derive_bugfix
 from derivers.feature import derive_feature
-from derivers.injected import bug_sites, failure_statement
+from derivers.injected import bug_sites
+from derivers.injected.bug_queue import BugQueue
+from derivers.injected.bug_sites import FunctionMap, SiteLimits
 from derivers.injected.bug_writer import BugWriter
-from derivers.injected.evidence import InjectionEvidence, OwnChange, verify_injection
-from derivers.injected.patches import InjectionPatches, build_injection_patches
-from derivers.injected.search import BugSearch, DetectedBug, Reason, compute_timeout, find_hideable_files
-from derivers.statements import render_template
-from derivers.structure.definitions import find_enclosing_definition
+from derivers.injected.environment_tasks import EnvironmentTasks
+from derivers.injected.evidence import OwnChange
+from derivers.injected.history_bugs import list_history_bugs
+from derivers.injected.reach import TestGroup, measure_reach
+from derivers.injected.screening import MAX_BATCH_SECONDS, BugScreening
+from derivers.injected.search import BugSearch, Reason, compute_timeout, find_hideable_files
+from derivers.injected.task_builder import InjectedTaskBuilder
+from derivers.structure.definitions import CodeDefinition
 from evaluation.reports.coverage import CoveredLines
 from mutation import Mutation, select_diverse
-from taskdb.records import Injection, Kind, Task, TestId
+from taskdb.records import Task, TestId
 from taskdb.records.lineage import Lineage
 
 __all__ = ["Reason", "derive_injected"]
@@ -34,14 +42,26 @@ POOL_SIZE = 40
 """Mutants among which bugs are tried until enough are detected."""
 
 
-def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
-    """Return `injected_per_change` tasks with `injected_bugs` bugs each, in the base tree of a verified change.
+TASKS_PER_BUDGET = 10
+"""Tasks of an environment for which the time and token budget of a change is given once more."""
+TASKS_PER_WRITTEN_FUNCTION = 5
+"""Tasks of an environment for each function for which a model is asked for bugs."""
 
-    Then `injected_on_top` tasks that consist of a further bug and the change's own bug fix or feature.
+
+def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
+    """Return tasks with bugs in the base tree of an environment.
+
+    Where `per_environment` is set, these are as many as are missing to that number; the tasks that the environment has
+    given before are `lineage.existing`. Otherwise they are `injected_per_change` tasks with `injected_bugs` bugs each,
+    then `injected_on_top` tasks that consist of a further bug and the verified change's own bug fix or feature.
 
     Raises:
         Transient: engine, disk or network failed.
     """
+    settings = services.settings.derive
+    missing = settings.per_environment - len(lineage.existing) if settings.per_environment else None
+    if missing is not None and missing <= 0:
+        return KindRejection(Reason.ENOUGH_TASKS, f"the environment has given {len(lineage.existing)} tasks")
     candidate, environment = lineage.candidate, lineage.require_environment()
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
     hideable = find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
@@ -49,27 +69,93 @@ def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRe
     with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
         search = BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
         passing = search.run_base()
-    if search.base_result is None or len(passing) < 2:
-        return KindRejection(Reason.NO_PASSING_TESTS, f"{len(passing)} tests pass at the base commit, two are required")
-    covered = search.base_result.covered_lines
-    contents = bug_sites.select_files(candidate, repository, covered, passing)
+        if search.base_result is None or len(passing) < 2:
+            detail = f"{len(passing)} tests pass at the base commit, two are required"
+            return KindRejection(Reason.NO_PASSING_TESTS, detail)
+    if missing is not None:
+        return _derive_many(search, repository, passing, missing)
+    return _derive_few(search, repository, passing)
+
+
+def _derive_few(search: BugSearch, repository: GitRepository, passing: frozenset[TestId]) -> list[Task] | KindRejection:
+    """Return the tasks of a change, each bug tried with the same test files."""
+    lineage, services = search.lineage, search.services
+    environment, base_result = lineage.require_environment(), search.require_base_result()
+    covered = base_result.covered_lines
+    contents = bug_sites.select_files(lineage.candidate, repository, covered, passing)
     bug_writer = BugWriter.create(services)
     bugs = _collect_bugs(lineage, bug_writer, contents, covered)
     if not bugs:
         detail = f"no mutation operator applies to the covered lines of {len(contents)} files"
         return KindRejection(Reason.NO_MUTABLE_CODE, detail)
-    limits = replace(
-        services.test_limits(environment.plan.language),
-        seconds=compute_timeout(search, search.base_result.test_seconds),
-    )
     # A bug may make the tests run for ever, so the limit follows from the measured time of the base run.
+    limits = replace(
+        services.test_limits(environment.plan.language), seconds=compute_timeout(search, base_result.test_seconds)
+    )
     with services.sandbox.open_pool(environment.image, limits=limits) as pool:
         search.pool = pool
         detected = search.detect_bugs(bugs, contents.__getitem__, passing)
-        builder = InjectedTaskBuilder(search=search, repository=repository, bug_writer=bug_writer, contents=contents)
+        builder = InjectedTaskBuilder(
+            search=search, repository=repository, bug_writer=bug_writer, functions=FunctionMap(contents)
+        )
         tasks = builder.build_tasks(detected, _find_own_change(lineage, services))
     rest = KindRejection(*search.explain_rejection())
     return FewerTasks(tasks, rest) if tasks else rest
+
+
+def _derive_many(
+    search: BugSearch, repository: GitRepository, passing: frozenset[TestId], number: int
+) -> list[Task] | KindRejection:
+    """Return at most `number` tasks of an environment, each bug tried with the test files that execute its code.
+
+    Args:
+        search: the search, after its base run.
+        repository: repository that contains the base commit.
+        passing: tests that pass in each run without a bug.
+        number: number of tasks.
+    """
+    lineage, services = search.lineage, search.services
+    candidate, environment, base_result = lineage.candidate, lineage.require_environment(), search.require_base_result()
+    shares = math.ceil(number / TASKS_PER_BUDGET)
+    search.budget_seconds *= shares
+    limits, covered = SiteLimits.for_tasks(services.settings.derive.per_environment), base_result.covered_lines
+    contents = bug_sites.select_files(candidate, repository, covered, passing, limits)
+    functions = FunctionMap(contents)
+    bug_writer = BugWriter.create(services, shares)
+    sites = bug_sites.list_functions(candidate, contents, covered, functions)
+    bugs = chain(
+        _list_history_bugs(lineage, services, contents, functions),
+        _write_bugs(bug_writer, contents, islice(sites, math.ceil(number / TASKS_PER_WRITTEN_FUNCTION))),
+        bug_sites.list_mutants(candidate, contents, covered, limits),
+    )
+    queue = BugQueue(bugs, functions, [injection for task in lineage.existing for injection in task.injections])
+    if not queue:
+        detail = f"no mutation operator applies to the covered lines of {len(contents)} files"
+        return KindRejection(Reason.NO_MUTABLE_CODE, detail)
+    whole = TestGroup(files=search.files, passing=passing, covered=covered, seconds=base_result.exec_result.seconds)
+    test_limits = services.test_limits(environment.plan.language)
+    with services.sandbox.open_pool(environment.image, limits=test_limits) as pool:
+        reach = measure_reach(pool, whole, functions, search.test_files, script=search.script, workdir=search.workdir)
+    series_limits = replace(test_limits, seconds=MAX_BATCH_SECONDS)
+    with services.sandbox.open_pool(environment.image, limits=series_limits) as series_pool:
+        search.pool = series_pool
+        screening = BugScreening(search=search, queue=queue, reach=reach, whole=whole, contents=contents)
+        builder = InjectedTaskBuilder(search=search, repository=repository, bug_writer=bug_writer, functions=functions)
+        tasks = EnvironmentTasks(screening=screening, builder=builder).build_tasks(number)
+    rest = KindRejection(*search.explain_rejection())
+    return FewerTasks(tasks, rest) if tasks else rest
+
+
+def _list_history_bugs(
+    lineage: Lineage, services: Services, contents: Mapping[str, bytes], functions: FunctionMap
+) -> Iterable[Mutation]:
+    """Return bugs that undo commits before the base; none without the clone of the source."""
+    candidate = lineage.candidate
+    try:
+        history = services.clones.open_history(candidate.source, candidate.repo, candidate.base_commit)
+    except InputError:
+        return ()
+    return list_history_bugs(history, candidate.base_commit, contents, functions)
 
 
 def _select_test_files(lineage: Lineage, services: Services, hideable: frozenset[str]) -> tuple[str, ...]:
@@ -95,10 +181,21 @@ def _collect_bugs(
     return [*written, *select_diverse(bug_sites.list_mutants(lineage.candidate, contents, covered), POOL_SIZE)]
 
 
+def _write_bugs(
+    bug_writer: BugWriter | None, contents: Mapping[str, bytes], sites: Iterable[tuple[str, CodeDefinition]]
+) -> Iterator[Mutation]:
+    """Yield bugs of a model for some functions, each with its file; none where no model is configured."""
+    if bug_writer is None:
+        return
+    for path, definition in sites:
+        lines = range(definition.first_line, definition.last_line + 1)
+        yield from bug_writer.write_bugs(path, contents[path], lines, function=definition.name)
+
+
 def _find_own_change(lineage: Lineage, services: Services) -> OwnChange | None:
     """Return the change's own bug fix or feature, None where it is neither or no task with it is requested."""
     verification = lineage.verification
-    if not services.settings.derive.injected_on_top or services.settings.derive.per_environment:
+    if not services.settings.derive.injected_on_top:
         return None
     if verification is None or lineage.rejected_by is not None or not verification.FAIL_TO_PASS:
         return None
@@ -109,156 +206,3 @@ def _find_own_change(lineage: Lineage, services: Services) -> OwnChange | None:
             gold_patch = services.artifacts.get(result[0].gold_patch)
             return OwnChange(fail_to_pass=tests, gold_patch=gold_patch, statement=result[0].problem_statement)
     return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class InjectedTaskBuilder:
-    """Builds tasks from detected bugs."""
-
-    search: BugSearch
-    repository: GitRepository
-    bug_writer: BugWriter | None
-    contents: Mapping[str, bytes]
-    """Files of the base tree into which bugs are injected."""
-
-    def build_tasks(self, detected: Iterator[DetectedBug], own: OwnChange | None = None) -> list[Task]:
-        """Return the tasks, each with bugs of its own; bugs that give none are counted in the tally.
-
-        These are at most `injected_per_change` tasks of bugs alone, then `injected_on_top` with the change's own part.
-        """
-        settings, existing = self.search.services.settings.derive, self.search.lineage.existing
-        wanted = settings.per_environment - len(existing) if settings.per_environment else settings.injected_per_change
-        known = {frozenset(test for test, _ in task.FAIL_TO_PASS) for task in existing}
-        detected = (bug for bug in detected if frozenset(bug.failing_tests) not in known)
-        tasks = self._build_tasks(detected, wanted, settings.injected_bugs, n_before=len(existing))
-        if own is not None and tasks:
-            tasks += self._build_tasks(detected, settings.injected_on_top, 1, own, len(tasks))
-        return tasks
-
-    def _find_function(self, bug: DetectedBug) -> str:
-        """Return the name of the function around a bug; the line's number where there is none."""
-        path, line = bug.mutation.path, bug.mutation.line
-        around = find_enclosing_definition(path, self.contents[path], line)
-        return around or str(line)
-
-    def _build_tasks(
-        self,
-        bugs: Iterator[DetectedBug],
-        wanted: int,
-        n_bugs: int,
-        own: OwnChange | None = None,
-        n_before: int = 0,
-    ) -> list[Task]:
-        """Return at most `wanted` tasks with `n_bugs` bugs each; their numbers follow `n_before`.
-
-        The bugs of these tasks are in different functions. A function whose bug gave no task may give a task with its
-        next bug.
-        """
-        tasks: list[Task] = []
-        used: set[tuple[str, str]] = set()
-        while len(tasks) < wanted:
-            chosen = self._take_bugs(bugs, n_bugs, used)
-            if len(chosen) < n_bugs:
-                break
-            task = self._build_task(list(chosen.values()), n_before + len(tasks) + 1, own)
-            if isinstance(task, Reason):
-                self.search.tally[task] += 1
-            else:
-                tasks.append(task)
-                used.update(chosen)
-        return tasks
-
-    def _take_bugs(
-        self, bugs: Iterator[DetectedBug], count: int, used: Set[tuple[str, str]]
-    ) -> dict[tuple[str, str], DetectedBug]:
-        """Return the next bugs, at most `count`, by their functions, which are different and not in `used`."""
-        chosen: dict[tuple[str, str], DetectedBug] = {}
-        while len(chosen) < count and (bug := next(bugs, None)):
-            place = bug.mutation.path, self._find_function(bug)
-            if place not in used:
-                chosen.setdefault(place, bug)
-        return chosen
-
-    def _build_task(self, bugs: Sequence[DetectedBug], number: int, own: OwnChange | None) -> Task | Reason:
-        """Return the task of some bugs, or why they give none together."""
-        lineage, services = self.search.lineage, self.search.services
-        hidden = sorted({test.partition("::")[0] for bug in bugs for test in bug.failing_tests})
-        base_commit, bug_patches = lineage.candidate.base_commit, [bug.patch for bug in bugs]
-        try:
-            patches = build_injection_patches(
-                self.repository,
-                base_commit,
-                bug_patches,
-                hidden,
-                own_gold=own.gold_patch if own else b"",
-                own_tests=services.artifacts.get(lineage.tests.patch) if own else b"",
-            )
-        except GitError:
-            return Reason.BUGS_DO_NOT_COMBINE
-        own_files = {test.partition("::")[0] for test in own.fail_to_pass} if own else set()
-        files = sorted({*self.search.files, *own_files}) if self.search.files else ()
-        evidence = verify_injection(
-            lineage, services, patches, hidden=sorted({*hidden, *own_files}), files=files, own=own
-        )
-        if isinstance(evidence, Reason):
-            return evidence
-        failing = {test for test, _ in evidence.lists.fail_to_pass} - (own.fail_to_pass if own else frozenset())
-        # Together, bugs may hide each other: each must still be detected by a test of its own.
-        if any(not failing & set(bug.failing_tests) for bug in bugs):
-            return Reason.BUGS_DO_NOT_COMBINE
-        # The agent sees all other test files, in which no test may fail.
-        if not {test.partition("::")[0] for test in failing} <= set(hidden):
-            return Reason.NOT_STABLE
-        statement = self._write_statement(evidence, sorted(failing), bugs, patches.gold_patch)
-        if statement is None:
-            return Reason.STATEMENT_LEAKS
-        if own is not None:
-            statement = render_template("combined/statement.md.j2", parts=[own.statement, statement])
-        fields = self._get_fields(evidence, patches) | {"injections": tuple(map(self._describe_injection, bugs))}
-        return build_task(lineage, Kind.INJECTED, number, problem_statement=statement, **fields)
-
-    def _get_fields(self, evidence: InjectionEvidence, patches: InjectionPatches) -> dict[str, object]:
-        """Return the fields that differ from those of the change's own tasks."""
-        artifacts, controls = self.search.services.artifacts, evidence.controls
-        return {
-            "hints": "",
-            "setup_patch": artifacts.put(patches.setup_patch),
-            "gold_patch": artifacts.put(patches.gold_patch),
-            "test_patch": artifacts.put(patches.test_patch),
-            **controls.make_fields(artifacts),
-            "FAIL_TO_PASS": evidence.lists.fail_to_pass,
-            "PASS_TO_PASS": evidence.lists.pass_to_pass,
-            "eval_script": artifacts.put_text(evidence.script),
-            "image": evidence.image.name,
-            "image_digest": evidence.image.digest,
-            "test_seconds": evidence.test_seconds,
-            "published": None,
-        }
-
-    def _describe_injection(self, bug: DetectedBug) -> Injection:
-        """Return the record of how a bug was made, and where."""
-        mutation = bug.mutation
-        return Injection(
-            path=mutation.path,
-            function=find_enclosing_definition(mutation.path, self.contents[mutation.path], mutation.line),
-            operator=mutation.operator,
-            line=mutation.line,
-            detail=mutation.detail,
-        )
-
-    def _write_statement(
-        self, evidence: InjectionEvidence, tests: Sequence[TestId], bugs: Sequence[DetectedBug], gold: bytes
-    ) -> str | None:
-        """Return a statement by the model, else by the template; None where both would leak the patch."""
-        candidate = self.search.lineage.candidate
-        failures = failure_statement.collect_failures(
-            tests, evidence.buggy_run.report, lambda path: self.repository.read_file(candidate.base_commit, path)
-        )
-        failures = failure_statement.order_failures(failures, [bug.failing_tests for bug in bugs])
-        if self.bug_writer is not None:
-            text = self.bug_writer.write_statement(candidate.repo, failures, bugs=len(bugs), gold=gold)
-            if text is not None:
-                return text
-        return failure_statement.write_statement(
-            candidate.repo, candidate.language, failures, bugs=len(bugs), gold=gold
-        )

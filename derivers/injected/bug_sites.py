@@ -7,10 +7,13 @@ gives the same bugs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from backends.git import GitRepository
+from derivers.structure.definitions import CodeDefinition, find_innermost, list_definitions
 from evaluation.reports.coverage import CoveredLines
 from languages.paths import is_source
 from languages.registry import detect_file_language, language_family
@@ -25,8 +28,47 @@ MAX_FILE_BYTES = 200_000
 """Larger files are mostly data."""
 
 
+@dataclass(frozen=True)
+class SiteLimits:
+    """Numbers of files, and of lines in each, into which bugs are injected."""
+
+    files: int = MAX_FILES
+    lines: int = MAX_LINES_PER_FILE
+
+    @classmethod
+    def for_tasks(cls, number: int) -> SiteLimits:
+        """Return the limits for a number of tasks of the same environment: they grow with it."""
+        return cls(files=max(MAX_FILES, number), lines=MAX_LINES_PER_FILE * (1 + number // 5))
+
+
+DEFAULT_LIMITS = SiteLimits()
+
+
+class FunctionMap:
+    """Functions and types of some files, by their lines. `contents`: path -> content."""
+
+    def __init__(self, contents: Mapping[str, bytes]) -> None:
+        self._contents = contents
+        self._definitions: dict[str, list[CodeDefinition]] = {}
+
+    def find(self, path: str, line: int) -> CodeDefinition | None:
+        """Return the innermost definition around a line (1-based) of a file; None where there is none."""
+        if path not in self._definitions:
+            self._definitions[path] = list(list_definitions(path, self._contents[path]).values())
+        return find_innermost(self._definitions[path], line)
+
+    def find_name(self, path: str, line: int) -> str:
+        """Return the qualified name of the innermost definition around a line; empty for none."""
+        definition = self.find(path, line)
+        return definition.name if definition else ""
+
+
 def select_files(
-    candidate: Candidate, repository: GitRepository, covered: CoveredLines | None, passing: Iterable[TestId]
+    candidate: Candidate,
+    repository: GitRepository,
+    covered: CoveredLines | None,
+    passing: Iterable[TestId],
+    limits: SiteLimits = DEFAULT_LIMITS,
 ) -> dict[str, bytes]:
     """Return the source files of the base tree to inject bugs into, in order of preference.
 
@@ -35,6 +77,7 @@ def select_files(
         repository: repository that contains its base commit.
         covered: lines that tests execute, by file; None where unknown.
         passing: tests that pass; files that their names mention precede others.
+        limits: number of files.
     """
     languages = language_family(candidate.language)
     entries = {
@@ -52,23 +95,55 @@ def select_files(
         is_tested = any(stem in test_stem for test_stem in test_stems)
         return path not in candidate.gold_files, not is_tested, hash_for_order(candidate, path)
 
-    chosen = sorted(entries, key=rank)[:MAX_FILES]
+    chosen = sorted(entries, key=rank)[: limits.files]
     contents = dict(zip(chosen, repository.read_blobs([entries[path] for path in chosen]), strict=True))
     return {path: content for path, content in contents.items() if len(content) <= MAX_FILE_BYTES}
 
 
-def select_lines(candidate: Candidate, path: str, content: bytes, covered: CoveredLines | None) -> set[int]:
+def select_lines(
+    candidate: Candidate,
+    path: str,
+    content: bytes,
+    covered: CoveredLines | None,
+    limits: SiteLimits = DEFAULT_LIMITS,
+) -> set[int]:
     """Return the lines of a file (1-based) that may be mutated."""
     lines = covered[path] if covered is not None else range(1, content.count(b"\n") + 2)
-    return set(sorted(lines, key=lambda line: hash_for_order(candidate, f"{path}:{line}"))[:MAX_LINES_PER_FILE])
+    return set(sorted(lines, key=lambda line: hash_for_order(candidate, f"{path}:{line}"))[: limits.lines])
 
 
-def list_mutants(candidate: Candidate, contents: Mapping[str, bytes], covered: CoveredLines | None) -> list[Mutation]:
+def list_functions(
+    candidate: Candidate, contents: Mapping[str, bytes], covered: CoveredLines | None, functions: FunctionMap
+) -> Iterator[tuple[str, CodeDefinition]]:
+    """Yield the functions whose bodies tests execute, one of each file in turn, in the order of the change.
+
+    Args:
+        candidate: the change.
+        contents: path -> content of files.
+        covered: lines that tests execute, by file; None where unknown.
+        functions: functions of these files.
+    """
+    by_file = []
+    for path, content in contents.items():
+        lines = covered[path] if covered is not None else range(1, content.count(b"\n") + 2)
+        definitions = {part for line in lines if (part := functions.find(path, line)) and line > part.first_line}
+        ordered = sorted(definitions, key=lambda part: hash_for_order(candidate, f"{path}:{part.name}"))
+        by_file.append([(path, definition) for definition in ordered])
+    for row in zip_longest(*by_file):
+        yield from (site for site in row if site is not None)
+
+
+def list_mutants(
+    candidate: Candidate,
+    contents: Mapping[str, bytes],
+    covered: CoveredLines | None,
+    limits: SiteLimits = DEFAULT_LIMITS,
+) -> list[Mutation]:
     """Return all mutants of the selected lines, in the order of the change."""
     mutants = [
         mutant
         for path, content in contents.items()
-        for mutant in generate_mutants(path, content, select_lines(candidate, path, content, covered))
+        for mutant in generate_mutants(path, content, select_lines(candidate, path, content, covered, limits))
     ]
     return sorted(
         mutants,

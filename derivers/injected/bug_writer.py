@@ -63,7 +63,7 @@ class BugReport(BaseModel):
 
 @dataclass(frozen=True)
 class BugWriter:
-    """Queries for one change, within one budget of tokens, cost and time."""
+    """Queries for a change or an environment, within a budget of tokens, cost and time."""
 
     services: Services
     model: LanguageModel
@@ -71,23 +71,46 @@ class BugWriter:
     deadline: float
 
     @classmethod
-    def create(cls, services: Services) -> BugWriter | None:
-        """Return a writer whose budget starts now; None where no model is configured."""
+    def create(cls, services: Services, shares: int = 1) -> BugWriter | None:
+        """Return a writer whose budget starts now; None where no model is configured.
+
+        Args:
+            services: the model, and its budget for a change.
+            shares: how often the budget is given.
+        """
         if services.model is None:
             return None
-        settings = services.settings
-        deadline = time.monotonic() + settings.budget.seconds
-        return cls(services, services.model, UsageMeter(TokenBudget.from_settings(settings.budget)), deadline)
+        limits = services.settings.budget
+        budget = limits.model_copy(
+            update={
+                "tokens": limits.tokens * shares if limits.tokens is not None else None,
+                "cost": limits.cost * shares if limits.cost is not None else None,
+            }
+        )
+        deadline = time.monotonic() + limits.seconds * shares
+        return cls(services, services.model, UsageMeter(TokenBudget.from_settings(budget)), deadline)
 
-    def write_bugs(self, path: str, source: bytes, lines: Collection[int]) -> list[Mutation]:
+    def write_bugs(self, path: str, source: bytes, lines: Collection[int], function: str = "") -> list[Mutation]:
         """Return bugs near the first of some lines of a file; empty where the answer is unusable.
+
+        Args:
+            path: path of the file.
+            source: its content.
+            lines: lines of the file (1-based).
+            function: name of the function that the bugs are to be in; empty for any.
 
         Raises:
             Transient: the model cannot be reached.
         """
         text = _excerpt_file(source, lines)
-        values = {"path": path, "text": text, "number": BUGS_PER_FILE, "max_removed_lines": MAX_REMOVED_LINES}
-        answer = self._query_model("bug-2", BugAnswer, values)
+        values = {
+            "path": path,
+            "function": function,
+            "text": text,
+            "number": BUGS_PER_FILE,
+            "max_removed_lines": MAX_REMOVED_LINES,
+        }
+        answer = self._query_model("bug-3", BugAnswer, values)
         mutations = (_apply_bug(path, source, bug) for bug in (answer.bugs if answer else []))
         return [mutation for mutation in mutations if mutation is not None]
 

@@ -14,6 +14,7 @@ from derivers.injected.search import Reason
 from evaluation.controls.controls import BlindControls, build_controls
 from evaluation.dated_ids import make_undated_lists
 from evaluation.lists import OutcomeLists
+from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.runner.time_limit import limit_repeat
 from evaluation.script.render import extract_config_patch, render_plan_script
@@ -21,8 +22,15 @@ from evaluation.weak_tests.find import TreeSource
 from taskdb.records import RunVariant, TestId
 from taskdb.records.lineage import Lineage
 
-REPEATS = 2
-"""Runs of each tree, to exclude bugs that fail tests only sometimes. Certification adds three more."""
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierRuns:
+    """Reports of the same trees from other images, each of which stands for a run in the task's own image."""
+
+    base: EvaluationReport
+    """Outcomes of the tree without the bug, of tests with the same status in each run."""
+    buggy: EvaluationReport | None
+    """Outcomes of the tree with all bugs of the task; None where they were not tried together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +65,7 @@ def verify_injection(
     hidden: Sequence[str],
     files: Sequence[str],
     own: OwnChange | None = None,
+    earlier: EarlierRuns | None = None,
 ) -> InjectionEvidence | Reason:
     """Build the image of the agent's tree and evaluate it with and without the bug.
 
@@ -67,6 +76,7 @@ def verify_injection(
         hidden: test files that the test patch adds.
         files: test files to run; empty for the whole suite.
         own: the change's own part of the task, if any.
+        earlier: earlier runs of the trees; None for none.
 
     Raises:
         Transient: engine, disk or network failed.
@@ -91,7 +101,7 @@ def verify_injection(
                 services=services, pool=pool, image_digest=image.digest, workdir=plan.workdir, script=script
             )
 
-        evaluator, buggy_runs, gold_runs = _run_both_trees(build_evaluator, hidden, patches.gold_patch)
+        evaluator, buggy_runs, gold_runs = _run_both_trees(build_evaluator, hidden, patches.gold_patch, earlier)
         tree = TreeSource(
             repository=services.clones.open_history(candidate.source, candidate.repo, candidate.base_commit),
             base=candidate.base_commit,
@@ -102,6 +112,8 @@ def verify_injection(
         kinds = {kind for test, kind in lists.fail_to_pass if test not in own_tests}
         if not kinds or not kinds <= set(BEHAVIOURAL_FAILURES):
             return Reason.NOT_STABLE
+        if not lists.pass_to_pass:
+            return Reason.ALL_TESTS_FAIL
         if own is not None and (reason := _check_both_needed(evaluator, lists, own)):
             return reason
         seconds = max(run.record.seconds for run in gold_runs)
@@ -153,13 +165,22 @@ def _build_controls(
 
 
 def _run_both_trees(
-    build_evaluator: Callable[[Sequence[str]], Evaluator], hidden: Sequence[str], gold_patch: bytes
+    build_evaluator: Callable[[Sequence[str]], Evaluator],
+    hidden: Sequence[str],
+    gold_patch: bytes,
+    earlier: EarlierRuns | None,
 ) -> tuple[Evaluator, list[EvaluationRun], list[EvaluationRun]]:
-    """Return the selected evaluator, and REPEATS runs each with the bug and without it."""
+    """Return the selected evaluator, and two runs each with the bug and without it, an earlier one last.
+
+    Two runs exclude bugs that fail tests only sometimes; they differ in hash seed and order of files.
+    """
     evaluator, first = select_evaluator(build_evaluator, hidden, gold_patch)
     limit = limit_repeat(first.record.seconds)
-    buggy_runs, gold_runs = [evaluator.run(RunVariant.TEST_ONLY, time_limit=limit)], [first]
-    for seed in range(1, REPEATS):
-        buggy_runs.append(evaluator.run(RunVariant.TEST_ONLY, seed=seed, time_limit=limit))
-        gold_runs.append(evaluator.run(RunVariant.GOLD, patch=gold_patch, seed=seed, time_limit=limit))
-    return evaluator, buggy_runs, gold_runs
+    buggy_runs = [evaluator.run(RunVariant.TEST_ONLY, seed=1, time_limit=limit)]
+    if earlier is not None and earlier.buggy is not None:
+        buggy_runs.append(buggy_runs[0].with_report(earlier.buggy))
+    else:
+        buggy_runs.append(evaluator.run(RunVariant.TEST_ONLY, time_limit=limit))
+    if earlier is not None:
+        return evaluator, buggy_runs, [first, first.with_report(earlier.base)]
+    return evaluator, buggy_runs, [first, evaluator.run(RunVariant.GOLD, patch=gold_patch, seed=1, time_limit=limit)]

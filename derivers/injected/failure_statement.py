@@ -19,8 +19,19 @@ MAX_NAMED_TESTS = 8
 """Further failing tests that are named."""
 MAX_EXCERPT_LINES = 25
 """Lines of a test that is shown."""
+MAX_DETAIL_LINES = 8
+"""Lines of a run's output that follow a failure message."""
 MIN_LEAK_CHARS = 8
 """Length from which a line of the patch must not occur in the statement; shorter lines are not specific."""
+
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+_ERROR_NAME = re.compile(r"^[\w.]*(Error|Exception|Failure)( \[\w+\])?: ")
+_DETAIL = re.compile(
+    r"\s*(?:[-+?] |[-+] ?(expected|received|actual)\b|(expected|received|actual|got|want|left|right)\b.*:)|.+ !==? .+",
+    re.IGNORECASE,
+)
+"""Lines in which test runners state what was expected and what came."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +42,13 @@ class FailingTest:
     title: str
     """Its name as a phrase."""
     message: str
-    """Its failure message; empty where unknown."""
+    """Its failure message, with what was expected and what came where the runner prints it; empty where unknown."""
     excerpt: str
     """Its source text; empty where not found."""
 
 
 def collect_failures(
-    tests: Sequence[TestId], report: EvaluationReport, read: Callable[[str], bytes | None]
+    tests: Sequence[TestId], report: EvaluationReport, read: Callable[[str], bytes | None], log: str = ""
 ) -> list[FailingTest]:
     """Return name, message and source of failing tests.
 
@@ -45,17 +56,45 @@ def collect_failures(
         tests: tests that fail.
         report: report of the run in which they failed.
         read: function that returns the content of a test file.
+        log: output of the run.
     """
+    lines = _ESCAPES.sub("", log).splitlines()
     return [
         FailingTest(
             test=test,
             title=format_test_name(test),
-            message=report.outcomes[test].message,
+            message="\n".join(
+                [report.outcomes[test].message, *find_details(lines, test, report.outcomes[test].message)]
+            ),
             excerpt=extract_test(read(test.partition("::")[0]) or b"", test),
         )
         for test in tests
         if test in report.outcomes
     ]
+
+
+def find_details(lines: Sequence[str], test: TestId, message: str) -> list[str]:
+    """Return the lines of a run's output that follow a test's failure message and state values; none where not found.
+
+    Of several places with the same message it is the first after the test's name.
+
+    Args:
+        lines: output of the run.
+        test: the test.
+        message: first line of its failure message.
+    """
+    texts = tuple(text for text in (message, _ERROR_NAME.sub("", message)) if text)
+    places = [number for number, line in enumerate(lines) if texts and line.rstrip().endswith(texts)]
+    name = re.split(r"::| > ", test)[-1].partition("[")[0]
+    named = next((number for number, line in enumerate(lines) if name in line), len(lines))
+    place = next((number for number in places if number > named), places[0] if len(places) == 1 else None)
+    details: list[str] = []
+    for line in lines[place + 1 :] if place is not None else ():
+        text = re.sub(r"^E {2,}", "", line).rstrip()
+        if text and (_DETAIL.match(text) is None or len(details) == MAX_DETAIL_LINES):
+            break
+        details += [text.strip()] if text else []
+    return details
 
 
 def write_statement(repo: str, language: str, failures: Sequence[FailingTest], *, bugs: int, gold: bytes) -> str | None:

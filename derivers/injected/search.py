@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
-from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
+from derivers.injected.reach import list_passing
+from evaluation.reports.outcomes import EvaluationReport
+from evaluation.runner.evaluator import EMPTY_REPORT
 from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.script.render import render_plan_script
 from languages.paths import is_protected, is_test_file
@@ -43,11 +46,17 @@ class Reason(StrEnum):
     """All, or more than MAX_FAILING_TESTS."""
     TESTS_IN_SOURCE = "tests-in-source"
     """The failing tests are in files that cannot be removed from the agent's tree."""
+    SAME_TESTS_FAIL = "same-tests-fail"
+    """The same tests fail with it as in another task of the environment."""
     BUGS_DO_NOT_COMBINE = "bugs-do-not-combine"
     NO_IMAGE = "no-image"
     NOT_STABLE = "not-stable"
     """In the task's own image no test fails in every run with the bug and passes in every run without it."""
+    FURTHER_TESTS_FAIL = "further-tests-fail"
+    """In the task's own image tests fail with it that passed before, or were not run, in files that the agent sees."""
     STATEMENT_LEAKS = "statement-leaks"
+    ENOUGH_TASKS = "enough-tasks"
+    """The environment has given as many tasks as it is asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +67,9 @@ class DetectedBug:
     patch: bytes
     """Patch to the base tree."""
     failing_tests: tuple[TestId, ...]
+    """Sorted."""
+    report: EvaluationReport
+    """Report of the run in which they failed, which may be a run of only some test files."""
 
 
 @dataclass(kw_only=True)
@@ -76,6 +88,11 @@ class BugSearch:
     """Rejected bugs by reason."""
     base_result: EvaluationResult | None = None
     """Result of the run without a bug."""
+    budget_seconds: float = field(init=False)
+    """Wall time that the search may take."""
+
+    def __post_init__(self) -> None:
+        self.budget_seconds = self.services.settings.budget.seconds
 
     def run_base(self) -> frozenset[TestId]:
         """Run the tests without a bug, with coverage, into `base_result`; return the tests that pass.
@@ -85,11 +102,37 @@ class BugSearch:
         """
         plan = self.lineage.require_environment().plan
         self.base_result = run_tests(self.pool, self.script, workdir=plan.workdir, collect_lines=True, last=True)
-        passing = _list_passing(self.base_result.report)
-        stable = self.lineage.require_environment().base_report
-        if stable:
-            passing &= _list_passing(EvaluationReport.from_bytes(self.services.artifacts.get(stable)))
-        return passing
+        return list_passing(self.stable_report)
+
+    @cached_property
+    def stable_report(self) -> EvaluationReport:
+        """Outcomes of the base run, of the tests with the same status in both runs of the environment's build."""
+        report = (self.base_result.report if self.base_result else None) or EMPTY_REPORT
+        stored = self.lineage.require_environment().base_report
+        if not stored:
+            return report
+        built = EvaluationReport.from_bytes(self.services.artifacts.get(stored))
+        outcomes = {
+            test: outcome
+            for test, outcome in report.outcomes.items()
+            if test in built.outcomes and built.outcomes[test].status is outcome.status
+        }
+        return replace(report, outcomes=outcomes)
+
+    def require_base_result(self) -> EvaluationResult:
+        """Return the result of the run without a bug.
+
+        Raises:
+            LookupError: there was none yet.
+        """
+        if self.base_result is None:
+            raise LookupError("the tests were not run without a bug yet")
+        return self.base_result
+
+    @property
+    def workdir(self) -> str:
+        """The tree's folder."""
+        return self.lineage.require_environment().plan.workdir
 
     @property
     def script(self) -> str:
@@ -114,18 +157,37 @@ class BugSearch:
             if number >= max(limit, MAX_TRIED_BUGS) or self.is_out_of_time():
                 return
             patch = build_patch(bug.path, read(bug.path), bug.after)
-            result = run_tests(
-                self.pool, self.script, workdir=self.lineage.require_environment().plan.workdir, patch=patch
-            )
-            failing = classify_run(result, passing, self.test_files - {bug.path})
-            if isinstance(failing, Reason):
-                self.tally[failing] += 1
-            else:
-                yield DetectedBug(mutation=bug, patch=patch, failing_tests=failing)
+            result = run_tests(self.pool, self.script, workdir=self.workdir, patch=patch)
+            if detected := self.read_run(bug, patch, result, passing):
+                yield detected
+
+    def read_run(
+        self,
+        bug: Mutation,
+        patch: bytes,
+        result: EvaluationResult,
+        passing: frozenset[TestId],
+        others: frozenset[TestId] = frozenset(),
+    ) -> DetectedBug | None:
+        """Return a bug with which tests fail; else None, and count the reason in the tally.
+
+        Args:
+            bug: the bug.
+            patch: its patch to the base tree.
+            result: the run with the bug.
+            passing: tests that pass without it in such a run.
+            others: further passing tests, which do not execute its code and were not run.
+        """
+        failing = classify_run(result, passing, self.test_files - {bug.path}, others)
+        if isinstance(failing, Reason):
+            self.tally[failing] += 1
+            return None
+        report = result.report or EMPTY_REPORT
+        return DetectedBug(mutation=bug, patch=patch, failing_tests=failing, report=report)
 
     def is_out_of_time(self) -> bool:
-        """Return whether the change's time budget is used up, and count that in the tally."""
-        if time.monotonic() - self.started < self.services.settings.budget.seconds:
+        """Return whether the time budget is used up, and count that in the tally."""
+        if time.monotonic() - self.started < self.budget_seconds:
             return False
         self.tally[Reason.OUT_OF_BUDGET] += 1
         return True
@@ -138,7 +200,10 @@ class BugSearch:
 
 
 def classify_run(
-    result: EvaluationResult, passing: frozenset[TestId], hideable: frozenset[str]
+    result: EvaluationResult,
+    passing: frozenset[TestId],
+    hideable: frozenset[str],
+    others: frozenset[TestId] = frozenset(),
 ) -> tuple[TestId, ...] | Reason:
     """Return the tests that fail with a bug, sorted; or why the bug is rejected.
 
@@ -146,15 +211,16 @@ def classify_run(
         result: the run with the bug.
         passing: tests that pass without it.
         hideable: test files that can be removed from the agent's tree.
+        others: further tests that pass, which were not run.
     """
     if result.exec_result.killed_by:
         return Reason.TIMES_OUT if result.exec_result.killed_by == "time" else Reason.BUILD_BREAKS
     if result.report is None or passing - result.report.outcomes.keys():
         return Reason.BUILD_BREAKS
-    failing = sorted(passing - _list_passing(result.report))
+    failing = sorted(passing - list_passing(result.report))
     if not failing:
         return Reason.NO_MUTANT_DETECTED
-    if len(failing) == len(passing) or len({test.partition("[")[0] for test in failing}) > MAX_FAILING_TESTS:
+    if len(failing) == len(passing | others) or len({test.partition("[")[0] for test in failing}) > MAX_FAILING_TESTS:
         return Reason.ALL_TESTS_FAIL
     return tuple(failing) if {test.partition("::")[0] for test in failing} <= hideable else Reason.TESTS_IN_SOURCE
 
@@ -168,8 +234,3 @@ def compute_timeout(search: BugSearch, seconds: float) -> float:
     """Return the time limit of a run with a bug, in seconds, from the duration of the run without it."""
     language = search.lineage.require_environment().plan.language
     return min(search.services.test_limits(language).seconds, TIMEOUT_FACTOR * seconds + TIMEOUT_EXTRA_SECONDS)
-
-
-def _list_passing(report: EvaluationReport | None) -> frozenset[TestId]:
-    outcomes = report.outcomes.items() if report else ()
-    return frozenset(test for test, outcome in outcomes if outcome.status is OutcomeStatus.PASSED)

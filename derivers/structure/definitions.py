@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tree_sitter import Node
@@ -46,6 +47,11 @@ class CodeDefinition:
     """1-based."""
 
     @property
+    def last_line(self) -> int:
+        """1-based."""
+        return self.first_line + self.text.count("\n")
+
+    @property
     def last_name(self) -> str:
         """The name without those of classes."""
         return self.name.rpartition(".")[2]
@@ -81,12 +87,14 @@ def list_definitions(path: str, source: bytes) -> dict[str, CodeDefinition]:
 
 def find_enclosing_definition(path: str, source: bytes, line: int) -> str:
     """Return the qualified name of the innermost definition that contains a line (1-based); empty for none."""
-    around = [
-        definition
-        for definition in list_definitions(path, source).values()
-        if definition.first_line <= line <= definition.first_line + definition.text.count("\n")
-    ]
-    return max(around, key=lambda definition: definition.first_line).name if around else ""
+    innermost = find_innermost(list_definitions(path, source).values(), line)
+    return innermost.name if innermost else ""
+
+
+def find_innermost(definitions: Iterable[CodeDefinition], line: int) -> CodeDefinition | None:
+    """Return the innermost of a file's definitions that contains a line (1-based); None where none does."""
+    around = (definition for definition in definitions if definition.first_line <= line <= definition.last_line)
+    return max(around, key=lambda definition: definition.first_line, default=None)
 
 
 def _find_name(node: Node) -> str:

@@ -60,7 +60,7 @@ exit $code
 
 MAX_CONTAINERS = 3
 """Containers that a run may take, where they are killed or removed from outside."""
-_REPORT_FILES = (
+REPORT_FILES = (
     *("error", "tree_error", "unapplied", "repairs", "times", "canaries", "cpu"),
     *("touched", "restored", "known", "junit.xml"),
     coverage.COVERAGE_FILE,
@@ -181,16 +181,22 @@ def run_tests(
         pool.run,
         ["/bin/bash", "-c", _START_SCRIPT, "mergemill", run_dir, workdir],
         files={f"{run_dir}/{name}": content for name, content in inputs.items()},
-        collect=[f"{run_dir}/report/{name}" for name in _REPORT_FILES],
+        collect=[f"{run_dir}/report/{name}" for name in REPORT_FILES],
         env={"MERGEMILL_SEED": str(seed), "MERGEMILL_TZ": time_zone},
         seconds=time_limit.seconds if time_limit else None,
         last=last,
     )
-    return replace(_parse_result(exec_result, script, known_files), time_limit=time_limit)
+    return replace(parse_result(exec_result, script, known_files), time_limit=time_limit)
 
 
-def _parse_result(exec_result: ExecResult, script: str, known_files: Sequence[str]) -> EvaluationResult:
-    """Return the result of a run from the files it left."""
+def parse_result(exec_result: ExecResult, script: str, known_files: Sequence[str] = ()) -> EvaluationResult:
+    """Return the result of a run from the files it left, whose folder does not matter.
+
+    Args:
+        exec_result: result of the command, with the files of `REPORT_FILES` that exist.
+        script: the rendered evaluation script.
+        known_files: as in `run_tests`.
+    """
     files = {path.rpartition("/")[2]: content for path, content in exec_result.files.items()}
     required = canaries.parse_canary_list(files.get("canaries", b""))
     report = _parse_report(files, [*known_files, *required])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mutation.mutation import MutationOperator
-from mutation.operators import calls, control_flow, expressions, literals, rewrites, statements
+from mutation.operators import calls, control_flow, expressions, literals, order, rewrites, statements
 from mutation.source_file import SyntaxOperator
 
 MUTANT_OPERATORS: tuple[SyntaxOperator, ...] = (
@@ -30,6 +30,13 @@ MUTANT_OPERATORS: tuple[SyntaxOperator, ...] = (
     MutationOperator("branch-removed", control_flow.remove_branch),
     MutationOperator("loop-control", control_flow.swap_loop_control),
     MutationOperator("loop-ended", control_flow.end_loop),
+    MutationOperator("branch-bodies-swapped", order.swap_branch_bodies),
+    MutationOperator("conditional-removed", order.remove_conditional),
+    MutationOperator("loop-removed", order.remove_loop),
+    MutationOperator("assignment-removed", order.remove_assignment),
+    MutationOperator("statements-shuffled", order.shuffle_statements),
+    MutationOperator("operands-swapped", order.swap_operands),
+    MutationOperator("length-shortened", order.shorten_length),
 )
 
 VARIANT_OPERATORS: tuple[SyntaxOperator, ...] = (

@@ -448,7 +448,7 @@ class Injection(Part):
     function: str
     """Name of the innermost function or type around it, such as `Cart.total`; empty where it is in none."""
     operator: str
-    """Name of the mutation operator; `history`: an earlier commit is undone in part; `model-written`: a model wrote it."""
+    """Name of the mutation operator; `history`: an earlier commit is undone; `model-written`: a model wrote it."""
     line: int
     """First line that differs, 1-based, in the base tree."""
     detail: str

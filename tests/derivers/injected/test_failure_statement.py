@@ -7,6 +7,7 @@ import pytest
 from derivers.injected.failure_statement import (
     collect_failures,
     extract_test,
+    find_details,
     find_leak,
     format_test_name,
     order_failures,
@@ -131,3 +132,61 @@ def test_a_test_without_a_message_follows_its_subtest_with_one() -> None:
     assert text.count("What happens instead") == 1
     assert text.count("func TestWide") == 1
     assert text.startswith("Wide/of two: ")
+
+
+PYTEST_LOG = """_________ test_wide_gaps _________
+
+    def test_wide_gaps():
+>       assert count(" a   b ") == 2
+E       AssertionError: assert 5 == 2
+E        +  where 5 = count(" a   b ")
+
+tests/test_words.py:4: AssertionError
+"""
+JEST_LOG = """  ● count > counts wide gaps
+
+    expect(received).toBe(expected) // Object.is equality
+
+    Expected: 2
+    Received: 5
+
+      at Object.toBe (a.test.js:3:21)
+  ● count > counts small gaps
+
+    expect(received).toBe(expected) // Object.is equality
+
+    Expected: 1
+    Received: 7
+"""
+RUST_LOG = """---- tests::wide_gaps stdout ----
+thread 'tests::wide_gaps' panicked at src/lib.rs:9:5:
+assertion `left == right` failed
+  left: 5
+ right: 2
+note: run with `RUST_BACKTRACE=1`
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "test", "message", "details"),
+    [
+        (PYTEST_LOG, "t.py::test_wide_gaps", "AssertionError: assert 5 == 2", ['+  where 5 = count(" a   b ")']),
+        (
+            JEST_LOG,
+            "a.test.js::count counts wide gaps",
+            "Error: expect(received).toBe(expected) // Object.is equality",
+            [],
+        ),
+        (
+            JEST_LOG,
+            "a.test.js::count > counts small gaps",
+            "expect(received).toBe(expected) // Object.is equality",
+            ["Expected: 1", "Received: 7"],
+        ),
+        (RUST_LOG, "src/lib.rs::wide_gaps", "assertion `left == right` failed", ["left: 5", "right: 2"]),
+        (RUST_LOG, "src/lib.rs::wide_gaps", "another message", []),
+        (RUST_LOG, "src/lib.rs::wide_gaps", "", []),
+    ],
+)
+def test_expected_and_actual_values_follow_the_message(log: str, test: str, message: str, details: list[str]) -> None:
+    assert find_details(log.splitlines(), test, message) == details

@@ -1,0 +1,116 @@
+"""Screening of many bugs: they are tried in batches, each in a single container, with the tests that reach them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from derivers.injected.bug_queue import BugQueue
+from derivers.injected.reach import TestGroup, TestReach
+from derivers.injected.search import BugSearch, DetectedBug, Reason, compute_timeout
+from evaluation.runner.run import EvaluationResult, run_tests
+from evaluation.runner.series import SeriesRun, run_series
+from evaluation.runner.time_limit import TimeLimit
+from evaluation.script.render import TESTS_UID
+from mutation import Mutation, build_patch
+
+BATCH_SIZE = 20
+"""Bugs that are tried in a container at most."""
+MAX_BATCH_SECONDS = 3600.0
+"""Time limit of a batch, to which the limits of its runs add up."""
+MAX_TRIED_BUGS = 60
+"""Bugs that are tried for an environment, in addition to those for each task."""
+TRIED_BUGS_PER_TASK = 10
+
+
+@dataclass(kw_only=True)
+class BugScreening:
+    """Bugs of a queue, tried in batches in containers of the base tree."""
+
+    search: BugSearch
+    queue: BugQueue
+    reach: TestReach
+    whole: TestGroup
+    """All tests that are run."""
+    contents: Mapping[str, bytes]
+    """Files of the base tree into which bugs are injected."""
+    n_tried: int = 0
+    n_containers: int = 0
+
+    def use_whole_suite(self) -> None:
+        """Try all further bugs with all tests: executed lines do not tell which tests a bug fails."""
+        self.reach = self.reach.without_lines(self.whole)
+
+    def iterate_detected(self, tasks: int) -> Iterator[DetectedBug]:
+        """Yield the bugs with which tests fail; a limited number is tried.
+
+        Args:
+            tasks: number of tasks that are wanted, to which the number of bugs is limited.
+
+        Raises:
+            Transient: the engine failed.
+        """
+        most = MAX_TRIED_BUGS + TRIED_BUGS_PER_TASK * tasks
+        limit = compute_timeout(self.search, self.whole.seconds)
+        size = min(BATCH_SIZE, 2 * tasks + 2, max(1, int(MAX_BATCH_SECONDS / limit) - 1))
+        while self.n_tried < most and not self.search.is_out_of_time():
+            batch = self.queue.take(min(size, most - self.n_tried))
+            if not batch:
+                return
+            self.n_tried += len(batch)
+            groups = [self.reach.select(bug) for bug in batch]
+            reached = [(bug, group) for bug, group in zip(batch, groups, strict=True) if group and group.passing]
+            self.search.tally[Reason.NO_MUTANT_DETECTED] += len(batch) - len(reached)
+            yield from self._screen(reached)
+
+    def _screen(self, bugs: Sequence[tuple[Mutation, TestGroup]]) -> Iterator[DetectedBug]:
+        """Yield those bugs of a batch that tests detect."""
+        everything = self.whole.passing
+        for (bug, group), result in zip(bugs, self._run(bugs), strict=True):
+            patch = build_patch(bug.path, self.contents[bug.path], bug.after)
+            detected = self.search.read_run(bug, patch, result, group.passing, everything)
+            if detected:
+                yield detected
+
+    def _run(self, bugs: Sequence[tuple[Mutation, TestGroup]]) -> list[EvaluationResult]:
+        """Return the result of the run with each bug: of a series, or alone where bugs disturb each other."""
+        if not bugs:
+            return []
+        runs = [
+            SeriesRun(
+                path=bug.path,
+                before=self.contents[bug.path],
+                after=bug.after,
+                files=group.files,
+                seconds=compute_timeout(self.search, group.seconds),
+            )
+            for bug, group in bugs
+        ]
+        last = TestGroup.join([group for _, group in bugs])
+        files = last.files if all(group.files for _, group in bugs) else self.whole.files
+        runs.append(SeriesRun(files=files, seconds=compute_timeout(self.search, self.whole.seconds)))
+        results = None
+        if sum(run.seconds for run in runs) <= MAX_BATCH_SECONDS:
+            self.n_containers += 1
+            results = run_series(
+                self.search.pool,
+                self.search.script,
+                runs,
+                workdir=self.search.workdir,
+                tests_uid=TESTS_UID,
+                passing=last.passing,
+            )
+        return [self._run_alone(*pair) for pair in bugs] if results is None else results[:-1]
+
+    def _run_alone(self, bug: Mutation, group: TestGroup) -> EvaluationResult:
+        self.n_containers += 1
+        patch = build_patch(bug.path, self.contents[bug.path], bug.after)
+        limit = TimeLimit(expected=0.0, minimum=compute_timeout(self.search, group.seconds))
+        return run_tests(
+            self.search.pool,
+            self.search.script,
+            workdir=self.search.workdir,
+            patch=patch,
+            files=group.files,
+            time_limit=limit,
+        )

@@ -1,0 +1,130 @@
+"""Runs of the tests of many trees in the same container, one after the other: a file is replaced for each and put back.
+
+A container is started once and compilers build only what changed, so a run costs little more than its tests. What a run
+leaves behind may change the next: the last run is one of the original tree, and where a test fails in it that is known
+to pass, nothing of the series counts. Use it to select, and confirm what is selected in a fresh container.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from backends.sandbox.base import ContainerPool
+from backends.sandbox.execution import ExecResult
+from evaluation.runner.run import REPORT_FILES, EvaluationResult, parse_result
+from taskdb.records import TestId
+
+# A file gets another time in whole seconds with each text: interpreters and build tools compare times, not texts. A
+# killed run leaves processes of the tests' user, which are ended as well.
+_SERIES_SCRIPT = """
+run_dir="$1" workdir="$2" user="$3"
+chmod 711 "$run_dir" && cd "$workdir" || exit
+export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
+written=""
+replace() {  # TEXT PATH
+    while [ "$EPOCHSECONDS" = "$written" ]; do sleep 0.1; done
+    cat -- "$1" > "./$2"
+    written="$EPOCHSECONDS"
+}
+for folder in "$run_dir"/[0-9]*; do
+    install -d -m 711 "$folder" "$folder/report"
+    path="" seconds=0
+    [ ! -f "$folder/path" ] || IFS= read -r path < "$folder/path"
+    read -r seconds < "$folder/seconds"
+    [ -z "$path" ] || replace "$folder/after" "$path"
+    MERGEMILL_REPORT_DIR="$folder/report" MERGEMILL_FILES="$([ ! -f "$folder/files" ] || echo "$folder/files")" \\
+        timeout -s KILL "$seconds" /bin/bash "$run_dir/evaluate.sh" > /dev/null 2>&1
+    echo $? > "$folder/report/code"
+    setpriv --reuid="$user" --regid="$user" --clear-groups bash -c 'kill -KILL -1' 2> /dev/null
+    [ -z "$path" ] || replace "$folder/before" "$path"
+done
+"""
+_TIMEOUT_CODE = 137
+"""Exit code of a command that `timeout` killed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesRun:
+    """A run of a series: the tests of a tree in which at most a single file is replaced."""
+
+    path: str = ""
+    """Path of the replaced file, without line breaks; empty for the original tree."""
+    before: bytes = b""
+    """Its original content."""
+    after: bytes = b""
+    """Its content in this run."""
+    files: tuple[str, ...] = ()
+    """Test files to run; empty for those of the script."""
+    seconds: float
+    """Time limit."""
+
+
+def run_series(
+    pool: ContainerPool,
+    script: str,
+    runs: Sequence[SeriesRun],
+    *,
+    workdir: str,
+    tests_uid: int,
+    passing: Collection[TestId],
+) -> list[EvaluationResult] | None:
+    """Return the result of each run; None where the tree was not as before in the end, so that none of them counts.
+
+    Args:
+        pool: containers of the tree's image, whose time limit is at least the sum of those of the runs.
+        script: the rendered evaluation script.
+        runs: the runs, the last of the original tree and of the files of all others.
+        workdir: the tree's folder, as in the script.
+        tests_uid: id of the user that runs the tests.
+        passing: tests that pass in the last run where the tree is as before.
+
+    Raises:
+        Transient: the engine failed.
+    """
+    run_dir = f"/mergemill-{secrets.token_hex(8)}"
+    inputs = {f"{run_dir}/evaluate.sh": script.encode()}
+    for number, run in enumerate(runs):
+        inputs |= {f"{run_dir}/{number:04}/{name}": content for name, content in _list_inputs(run).items()}
+    names = (*REPORT_FILES, "code")
+    result = pool.run(
+        ["/bin/bash", "-c", _SERIES_SCRIPT, "mergemill", run_dir, workdir, str(tests_uid)],
+        files=inputs,
+        collect=[f"{run_dir}/{number:04}/report/{name}" for number in range(len(runs)) for name in names],
+        env={"MERGEMILL_SEED": "0", "MERGEMILL_TZ": ""},
+    )
+    if result.killed_by:
+        return None
+    results = [
+        parse_result(_select_run(result, f"{run_dir}/{number:04}/report/", run), script)
+        for number, run in enumerate(runs)
+    ]
+    last = results[-1].report
+    return results if last is not None and all(last.has_passed(test) for test in passing) else None
+
+
+def _list_inputs(run: SeriesRun) -> dict[str, bytes]:
+    """Return the files of a run's folder."""
+    inputs = {"seconds": f"{run.seconds:.1f}\n".encode()}
+    if run.files:
+        inputs["files"] = "".join(f"{file}\n" for file in run.files).encode()
+    if run.path:
+        path = run.path.encode(errors="surrogateescape")
+        inputs |= {"path": path + b"\n", "before": run.before, "after": run.after}
+    return inputs
+
+
+def _select_run(result: ExecResult, folder: str, run: SeriesRun) -> ExecResult:
+    """Return a run of a series as the result of a command of its own."""
+    files = {path: content for path, content in result.files.items() if path.startswith(folder)}
+    code = int(files.pop(f"{folder}code", b"1"))
+    is_late = code == _TIMEOUT_CODE and f"{folder}times" not in files
+    return replace(
+        result,
+        exit_code=code,
+        files=files,
+        output="",
+        seconds=run.seconds if is_late else 0.0,
+        killed_by="time" if is_late else None,
+    )

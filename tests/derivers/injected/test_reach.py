@@ -1,0 +1,66 @@
+"""The tests with which a bug is tried: those of the files that execute its function."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from derivers.injected.bug_sites import FunctionMap
+from derivers.injected.reach import TestGroup, TestReach, split_files
+from mutation import Mutation
+
+CODE = b"LIMIT = 3\n\n\ndef f(a):\n    if a:\n        return 1\n    return 2\n\n\ndef g(a):\n    return a\n"
+
+
+def make_group(name: str, *lines: int) -> TestGroup:
+    """Return a group of a file with a test, which executes some lines of the source file."""
+    file = f"tests/test_{name}.py"
+    return TestGroup(
+        files=(file,), passing=frozenset({f"{file}::test"}), covered={"a.py": frozenset(lines)}, seconds=1.0
+    )
+
+
+REACH = TestReach(
+    groups=(make_group("f", 1, 4, 5, 6, 10), make_group("g", 1, 4, 10, 11), make_group("none", 1, 4, 10)),
+    functions=FunctionMap({"a.py": CODE}),
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        (5, ("tests/test_f.py",)),
+        (7, ("tests/test_f.py",)),  # a line that no test executes, in a function that one calls
+        (11, ("tests/test_g.py",)),
+        (10, ("tests/test_f.py", "tests/test_g.py", "tests/test_none.py")),  # default values are computed when loading
+        (1, ("tests/test_f.py", "tests/test_g.py", "tests/test_none.py")),
+        (2, ("tests/test_f.py", "tests/test_g.py", "tests/test_none.py")),
+    ],
+)
+def test_a_bug_is_tried_with_the_files_that_call_its_function(line: int, files: tuple[str, ...]) -> None:
+    group = REACH.select(Mutation(operator="constant", path="a.py", line=line, detail="", after=b""))
+    assert group is not None
+    assert group.files == files
+    assert group.passing == {f"{file}::test" for file in files}
+    assert group.seconds == len(files)
+
+
+def test_a_function_that_no_test_calls_is_not_tried() -> None:
+    reach = replace(REACH, groups=REACH.groups[2:])
+    assert reach.select(Mutation(operator="constant", path="a.py", line=5, detail="", after=b"")) is None
+
+
+def test_without_a_collector_all_tests_are_run() -> None:
+    whole = TestGroup(files=(), passing=frozenset({"a_test.go::TestA"}), covered=None, seconds=3.0)
+    group = REACH.without_lines(whole).select(Mutation(operator="constant", path="a.py", line=5, detail="", after=b""))
+    assert group is not None
+    assert (group.files, group.passing) == ((), whole.passing)
+
+
+@pytest.mark.parametrize(
+    ("number", "parts"), [(2, [["a", "b"], ["c"]]), (3, [["a"], ["b"], ["c"]]), (40, [["a"], ["b"], ["c"]])]
+)
+def test_files_are_split_evenly(number: int, parts: list[list[str]]) -> None:
+    assert list(split_files(["a", "b", "c"], number)) == parts
+    assert list(split_files([], number)) == []
