@@ -40,12 +40,10 @@ MAX_TEST_RUNS = 20
 """Approximate test runs for a change: the whole suite is run where the time budget allows so many runs of it."""
 POOL_SIZE = 40
 """Mutants among which bugs are tried until enough are detected."""
-
-
 TASKS_PER_BUDGET = 10
 """Tasks of an environment for which the time and token budget of a change is given once more."""
 TASKS_PER_WRITTEN_FUNCTION = 5
-"""Tasks of an environment for each function for which a model is asked for bugs."""
+"""Tasks of an environment for each function for which a model writes bugs."""
 
 
 def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRejection:

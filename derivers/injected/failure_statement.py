@@ -31,7 +31,7 @@ _DETAIL = re.compile(
     r"\s*(?:[-+?] |[-+] ?(expected|received|actual)\b|(expected|received|actual|got|want|left|right)\b.*:)|.+ !==? .+",
     re.IGNORECASE,
 )
-"""Lines in which test runners state what was expected and what came."""
+"""Lines in which test runners state expected and actual values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class FailingTest:
     title: str
     """Its name as a phrase."""
     message: str
-    """Its failure message, with what was expected and what came where the runner prints it; empty where unknown."""
+    """Its failure message, with expected and actual values where the runner prints them; empty where unknown."""
     excerpt: str
     """Its source text; empty where not found."""
 

@@ -1,4 +1,4 @@
-"""Bugs that undo a commit of the history: what it changed in a function is put back as it was before.
+"""Bugs that undo a commit of the history: a function that it changed is put back as it was before.
 
 Where the lines around still stand as the commit left them, its part of the function can be undone alone. Its message is
 not read: the statement of such a task is written from failing tests, as for every other bug.
@@ -37,7 +37,7 @@ class UndoneHunk:
 def list_history_bugs(
     repository: GitRepository, base: str, contents: Mapping[str, bytes], functions: FunctionMap
 ) -> Iterator[Mutation]:
-    """Yield the bugs that undo what a commit before the base did in a function, by file, the newest commit first.
+    """Yield the bugs that undo the change of a function by a commit before the base, by file, the newest commit first.
 
     Args:
         repository: repository with the history of `base`; without it there are none.

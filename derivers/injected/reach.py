@@ -65,8 +65,8 @@ class TestReach:
     def select(self, bug: Mutation) -> TestGroup | None:
         """Return the test files that execute the function of a bug, as a group; None where none does.
 
-        A line of a function's body says that it is called, its first line only that its file is loaded. Outside of
-        functions it is the line itself, and all groups where no group executes it.
+        A function is called where a line of its body is executed; its first line is executed when its file is loaded.
+        Outside of functions the line itself counts, and all groups where no group executes it.
         """
         if any(group.covered is None for group in self.groups):
             return TestGroup.join(self.groups)
@@ -94,7 +94,7 @@ def measure_reach(
     script: str,
     workdir: str,
 ) -> TestReach:
-    """Run the groups of test files and return what each executes; without a collector, the whole suite is the group.
+    """Run the groups of test files and return the lines that each executes; without a collector, the suite is one.
 
     Args:
         pool: containers of the base tree.

@@ -38,7 +38,7 @@ class BugScreening:
     n_containers: int = 0
 
     def use_whole_suite(self) -> None:
-        """Try all further bugs with all tests: executed lines do not tell which tests a bug fails."""
+        """Try all further bugs with all tests, as others fail than those that execute the code of a bug."""
         self.reach = self.reach.without_lines(self.whole)
 
     def iterate_detected(self, tasks: int) -> Iterator[DetectedBug]:

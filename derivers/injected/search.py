@@ -56,7 +56,7 @@ class Reason(StrEnum):
     """In the task's own image tests fail with it that passed before, or were not run, in files that the agent sees."""
     STATEMENT_LEAKS = "statement-leaks"
     ENOUGH_TASKS = "enough-tasks"
-    """The environment has given as many tasks as it is asked for."""
+    """The environment has given as many tasks as are wanted."""
 
 
 @dataclass(frozen=True, kw_only=True)

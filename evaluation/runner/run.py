@@ -195,7 +195,7 @@ def parse_result(exec_result: ExecResult, script: str, known_files: Sequence[str
     Args:
         exec_result: result of the command, with the files of `REPORT_FILES` that exist.
         script: the rendered evaluation script.
-        known_files: as in `run_tests`.
+        known_files: further paths of test files, in addition to those in the tree.
     """
     files = {path.rpartition("/")[2]: content for path, content in exec_result.files.items()}
     required = canaries.parse_canary_list(files.get("canaries", b""))

@@ -1,8 +1,8 @@
 """Runs of the tests of many trees in the same container, one after the other: a file is replaced for each and put back.
 
-A container is started once and compilers build only what changed, so a run costs little more than its tests. What a run
-leaves behind may change the next: the last run is one of the original tree, and where a test fails in it that is known
-to pass, nothing of the series counts. Use it to select, and confirm what is selected in a fresh container.
+A container is started once and compilers build only the changed parts, so a run costs little more than its tests. Files
+and processes of a run may change the next: the last run is one of the original tree, and where a test fails in it that
+is known to pass, nothing of the series counts. Use it to select, and confirm the selection in a fresh container.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def remove_assignment(file: SourceFile, node: Node) -> Iterator[MutationSite]:
 
 
 def shuffle_statements(file: SourceFile, node: Node) -> Iterator[MutationSite]:
-    """Two statements after each other change places, where the second names what the first changes."""
+    """Two statements after each other change places, where the second names a variable that the first changes."""
     function = find_function(node) if node.type in BLOCKS else None
     if function is None:
         return

@@ -157,6 +157,22 @@ def test_a_bug_that_tests_detect_becomes_a_certified_task(tmp_path: Path) -> Non
     assert (certificate.gold, certificate.noop) == ((1.0, 1.0, 1.0), 0.0)
 
 
+def test_an_environment_gives_tasks_without_a_verification(tmp_path: Path) -> None:
+    tests: dict[str, str | bytes | None] = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
+    lineage, services = prepare(tmp_path, tests, per_environment=2)
+    lineage = replace(lineage, verification=None)
+    made = derive_injected(lineage, services)
+    assert isinstance(made, list), made
+    assert [task.name.rpartition(".")[2] for task in made] == ["injected-1", "injected-2"]
+    assert [len(task.injections) for task in made] == [1, 1]
+    assert {injection.function for task in made for injection in task.injections} == {"total", "label"}
+    assert len({task.FAIL_TO_PASS for task in made}) == 2
+    assert all(task.PASS_TO_PASS and task.controls and task.eval_script for task in made)
+    enough = derive_injected(replace(lineage, existing=tuple(made)), services)
+    assert isinstance(enough, KindRejection)
+    assert str(enough.reason) == "enough-tasks"
+
+
 @pytest.mark.slow
 def test_several_injected_bugs_must_all_be_fixed(tmp_path: Path) -> None:
     tests: dict[str, str | bytes | None] = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
