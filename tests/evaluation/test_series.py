@@ -55,9 +55,7 @@ class FolderPool:
         words = [str(self._find(word)) if word.startswith("/mergemill") else word for word in command]
         ended = subprocess.run(words, check=False, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **(env or {})})
         collected = {path: self._find(path).read_bytes() for path in collect if self._find(path).is_file()}
-        return ExecResult(
-            exit_code=ended.returncode, output="", files=collected, seconds=1.0, killed_by=self.killed_by
-        )
+        return ExecResult(exit_code=ended.returncode, output="", files=collected, seconds=1.0, killed_by=self.killed_by)
 
     def _find(self, path: str) -> Path:
         return self.folder / path.lstrip("/")
