@@ -35,7 +35,6 @@ class BugScreening:
     contents: Mapping[str, bytes]
     """Files of the base tree into which bugs are injected."""
     n_tried: int = 0
-    n_containers: int = 0
 
     def use_whole_suite(self) -> None:
         """Try all further bugs with all tests, as others fail than those that execute the code of a bug."""
@@ -91,7 +90,6 @@ class BugScreening:
         runs.append(SeriesRun(files=files, seconds=compute_timeout(self.search, self.whole.seconds)))
         results = None
         if sum(run.seconds for run in runs) <= MAX_BATCH_SECONDS:
-            self.n_containers += 1
             results = run_series(
                 self.search.pool,
                 self.search.script,
@@ -103,7 +101,6 @@ class BugScreening:
         return [self._run_alone(*pair) for pair in bugs] if results is None else results[:-1]
 
     def _run_alone(self, bug: Mutation, group: TestGroup) -> EvaluationResult:
-        self.n_containers += 1
         patch = build_patch(bug.path, self.contents[bug.path], bug.after)
         limit = TimeLimit(expected=0.0, minimum=compute_timeout(self.search, group.seconds))
         return run_tests(
