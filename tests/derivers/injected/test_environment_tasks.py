@@ -96,10 +96,19 @@ def test_the_setting_fixes_the_number_of_bugs() -> None:
 def test_no_two_tasks_have_the_same_failing_set() -> None:
     existing = make_task([make_bug(1, "t.py::a")], 7)
     bugs = [make_bug(2, "t.py::a"), make_bug(3, "t.py::b"), make_bug(4, "t.py::b"), make_bug(5, "t.py::b", "t.py::a")]
-    tasks, tally = Factory(bugs, existing=(existing,)).build(10)
+    factory = Factory(bugs, existing=(existing,))
+    tasks, tally = factory.build(10)
     assert [[test for test, _ in task.FAIL_TO_PASS] for task in tasks] == [["t.py::b"], ["t.py::a", "t.py::b"]]
     assert list_numbers(tasks) == [8, 9]
     assert tally == {Reason.SAME_TESTS_FAIL: 2}
+    assert factory.built == [[3], [5]], "for the others no image is built"
+
+
+def test_the_lists_decide_which_tests_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    factory = Factory([make_bug(1, "t.py::a"), make_bug(2, "t.py::a", "t.py::flaky")])
+    monkeypatch.setattr(factory, "_build_task", lambda bugs, number: make_task([make_bug(1, "t.py::a")], number))
+    tasks, tally = factory.build(2)
+    assert (len(tasks), tally) == (1, {Reason.SAME_TESTS_FAIL: 1})
 
 
 def test_each_of_several_bugs_has_a_function_and_a_failing_test_of_its_own() -> None:
