@@ -81,14 +81,12 @@ class BugWriter:
         if services.model is None:
             return None
         limits = services.settings.budget
-        budget = limits.model_copy(
-            update={
-                "tokens": limits.tokens * shares if limits.tokens is not None else None,
-                "cost": limits.cost * shares if limits.cost is not None else None,
-            }
+        budget = TokenBudget(
+            tokens=limits.tokens * shares if limits.tokens is not None else None,
+            cost=limits.cost * shares if limits.cost is not None else None,
         )
         deadline = time.monotonic() + limits.seconds * shares
-        return cls(services, services.model, UsageMeter(TokenBudget.from_settings(budget)), deadline)
+        return cls(services, services.model, UsageMeter(budget), deadline)
 
     def write_bugs(self, path: str, source: bytes, lines: Collection[int], function: str = "") -> list[Mutation]:
         """Return bugs near the first of some lines of a file; empty where the answer is unusable.

@@ -44,10 +44,14 @@ class EnvironmentTasks:
         number = max((get_number(task) for task in existing), default=0) + 1
         detected = self.screening.iterate_detected(count)
         tasks: list[Task] = []
-        while len(tasks) < count and (bugs := self._take_bugs(detected, self._count_bugs(number))):
+        while len(tasks) < count and not search.is_out_of_time():
+            bugs = self._take_bugs(detected, self._count_bugs(number))
+            if not bugs:
+                break
             task = self._build_task(bugs, number)
             if isinstance(task, Reason):
                 self._count_rejection(task)
+                self._waiting.extend(bugs[1:])  # alone or with others they may give a task
                 continue
             tasks.append(task)
             number += 1

@@ -43,6 +43,29 @@ def test_bugs_are_injected_into_covered_source_files_those_of_the_change_first(t
     assert {bug.line for bug in bug_sites.list_mutants(change, files, covered)} == {2}
 
 
+def test_functions_of_different_files_take_turns(tmp_path: Path) -> None:
+    change = make_candidate(make_pull_request())
+    code = (CODE + "\n\n" + CODE.replace("def f", "def g") + "\n\ndef unused():\n    return 1\n").encode()
+    contents = {"greet.py": code, "words.py": code}
+    covered = {path: frozenset({1, 2, 7, 8, 13}) for path in contents}
+    functions = bug_sites.FunctionMap(contents)
+    sites = [(path, part.name) for path, part in bug_sites.list_functions(change, contents, covered, functions)]
+    assert [path for path, _ in sites] == ["greet.py", "words.py"] * 2
+    assert set(sites) == {(path, name) for path in contents for name in ("f", "g")}, "a first line alone is no call"
+
+
+def test_more_tasks_have_more_files_and_lines(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path)
+    base = repo.commit("Start", {f"pkg/m{number}.py": CODE * 40 for number in range(30)})
+    change = make_candidate(make_pull_request(), base_commit=base)
+    counts = []
+    for limits in (bug_sites.SiteLimits(), bug_sites.SiteLimits.for_tasks(20)):
+        files = bug_sites.select_files(change, GitRepository(repo.path), None, [], limits)
+        path, content = next(iter(files.items()))
+        counts.append((len(files), len(bug_sites.select_lines(change, path, content, None, limits))))
+    assert counts == [(6, 100), (20, 161)]
+
+
 def test_the_order_depends_on_the_change(tmp_path: Path) -> None:
     contents = {"greet.py": CODE.encode()}
     orders = [

@@ -60,6 +60,19 @@ def test_a_models_bug_must_occur_once_and_leave_a_valid_program(server: ModelSer
     assert "def total(prices)" in server.requests[0]["messages"][1]["content"]
 
 
+def test_a_model_writes_bugs_for_a_function(server: ModelServer, bug_writer: BugWriter) -> None:
+    server.set_answers(ScriptedAnswer(text=json.dumps({"bugs": []})))
+    bug_writer.write_bugs("cart.py", SOURCE, {1, 2, 3}, function="Cart.total")
+    assert "all of them in `Cart.total`" in server.requests[0]["messages"][1]["content"]
+
+
+def test_the_budget_grows_with_the_tasks(bug_writer: BugWriter) -> None:
+    larger = BugWriter.create(bug_writer.services, 3)
+    assert larger is not None
+    assert larger.meter.budget.tokens == 3 * (bug_writer.meter.budget.tokens or 0)
+    assert larger.deadline > bug_writer.deadline + bug_writer.services.settings.budget.seconds
+
+
 def test_an_unusable_answer_gives_no_bugs(server: ModelServer, bug_writer: BugWriter) -> None:
     server.set_answers(ScriptedAnswer(text="There are none."))
     assert bug_writer.write_bugs("cart.py", SOURCE, {4}) == []

@@ -45,13 +45,20 @@ class Factory:
     rejected: dict[int, Reason] = field(default_factory=dict)
     """Line of a bug -> why it gives no task."""
     built: list[list[int]] = field(default_factory=list)
+    max_tasks: int = 1000
+    """Tasks that are built until the time is up."""
     whole: int = 0
 
     def build(self, count: int) -> tuple[list[Task], dict[Reason, int]]:
         """Return the tasks and the tally of rejected bugs."""
         settings = SimpleNamespace(derive=SimpleNamespace(injected_bugs=self.injected_bugs))
         services, tally = SimpleNamespace(settings=settings), Counter[Reason]()
-        search = SimpleNamespace(lineage=SimpleNamespace(existing=self.existing), services=services, tally=tally)
+        search = SimpleNamespace(
+            lineage=SimpleNamespace(existing=self.existing),
+            services=services,
+            tally=tally,
+            is_out_of_time=lambda: len(self.built) >= self.max_tasks,
+        )
         screening = SimpleNamespace(
             search=search,
             queue=SimpleNamespace(count_task=lambda _: None),
@@ -136,3 +143,17 @@ def test_unforeseen_failures_end_the_selection_of_tests(reason: Reason, whole: i
     assert list_numbers(tasks) == [1, 2, 3]
     assert tally == {reason: 4}
     assert factory.whole == whole
+
+
+def test_of_bugs_that_give_no_task_together_the_others_are_tried_again() -> None:
+    factory = Factory(
+        [make_bug(number) for number in range(1, 5)], injected_bugs=2, rejected={1: Reason.BUGS_DO_NOT_COMBINE}
+    )
+    tasks, _ = factory.build(5)
+    assert factory.built == [[1, 2], [2, 3], [4]]
+    assert len(tasks) == 2
+
+
+def test_no_task_is_begun_when_the_time_is_up() -> None:
+    tasks, _ = Factory([make_bug(number) for number in range(1, 9)], max_tasks=3).build(8)
+    assert len(tasks) == 3
