@@ -37,6 +37,13 @@ class Grammar:
     statement_end: str = ";"
     assignment_template: str = ""
     """A statement that assigns `{value}` to `{name}`, possibly with the function's `{type}`; empty for none."""
+    not_implemented: str = ""
+    """The statement of a function that is not written yet; `{zeros}` stands for zero values of its results. Where an
+    exception would end all tests of a program, the statement returns them."""
+    zero_template: str = ""
+    """The zero value of any `{type}`."""
+    has_unused_imports: bool = True
+    """Whether a file may have imports that it does not use."""
     numbered_name: str = "{name}{number}"
     """How a second local variable of the same name is called."""
     number_nodes: frozenset[str] = frozenset({"number", "integer", "float"})
@@ -84,6 +91,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         statement_end="",
         assignment_template="{name} = {value}",
         numbered_name="{name}_{number}",
+        not_implemented="raise NotImplementedError",
         opposites=swaps.PYTHON_OPPOSITES,
         arithmetic=swaps.PYTHON_ARITHMETIC,
         calls=swaps.PYTHON_CALLS,
@@ -95,28 +103,35 @@ GRAMMARS: tuple[Grammar, ...] = (
         no_op="",
         statement_end="",
         assignment_template="{name} := {value}",
+        not_implemented="return {zeros}",
+        zero_template="*new({type})",
+        has_unused_imports=False,
         number_nodes=frozenset({"int_literal", "float_literal"}),
     ),
     Grammar(
         syntax=parsing.JAVASCRIPT,
         null_literal="undefined",
         assignment_template="const {name} = {value};",
+        not_implemented='throw new Error("not implemented");',
     ),
     Grammar(
         syntax=parsing.TYPESCRIPT,
         null_literal="undefined",
         assignment_template="const {name} = {value};",
+        not_implemented='throw new Error("not implemented");',
     ),
     Grammar(
         syntax=parsing.TSX,
         null_literal="undefined",
         assignment_template="const {name} = {value};",
+        not_implemented='throw new Error("not implemented");',
     ),
     Grammar(
         syntax=parsing.RUST,
         zero_values=_RUST_ZEROS,
         no_op="{}",
         assignment_template="let {name} = {value};",
+        not_implemented='unimplemented!("not implemented")',
         number_nodes=frozenset({"integer_literal", "float_literal"}),
     ),
     Grammar(
@@ -124,16 +139,20 @@ GRAMMARS: tuple[Grammar, ...] = (
         zero_values=_JAVA_ZEROS,
         default_zero="null",
         assignment_template="{type} {name} = {value};",
+        not_implemented='throw new UnsupportedOperationException("not implemented");',
         number_nodes=frozenset({"decimal_integer_literal", "decimal_floating_point_literal"}),
     ),
     Grammar(
         syntax=parsing.C,
         zero_values=_C_ZEROS,
+        not_implemented="return {zeros};",
+        zero_template="({type}){{0}}",
         number_nodes=_C_NUMBERS,
     ),
     Grammar(
         syntax=parsing.CPP,
         zero_values=_C_ZEROS,
+        not_implemented='throw "not implemented";',
         number_nodes=_C_NUMBERS,
     ),
     Grammar(
@@ -143,11 +162,13 @@ GRAMMARS: tuple[Grammar, ...] = (
         no_op="nil",
         statement_end="",
         assignment_template="{name} = {value}",
+        not_implemented='raise NotImplementedError, "not implemented"',
     ),
     Grammar(
         syntax=parsing.PHP,
         null_literal="null",
         assignment_template="${name} = {value};",
+        not_implemented='throw new \\LogicException("not implemented");',
     ),
 )
 

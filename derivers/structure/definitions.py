@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tree_sitter import Node
@@ -35,6 +36,15 @@ _TYPES = frozenset(
     }
 )
 _ASSIGNED = frozenset({"arrow_function", "function_expression", "generator_function"})
+_FUNCTION_FIELDS = {
+    "variable_declarator": ("name", "value"),
+    "assignment_expression": ("left", "right"),
+    "pair": ("key", "value"),
+    "field_definition": ("property", "value"),
+    "public_field_definition": ("name", "value"),
+}
+"""Node that may assign a function -> its fields for the name and for the function."""
+_ASSIGNMENTS = _FUNCTION_FIELDS.keys() - {"variable_declarator"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +78,39 @@ def list_definitions(path: str, source: bytes) -> dict[str, CodeDefinition]:
     if grammar is None:
         return {}
     definitions: dict[str, CodeDefinition] = {}
-    todo: list[tuple[str, Node]] = [("", create_parser(grammar.syntax).parse(source).root_node)]
+    for name, node in iterate_definitions(create_parser(grammar.syntax).parse(source).root_node):
+        if node.type not in _ASSIGNMENTS and node.type != "impl_item":
+            text = source[node.start_byte : node.end_byte].decode(errors="replace")
+            definitions[name] = CodeDefinition(name, text, node.start_point[0] + 1)
+    return definitions
+
+
+def iterate_definitions(root: Node) -> Iterator[tuple[str, Node]]:
+    """Yield qualified name and node of the definitions of a file that are not inside a function.
+
+    Beside those of `list_definitions` these are blocks of methods (`impl`), and functions that are assigned to a
+    property, a field or a key of an object.
+    """
+    todo: list[tuple[str, Node]] = [("", root)]
     while todo:
         prefix, node = todo.pop()
         for child in node.named_children:
             name = _find_name(child)
             is_type = child.type in _TYPES
-            if name and (is_type or child.type in _NAMED_FUNCTIONS or child.type == "variable_declarator"):
-                text = source[child.start_byte : child.end_byte].decode(errors="replace")
-                if child.type != "impl_item":
-                    definitions[prefix + name] = CodeDefinition(prefix + name, text, child.start_point[0] + 1)
+            if name and (is_type or child.type in _NAMED_FUNCTIONS or child.type in _FUNCTION_FIELDS):
+                yield prefix + name, child
                 if is_type:
                     todo.append((f"{prefix}{name}.", child))
             elif child.type not in FUNCTIONS:
                 todo.append((prefix, child))
-    return definitions
+
+
+def get_function(definition: Node) -> Node | None:
+    """Return the function that a node of a definition defines; None where it defines a type."""
+    if definition.type in FUNCTIONS:
+        return definition
+    fields = _FUNCTION_FIELDS.get(definition.type)
+    return definition.child_by_field_name(fields[1]) if fields else None
 
 
 def find_enclosing_definition(path: str, source: bytes, line: int) -> str:
@@ -99,11 +127,13 @@ def find_innermost(definitions: Iterable[CodeDefinition], line: int) -> CodeDefi
 
 def _find_name(node: Node) -> str:
     """Return the name that a node defines; empty where it defines none."""
-    if node.type == "variable_declarator":
-        value = node.child_by_field_name("value")
+    named = node.child_by_field_name("name")
+    if fields := _FUNCTION_FIELDS.get(node.type):
+        value = node.child_by_field_name(fields[1])
         if value is None or value.type not in _ASSIGNED:
             return ""
-    named = node.child_by_field_name("name")
+        named = node.child_by_field_name(fields[0])
+        named = named.child_by_field_name("property") or named if named is not None else None
     if named is None and node.type == "impl_item":
         named = node.child_by_field_name("type")
     if named is None and node.type == "function_definition":  # of C: the name is inside of the declarator
@@ -111,4 +141,6 @@ def _find_name(node: Node) -> str:
         while named is not None and (inner := named.child_by_field_name("declarator")) is not None:
             named = inner
     text = named.text.decode(errors="replace") if named is not None and named.text else ""
-    return text if text.replace("_", "a").replace("$", "a").isalnum() else ""
+    if named is not None and named.type == "qualified_identifier":  # of a method that C++ defines outside its class
+        text = text.replace("::", ".")
+    return text if re.fullmatch(r"[\w$]+(\.[\w$]+)*", text) else ""
