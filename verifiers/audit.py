@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.version import InvalidVersion, Version
 
-from backends.git import build_git_environment
+from backends.git import build_git_environment, list_patch_paths
 from backends.sandbox.container_names import make_folder_prefix
 from backends.services import Services
 from evaluation.solution_lines import encode_lines, extract_added_lines, hash_lines
@@ -28,6 +28,8 @@ MIN_MATCHES = 3
 """Minimum number of distinct patch lines in a single file outside the project: fewer may be coincidence."""
 MIN_MATCH_SHARE = 0.2
 """Minimum share of the patch's lines in a single file outside the project, where it is more than `MIN_MATCHES`."""
+MIN_COPY_SHARE = 0.5
+"""Minimum share of the patch's lines in a copy of a file of the patch, where it is fewer than other files need."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +54,15 @@ class _PatchLines:
     patch: str
     lines: frozenset[int]
 
-    def describe_match(self, line_hashes: set[int], *, inside: bool) -> str | None:
+    def describe_match(self, line_hashes: set[int], *, inside: bool, is_copy: bool = False) -> str | None:
         """Describe a match with the lines of a file; None if it may be coincidence.
 
-        Inside the project a single line is proof.
+        Inside the project a single line is proof. A copy has the place of a file of the patch in an installed package.
         """
         hits = len(self.lines & line_hashes)
         enough = 1 if inside else max(MIN_MATCHES, round(MIN_MATCH_SHARE * len(self.lines)))
+        if is_copy:
+            enough = min(enough, max(1, round(MIN_COPY_SHARE * len(self.lines))))
         return f"{hits} added lines of the {self.patch} patch" if hits >= enough else None
 
 
@@ -79,6 +83,7 @@ def audit_image(task: Task, services: Services, base: BaseTreeIndex | None = Non
         Transient: the engine failed.
     """
     patches = _select_patch_lines(task, services, (base or index_base_tree(read_base_files(task, services))).lines)
+    copies = _list_copy_suffixes(task, services)
     findings: list[ImageLeak] = []
     with services.images.open_layers(task.image) as layers:
         for diff_id, tar in layers:
@@ -86,7 +91,10 @@ def audit_image(task: Task, services: Services, base: BaseTreeIndex | None = Non
             make_leak = functools.partial(ImageLeak, layer=diff_id)
             for path, lines in layer.files:
                 inside = path.startswith(task.require_plan().workdir.strip("/") + "/")
-                matches = [patch_lines.describe_match(set(lines), inside=inside) for patch_lines in patches]
+                is_copy = path.endswith(copies)
+                matches = [
+                    patch_lines.describe_match(set(lines), inside=inside, is_copy=is_copy) for patch_lines in patches
+                ]
                 findings += [make_leak(path=path, description=description) for description in matches if description]
             for root, files in group_git_directories(layer.git_files).items():
                 findings += [
@@ -111,6 +119,15 @@ def _select_patch_lines(task: Task, services: Services, old: frozenset[int]) -> 
             _PatchLines(patch=name, lines=frozenset(map(hash, encode_lines(patch)))),
         ]
     return [patch_lines for patch_lines in patches if patch_lines.lines]
+
+
+def _list_copy_suffixes(task: Task, services: Services) -> tuple[str, ...]:
+    """Return the ends of the paths of copies of the gold patch's files: folder and name, such as `/cart/cart.py`.
+
+    A file at the root is in a folder with the name of the project.
+    """
+    project, paths = task.repo.rpartition("/")[2], list_patch_paths(services.artifacts.get(task.gold_patch))
+    return tuple("/" + "/".join(PurePosixPath(project, path).parts[-2:]) for path in paths)
 
 
 def _audit_git_directory(

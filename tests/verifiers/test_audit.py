@@ -42,6 +42,10 @@ LEAKS: Sequence[Mapping[str, tuple[str, str]]] = (
             "mkdir /w && cp /run/test.py /w/ && tar -czf /opt/later.tar.gz -C /w . && rm -r /w",
             "opt/later.tar.gz!./test.py",
         ),
+        "an-installed-copy": (
+            "install -D /run/gold.py /opt/venv/lib/python3.11/site-packages/shop/__init__.py",
+            "opt/venv/lib/python3.11/site-packages/shop/__init__.py",
+        ),
         "a-later-release": (
             "cd /opt/venv/lib/python3.11/site-packages/ && install -D /dev/null greet-9.0.dist-info/METADATA",
             "greet-9.0",
