@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,6 +91,10 @@ def _apply_models(case: JudgeCase, assessment: Assessment, model: LanguageModel,
 def build_case(lineage: Lineage, services: Services) -> JudgeCase:
     """Build the case of a verified change; its base tree is read once, when a rule first searches it."""
     candidate, verification = lineage.candidate, lineage.require_verification()
+    search = TreeSearch(
+        lambda: services.clones.open_history(candidate.source, candidate.repo, candidate.base_commit),
+        candidate.base_commit,
+    )
     return JudgeCase(
         name=candidate.name,
         repo=candidate.repo,
@@ -102,7 +106,7 @@ def build_case(lineage: Lineage, services: Services) -> JudgeCase:
         pass_to_pass=verification.PASS_TO_PASS,
         number=_parse_number(candidate.name),
         merge_commit=candidate.merge_commit,
-        find_in_base_tree=BaseTreeSearch(lineage, services).find_texts,
+        find_in_base_tree=search.find_texts,
     ).cache_searches()
 
 
@@ -113,11 +117,11 @@ def _parse_number(name: str) -> int | None:
 
 
 @dataclass(frozen=True)
-class BaseTreeSearch:
-    """Text search in the files of a candidate's base commit."""
+class TreeSearch:
+    """Text search in the files of a commit, which are listed once, when they are first searched."""
 
-    lineage: Lineage
-    services: Services
+    open_repository: Callable[[], GitRepository]
+    commit: str
 
     def find_texts(self, texts: Collection[str]) -> set[str]:
         """Return the texts that a file contains; a name only as a whole word."""
@@ -133,9 +137,8 @@ class BaseTreeSearch:
 
     @cached_property
     def _repository_and_entries(self) -> tuple[GitRepository, list[TreeEntry]]:
-        candidate = self.lineage.candidate
-        tree = self.services.clones.open_history(candidate.source, candidate.repo, candidate.base_commit)
-        entries = tree.ls_tree(candidate.base_commit)
+        tree = self.open_repository()
+        entries = tree.ls_tree(self.commit)
         return tree, [entry for entry in entries if entry.mode.startswith("100") and entry.size <= MAX_FILE]
 
     def _read_contents(self) -> Iterator[bytes]:

@@ -23,7 +23,7 @@ from tests import records
 from tests.helpers import TinyRepo
 from tests.verifiers.judge.test_rules import LOOKS, MAKES, RAISES, make_patch
 from verifiers.judge import judge
-from verifiers.judge.stage import BaseTreeSearch
+from verifiers.judge.stage import TreeSearch
 
 LINK = "is here so ask the porter at once, see https://github.com/ada/greet/pull/3"
 LINKS, LOOKS_LINKED = RAISES.replace("is here", LINK), LOOKS.replace("is here", LINK)
@@ -153,11 +153,11 @@ def test_a_feature_states_its_message_and_each_interface_once(tmp_path: Path) ->
 def test_each_text_is_looked_up_once_in_the_base_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[str] = []
 
-    def search(_: BaseTreeSearch, texts: Collection[str]) -> set[str]:
+    def search(_: TreeSearch, texts: Collection[str]) -> set[str]:
         searched.extend(texts)
         return set()
 
-    monkeypatch.setattr(BaseTreeSearch, "find_texts", search)
+    monkeypatch.setattr(TreeSearch, "find_texts", search)
     lineage, services = make_verified_lineage(
         tmp_path, base={"greet.py": "x = 1\n"}, gold_patch=RAISES, test_patch=LOOKS
     )
