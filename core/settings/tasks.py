@@ -99,6 +99,8 @@ class DeriveSettings(SettingsGroup):
     """Tasks per change that consist of the change's own bug fix or feature and an injected bug."""
     injected_bugs: int = Field(default=1, ge=1, le=5)
     """Bugs per injected-bug task."""
+    rebuilt_per_change: int = Field(default=1, ge=1, le=20)
+    """Tasks per change in which a function, class or small module of the base tree is removed."""
     chains_per_change: int = Field(default=1, ge=0, le=3)
     """Combined tasks of three to five related changes per change."""
     variants: Literal["rules", "model"] = "rules"

@@ -182,6 +182,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "write_min_detected",
         "injected_per_change",
         "injected_bugs",
+        "rebuilt_per_change",
     ),
     "Tasks from environments": ("per_environment",),
     "Limits": list_names(["budget_seconds", "test_timeout", LimitSettings]),

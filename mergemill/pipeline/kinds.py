@@ -18,6 +18,7 @@ from derivers.combined import derive_combined
 from derivers.feature import derive_feature
 from derivers.injected import derive_injected
 from derivers.performance import derive_performance
+from derivers.rebuild import derive_rebuild
 from derivers.review import derive_review
 from derivers.simulated import derive_simulated
 from derivers.structure.migration import derive_migration
@@ -25,6 +26,7 @@ from derivers.structure.refactoring import derive_refactoring
 from derivers.test_writing import derive_test_writing
 from derivers.variants import derive_terse, derive_traceback, derive_user_story
 from mergemill.pipeline.base_trees import keep_tree
+from mergemill.pipeline.rebuild import check_rebuild
 from mergemill.pipeline.variants import check_variant
 from taskdb.records import Kind, Rejection, Stage, Task
 from taskdb.records.kinds import Prerequisites, Requirement
@@ -95,6 +97,12 @@ TASK_KINDS: Mapping[Kind, TaskKind] = {
         prerequisites=Prerequisites(requirement=Requirement.ENVIRONMENT, needs_new_tests=False),
         derive=derive_injected,
         reward=REWARDS[TESTS],
+    ),
+    Kind.REBUILD: TaskKind(
+        prerequisites=Prerequisites(requirement=Requirement.ENVIRONMENT, needs_new_tests=False),
+        derive=derive_rebuild,
+        reward=REWARDS[TESTS],
+        check=check_rebuild,
     ),
     Kind.COMBINED: TaskKind(
         prerequisites=Prerequisites(requirement=Requirement.PAIR),

@@ -21,7 +21,7 @@ from verifiers.judge.stage import build_case
 
 MIN_TEXT_LENGTH = {"name": 3, "string": 2, "number": 2}
 """Category of token -> characters from which it is specific."""
-_LEFT_OPEN = re.compile(r"\w+-not-stated$|solution-")
+LEFT_OPEN = re.compile(r"\w+-not-stated$|solution-")
 """Rules whose findings a variant must not have unless its original has them, too."""
 
 
@@ -41,7 +41,7 @@ def check_variant(lineage: Lineage, task: Task, services: Services) -> KindRejec
         (
             finding
             for finding in findings
-            if _LEFT_OPEN.match(finding.rule) and (finding.rule, finding.quote) not in known
+            if LEFT_OPEN.match(finding.rule) and (finding.rule, finding.quote) not in known
         ),
         None,
     )

@@ -19,8 +19,8 @@ class Route(NamedTuple):
     rejection: str = ""
 
 
-_BEHAVIOUR = ("bugfix", "test-writing", "review", "injected", "combined")
-_NEW = ("feature", "test-writing", "review", "injected", "combined")
+_BEHAVIOUR = ("bugfix", "test-writing", "review", "injected", "rebuild", "combined")
+_NEW = ("feature", "test-writing", "review", "injected", "rebuild", "combined")
 
 ROUTES: dict[K, Route] = {
     K.BUGFIX: Route(_BEHAVIOUR),
@@ -37,8 +37,8 @@ ROUTES: dict[K, Route] = {
     K.INTERFACE: Route(_NEW),
     K.LOCALISATION: Route(_NEW),
     K.ACCESSIBILITY: Route(_NEW),
-    K.PERFORMANCE: Route(("performance", "review", "injected")),
-    K.REFACTOR: Route(("review", "injected")),
+    K.PERFORMANCE: Route(("performance", "review", "injected", "rebuild")),
+    K.REFACTOR: Route(("review", "injected", "rebuild")),
     K.TEST: Route(("test-writing",)),
     K.TYPING: Route((), "annotations do not change test results"),
     K.STYLE: Route((), "formatting does not change test results"),

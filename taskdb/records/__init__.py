@@ -431,6 +431,7 @@ class Kind(StrEnum):
     TEST_WRITING = "test-writing"
     REVIEW = "review"
     INJECTED = "injected"
+    REBUILD = "rebuild"
     COMBINED = "combined"
     SIMULATED = "simulated"
     TERSE = "terse"

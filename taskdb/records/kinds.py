@@ -36,6 +36,7 @@ LIST_KINDS = (
     Kind.BUGFIX,
     Kind.FEATURE,
     Kind.INJECTED,
+    Kind.REBUILD,
     Kind.COMBINED,
     Kind.TERSE,
     Kind.USER_STORY,

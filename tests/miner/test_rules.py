@@ -78,7 +78,7 @@ def test_a_performance_change_needs_no_test_change(
     if expected == "candidate":
         mined = harness.mine(f"git:{tiny.path}")[0]
         assert harness.read_patches(mined)[1] == ""
-        assert mined.tags.route == ("performance", "review", "injected")
+        assert mined.tags.route == ("performance", "review", "injected", "rebuild")
 
 
 def test_benchmarks_are_no_tests_and_no_part_of_the_gold_patch(
@@ -90,7 +90,7 @@ def test_benchmarks_are_no_tests_and_no_part_of_the_gold_patch(
     mined = harness.mine(f"git:{tiny.path}")[0]
     gold, tests = harness.read_patches(mined)
     assert ("benches/speed.rs" in gold, "benches/speed.rs" in tests) == (False, True)
-    assert mined.tags.route == ("performance", "review", "injected")
+    assert mined.tags.route == ("performance", "review", "injected", "rebuild")
 
 
 def test_a_benchmark_makes_a_change_of_another_kind_no_candidate(tiny: TinyRepo, reason: FindReason) -> None:

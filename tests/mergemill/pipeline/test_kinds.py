@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import exporters
 import verifiers
-from mergemill.pipeline.kinds import DEFAULT_KINDS, TASK_KINDS, get_prerequisites, list_stages
-from taskdb.records import Kind, Stage, Task
-from taskdb.records.kinds import LIST_KINDS, Requirement
+from backends.clones import CloneStore
+from backends.sandbox.docker import DockerSandbox
+from backends.services import Services
+from core.config import Settings
+from derivers.base import KindRejection
+from mergemill.pipeline import kinds
+from mergemill.pipeline.kinds import DEFAULT_KINDS, TASK_KINDS, TaskKind, get_prerequisites, list_stages
+from taskdb.artifacts import Artifacts
+from taskdb.records import Kind, Rejection, Stage, Task
+from taskdb.records.kinds import LIST_KINDS, Prerequisites, Requirement
+from taskdb.records.lineage import Lineage
 from taskdb.records.oracles import (
     MigrationOracle,
     Oracle,
@@ -66,8 +75,47 @@ def test_the_reward_of_a_task_is_that_of_its_row(kind: Kind) -> None:
 def test_every_format_carries_a_task_or_explains_why_it_cannot(kind: Kind) -> None:
     reasons = {name: row.explain_exclusion(make_task(kind)) for name, row in exporters.FORMATS.items()}
     assert all(reason is None or reason.strip() for reason in reasons.values())
-    if kind in (Kind.BUGFIX, Kind.FEATURE, Kind.INJECTED, Kind.COMBINED):
+    if kind in (Kind.BUGFIX, Kind.FEATURE, Kind.INJECTED, Kind.REBUILD, Kind.COMBINED):
         assert (reasons["swebench"], reasons["harbor"]) == (None, None)
+
+
+def test_removed_code_is_carried_by_the_formats_of_injected_bugs() -> None:
+    injected, rebuild = (
+        {name for name, row in exporters.FORMATS.items() if row.explain_exclusion(make_task(kind)) is None}
+        for kind in (Kind.INJECTED, Kind.REBUILD)
+    )
+    assert injected == rebuild == set(exporters.FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("rejected", "outcome"), [((), ["a", "b"]), (("a",), ["b"]), (("a", "b"), "not-stated"), (("b",), ["a"])]
+)
+def test_tasks_that_a_check_rejects_are_left_out(
+    rejected: tuple[str, ...], outcome: list[str] | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [make_task(Kind.REBUILD).model_copy(update={"name": name}) for name in ("a", "b")]
+
+    def check(_lineage: Lineage, task: Task, _services: Services) -> KindRejection | None:
+        return KindRejection("not-stated", f"of {task.name}") if task.name in rejected else None
+
+    prerequisites = Prerequisites(requirement=Requirement.CANDIDATE)
+    row = TaskKind(
+        prerequisites=prerequisites, derive=lambda _lineage, _services: tasks, reward=REWARDS[TESTS], check=check
+    )
+    monkeypatch.setattr(kinds, "TASK_KINDS", {Kind.REBUILD: row})
+    monkeypatch.setattr(kinds, "keep_tree", lambda _task, _services: True)
+    lineage = Lineage(candidate=records.make_candidate(records.make_pull_request()), kinds=(Kind.REBUILD,))
+    services = Services(
+        settings=Settings.model_validate({"store": tmp_path / "store"}),
+        sandbox=DockerSandbox(),
+        clones=CloneStore(tmp_path / "clones"),
+        artifacts=Artifacts(tmp_path / "artifacts"),
+    )
+    result = kinds.derive(lineage, services)
+    if isinstance(result, Rejection):
+        assert (result.reason, result.detail, result.kind) == (outcome, "of a", Kind.REBUILD)
+    else:
+        assert [task.name for task in result] == outcome
 
 
 def test_a_feature_is_replaced_by_a_bug_fix_and_both_are_the_default() -> None:

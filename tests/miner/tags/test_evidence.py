@@ -178,7 +178,7 @@ def test_a_change_of_source_and_tests_has_a_route_unless_behaviour_is_equal() ->
     assert find_route([K.BUGFIX], source_and_tests=False, same_program=False, source_alone=True).rejection
     assert find_route([K.PERFORMANCE], source_and_tests=False, same_program=False).rejection
     speed = find_route([K.PERFORMANCE, K.BUGFIX], source_and_tests=False, same_program=False, source_alone=True)
-    assert speed.tasks == ("performance", "review", "injected")
+    assert speed.tasks == ("performance", "review", "injected", "rebuild")
     assert find_route([K.TEST], source_and_tests=False, same_program=False).tasks == ("test-writing",)
 
 

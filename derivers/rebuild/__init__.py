@@ -1,0 +1,188 @@
+"""Removal and rebuilding: a function, class or small module is removed, to be written again for the tests that need it.
+
+The agent's tree is the base commit with stubs in place of the removed code and without the test files that fail then;
+these are the hidden tests. A removal is kept when some tests fail with it in every run while others still pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from backends.git import GitRepository
+from backends.overlay import open_patched_commit
+from backends.services import Services
+from derivers.base import KindRejection, build_task
+from derivers.injected import search as bugs
+from derivers.injected.evidence import InjectionEvidence, verify_injection
+from derivers.injected.failure_statement import collect_failures, order_failures
+from derivers.injected.patches import InjectionPatches, build_injection_patches
+from derivers.rebuild.search import DetectedRemoval, Reason, RemovalSearch, convert_reason, select_test_files
+from derivers.rebuild.selection import select_removals
+from derivers.rebuild.statement import write_statement
+from taskdb.records import Kind, Task, TestId, TestOrigin
+from taskdb.records.lineage import Lineage
+
+__all__ = ["Reason", "derive_rebuild"]
+
+MAX_TRIED_REMOVALS = 12
+"""Removals that are tried for a task of a change; half as many for each further task."""
+
+
+def derive_rebuild(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
+    """Return tasks of removed code in the base tree of a change with an environment.
+
+    They are `rebuilt_per_change` tasks, or as many as `per_environment` still lacks. The change itself may be rejected.
+
+    Raises:
+        Transient: engine, disk or network failed.
+    """
+    wanted = _count_wanted(lineage, services)
+    if wanted < 1:
+        return KindRejection(Reason.ENOUGH_TASKS, f"the environment has given {len(lineage.existing)} tasks")
+    candidate, environment = lineage.candidate, lineage.require_environment()
+    repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
+    hideable = bugs.find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
+    files = select_test_files(lineage, services, hideable)
+    limits = services.test_limits(environment.plan.language)
+    with services.sandbox.open_pool(environment.image, limits=limits) as pool:
+        base = bugs.BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
+        passing = base.run_base()
+    if base.base_result is None or len(passing) < 2:
+        return KindRejection(Reason.NO_PASSING_TESTS, f"{len(passing)} tests pass at the base commit, two are required")
+    removals = select_removals(candidate, repository, base.base_result.covered_lines, hideable)
+    if not removals:
+        return KindRejection(Reason.NO_REMOVABLE_CODE, "no source file that tests execute has a function to remove")
+    limits = replace(limits, seconds=bugs.compute_timeout(base, base.base_result.test_seconds))
+    # Removed code may make callers wait for ever, so the limit follows from the measured time of the base run.
+    with services.sandbox.open_pool(environment.image, limits=limits) as pool:
+        base.pool = pool
+        builder = RebuildTaskBuilder(search=RemovalSearch(base=base, repository=repository, passing=passing))
+        known = [services.artifacts.get(task.gold_patch) for task in lineage.existing]
+        limit = MAX_TRIED_REMOVALS + MAX_TRIED_REMOVALS // 2 * (wanted - 1)
+        tasks = builder.build_tasks(builder.search.detect(removals, limit, known), wanted)
+    return tasks or KindRejection(*builder.search.explain_rejection())
+
+
+def _count_wanted(lineage: Lineage, services: Services) -> int:
+    """Return the number of tasks to add."""
+    settings = services.settings.derive
+    if settings.per_environment:
+        return settings.per_environment - len(lineage.existing)
+    return settings.rebuilt_per_change
+
+
+@dataclass(frozen=True, kw_only=True)
+class RebuildTaskBuilder:
+    """Builds tasks from detected removals."""
+
+    search: RemovalSearch
+
+    @property
+    def lineage(self) -> Lineage:
+        """The change whose base tree the tasks start from."""
+        return self.search.base.lineage
+
+    @property
+    def services(self) -> Services:
+        """Sandbox, artifacts and builder of images."""
+        return self.search.base.services
+
+    def build_tasks(self, detected: Iterable[DetectedRemoval], wanted: int) -> list[Task]:
+        """Return at most `wanted` tasks, no two with the same failing tests; other removals are counted in the tally.
+
+        Their numbers follow those of the tasks that the environment has given before.
+        """
+        existing = self.lineage.existing
+        seen = {frozenset(test for test, _ in task.FAIL_TO_PASS) for task in existing}
+        number = max((_parse_number(task.name) for task in existing), default=0)
+        tasks: list[Task] = []
+        for item in detected:
+            is_new = frozenset(item.failing_tests) not in seen
+            task = self._build_task(item, number + 1) if is_new else Reason.SAME_TESTS
+            if isinstance(task, Task) and frozenset(test for test, _ in task.FAIL_TO_PASS) in seen:
+                task = Reason.SAME_TESTS
+            if isinstance(task, Reason):
+                self.search.tally[task] += 1
+                continue
+            number += 1
+            seen |= {frozenset(item.failing_tests), frozenset(test for test, _ in task.FAIL_TO_PASS)}
+            tasks.append(task)
+            if len(tasks) == wanted:
+                break
+        return tasks
+
+    def _build_task(self, item: DetectedRemoval, number: int) -> Task | Reason:
+        """Return the task of a removal, or why it gives none."""
+        base = self.search.base
+        hidden = sorted({test.partition("::")[0] for test in item.failing_tests})
+        commit = self.lineage.candidate.base_commit
+        patches = build_injection_patches(self.search.repository, commit, [item.removal.patch], hidden)
+        evidence = verify_injection(self.lineage, self.services, patches, hidden=hidden, files=base.files)
+        if isinstance(evidence, bugs.Reason):
+            return convert_reason(evidence)
+        failing = sorted(test for test, _ in evidence.lists.fail_to_pass)
+        # The agent sees all other test files, in which no test may fail.
+        if not {test.partition("::")[0] for test in failing} <= set(hidden):
+            return Reason.NOT_STABLE
+        statement = self._write_statement(item, evidence, failing, patches)
+        if statement is None:
+            return Reason.STATEMENT_LEAKS
+        return self._make_task(evidence, patches, number, statement)
+
+    def _write_statement(
+        self, item: DetectedRemoval, evidence: InjectionEvidence, failing: Sequence[TestId], patches: InjectionPatches
+    ) -> str | None:
+        candidate, repository = self.lineage.candidate, self.search.repository
+        tests = collect_failures(
+            failing, evidence.buggy_run.report, lambda path: repository.read_file(candidate.base_commit, path)
+        )
+        known_lines = _read_lines(repository, candidate.base_commit, patches.setup_patch)
+        return write_statement(
+            item.removal,
+            candidate.language,
+            order_failures(tests, []),
+            gold=patches.gold_patch,
+            known_lines=known_lines,
+        )
+
+    def _make_task(self, evidence: InjectionEvidence, patches: InjectionPatches, number: int, statement: str) -> Task:
+        """Return the task. Nothing in it follows from the verification of the change, which may be missing."""
+        artifacts, plan = self.services.artifacts, self.lineage.require_environment().plan
+        return build_task(
+            self.lineage,
+            Kind.REBUILD,
+            number,
+            problem_statement=statement,
+            hints="",
+            setup_patch=artifacts.put(patches.setup_patch),
+            gold_patch=artifacts.put(patches.gold_patch),
+            test_patch=artifacts.put(patches.test_patch),
+            **evidence.controls.make_fields(artifacts),
+            FAIL_TO_PASS=evidence.lists.fail_to_pass,
+            PASS_TO_PASS=evidence.lists.pass_to_pass,
+            eval_script=artifacts.put_text(evidence.script),
+            plan=plan,
+            language_version=plan.language_version,
+            image=evidence.image.name,
+            image_digest=evidence.image.digest,
+            test_seconds=evidence.test_seconds,
+            environment="verified",
+            tests=TestOrigin.HUMAN,
+            published=None,
+        )
+
+
+def _parse_number(name: str) -> int:
+    """Return the number at the end of a task's name, 0 where there is none."""
+    match = re.search(r"-(\d+)$", name)
+    return int(match[1]) if match else 0
+
+
+def _read_lines(repository: GitRepository, commit: str, setup_patch: bytes) -> frozenset[str]:
+    """Return the lines of the agent's tree, without white space at their ends."""
+    with open_patched_commit(repository, commit, setup_patch) as (overlay, patched):
+        oids = [entry.oid for entry in overlay.ls_tree(patched) if entry.mode.startswith("100")]
+        lines = {line.strip() for content in overlay.read_blobs(oids) for line in content.split(b"\n")}
+    return frozenset(line.decode(errors="replace") for line in lines)

@@ -1,0 +1,123 @@
+"""Search for removals that tests need: each is tried in containers of the base tree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from backends.git import GitRepository
+from backends.services import Services
+from derivers.injected import search as bugs
+from derivers.injected.patches import build_injection_patches
+from derivers.rebuild.removals import Removal
+from evaluation.runner.run import run_tests
+from taskdb.records import TestId
+from taskdb.records.lineage import Lineage
+
+MAX_TEST_RUNS = 20
+"""Approximate test runs for a change: the whole suite is run where the time budget allows so many runs of it."""
+
+
+class Reason(StrEnum):
+    """Why an environment gives no removal, or a removal was rejected; ordered by the progress made until then."""
+
+    ENOUGH_TASKS = "enough-tasks"
+    NO_PASSING_TESTS = "no-passing-tests"
+    NO_REMOVABLE_CODE = "no-removable-code"
+    """No source file that tests execute has a function that is not trivial, in a language with a grammar."""
+    OUT_OF_BUDGET = "out-of-budget"
+    NOTHING_FAILS = "nothing-fails"
+    """No test needs the removed code."""
+    BUILD_BREAKS = "build-breaks"
+    """Tests are missing from the report, or the runner writes none."""
+    TIMES_OUT = "times-out"
+    ALL_TESTS_FAIL = "all-tests-fail"
+    """All, or more than `derivers.injected.search.MAX_FAILING_TESTS`."""
+    TESTS_IN_SOURCE = "tests-in-source"
+    """The failing tests are in files that cannot be removed from the agent's tree."""
+    SAME_TESTS = "same-tests"
+    """Another task of the environment has the same FAIL_TO_PASS tests."""
+    NO_IMAGE = "no-image"
+    NOT_STABLE = "not-stable"
+    """In the task's own image no test fails in every run without the code and passes in every run with it."""
+    STATEMENT_LEAKS = "statement-leaks"
+
+
+def convert_reason(reason: bugs.Reason) -> Reason:
+    """Return the reason of a removal for that of a bug."""
+    return Reason.NOTHING_FAILS if reason is bugs.Reason.NO_MUTANT_DETECTED else Reason(reason.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectedRemoval:
+    """A removal with which tests fail."""
+
+    removal: Removal
+    failing_tests: tuple[TestId, ...]
+
+
+@dataclass(kw_only=True)
+class RemovalSearch:
+    """Evaluation of removals in containers of the base tree."""
+
+    base: bugs.BugSearch
+    """Pool, script and time budget."""
+    repository: GitRepository
+    passing: frozenset[TestId]
+    """Tests that pass in the base tree."""
+    tally: Counter[Reason] = field(default_factory=Counter)
+    """Rejected removals by reason."""
+
+    def detect(
+        self, removals: Iterable[Removal], limit: int, known_patches: Collection[bytes]
+    ) -> Iterator[DetectedRemoval]:
+        """Yield the removals with which some tests fail.
+
+        Args:
+            removals: removals to try, in order.
+            limit: number of removals that are tried at most.
+            known_patches: gold patches of earlier tasks, whose removals are left out.
+
+        Raises:
+            Transient: the engine failed.
+        """
+        plan = self.base.lineage.require_environment().plan
+        n_tried = 0
+        for removal in removals:
+            if known_patches and self._restore(removal) in known_patches:
+                continue
+            if n_tried == limit:
+                return
+            if self.base.is_out_of_time():
+                self.tally[Reason.OUT_OF_BUDGET] += 1
+                return
+            n_tried += 1
+            result = run_tests(self.base.pool, self.base.script, workdir=plan.workdir, patch=removal.patch)
+            failing = bugs.classify_run(result, self.passing, self.base.test_files - {removal.path})
+            if isinstance(failing, bugs.Reason):
+                self.tally[convert_reason(failing)] += 1
+            else:
+                yield DetectedRemoval(removal=removal, failing_tests=failing)
+
+    def _restore(self, removal: Removal) -> bytes:
+        """Return the gold patch of a removal, which does not depend on the tests that are hidden."""
+        commit = self.base.lineage.candidate.base_commit
+        return build_injection_patches(self.repository, commit, [removal.patch], []).gold_patch
+
+    def explain_rejection(self) -> tuple[Reason, str]:
+        """Return the reason of the removal that made most progress, and the counts of all reasons."""
+        counts = ", ".join(f"{reason} {number}" for reason, number in self.tally.most_common())
+        furthest = max(self.tally, key=list(Reason).index, default=Reason.NO_REMOVABLE_CODE)
+        return furthest, f"{sum(self.tally.values())} removals were tried: {counts}" if counts else "none was tried"
+
+
+def select_test_files(lineage: Lineage, services: Services, hideable: frozenset[str]) -> tuple[str, ...]:
+    """Return the test files to run: empty, for the whole suite, where time allows; else those of the change."""
+    environment = lineage.require_environment()
+    seconds, limit = environment.test_seconds, services.test_limits(environment.plan.language).seconds
+    if seconds * MAX_TEST_RUNS <= services.settings.budget.seconds and seconds <= limit / 2:
+        return ()
+    evaluated = lineage.verification.eval_files if lineage.verification else ()
+    return tuple(sorted(hideable & set(evaluated or lineage.tests.files)))
