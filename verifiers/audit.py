@@ -8,6 +8,7 @@ objects, and later releases of the project among installed packages. Compiled fi
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -66,6 +67,8 @@ class _PatchLines:
         return f"{hits} added lines of the {self.patch} patch" if hits >= enough else None
 
 
+_INSTALLED = re.compile(r"(^|/)(node_modules|site-packages|dist-packages|vendor)/")
+"""Folders in the tree into which a build installs packages of others; what a commit has there is in the base tree."""
 _OTHER_REFS = (b"refs/remotes/", b"refs/tags/", b"refs/stash")
 _reader = LayerReader()
 
@@ -83,14 +86,14 @@ def audit_image(task: Task, services: Services, base: BaseTreeIndex | None = Non
         Transient: the engine failed.
     """
     patches = _select_patch_lines(task, services, (base or index_base_tree(read_base_files(task, services))).lines)
-    copies = _list_copy_suffixes(task, services)
+    copies, workdir = _list_copy_suffixes(task, services), task.require_plan().workdir.strip("/") + "/"
     findings: list[ImageLeak] = []
     with services.images.open_layers(task.image) as layers:
         for diff_id, tar in layers:
             layer = _reader.read(diff_id, tar)
             make_leak = functools.partial(ImageLeak, layer=diff_id)
             for path, lines in layer.files:
-                inside = path.startswith(task.require_plan().workdir.strip("/") + "/")
+                inside = path.startswith(workdir) and not _INSTALLED.search(path.removeprefix(workdir))
                 is_copy = path.endswith(copies)
                 matches = [
                     patch_lines.describe_match(set(lines), inside=inside, is_copy=is_copy) for patch_lines in patches

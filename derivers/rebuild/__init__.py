@@ -10,14 +10,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from backends.git import GitRepository
-from backends.overlay import open_patched_commit
 from backends.services import Services
 from derivers.base import KindRejection, build_task
 from derivers.injected import search as bugs
 from derivers.injected.evidence import InjectionEvidence, verify_injection
 from derivers.injected.failure_statement import collect_failures, order_failures
 from derivers.injected.patches import InjectionPatches, build_injection_patches
+from derivers.rebuild.agent_tree import RemainingLines, find_remaining_lines
 from derivers.rebuild.search import DetectedRemoval, Reason, RemovalSearch, convert_reason, select_test_files
 from derivers.rebuild.selection import select_removals
 from derivers.rebuild.statement import write_statement
@@ -119,6 +118,9 @@ class RebuildTaskBuilder:
         hidden = sorted({test.partition("::")[0] for test in item.failing_tests})
         commit = self.lineage.candidate.base_commit
         patches = build_injection_patches(self.search.repository, commit, [item.removal.patch], hidden)
+        remaining = find_remaining_lines(self.search.repository, commit, patches)
+        if remaining.copy:
+            return Reason.COPY_IN_TREE
         evidence = verify_injection(self.lineage, self.services, patches, hidden=hidden, files=base.files)
         if isinstance(evidence, bugs.Reason):
             return convert_reason(evidence)
@@ -126,25 +128,29 @@ class RebuildTaskBuilder:
         # The agent sees all other test files, in which no test may fail.
         if not {test.partition("::")[0] for test in failing} <= set(hidden):
             return Reason.NOT_STABLE
-        statement = self._write_statement(item, evidence, failing, patches)
+        statement = self._write_statement(item, evidence, failing, patches, remaining)
         if statement is None:
             return Reason.STATEMENT_LEAKS
         return self._make_task(evidence, patches, number, statement)
 
     def _write_statement(
-        self, item: DetectedRemoval, evidence: InjectionEvidence, failing: Sequence[TestId], patches: InjectionPatches
+        self,
+        item: DetectedRemoval,
+        evidence: InjectionEvidence,
+        failing: Sequence[TestId],
+        patches: InjectionPatches,
+        remaining: RemainingLines,
     ) -> str | None:
         candidate, repository = self.lineage.candidate, self.search.repository
         tests = collect_failures(
             failing, evidence.buggy_run.report, lambda path: repository.read_file(candidate.base_commit, path)
         )
-        known_lines = _read_lines(repository, candidate.base_commit, patches.setup_patch)
         return write_statement(
             item.removal,
             candidate.language,
             order_failures(tests, []),
             gold=patches.gold_patch,
-            known_lines=known_lines,
+            known_lines=remaining.known,
         )
 
     def _make_task(self, evidence: InjectionEvidence, patches: InjectionPatches, number: int, statement: str) -> Task:
@@ -178,11 +184,3 @@ def _parse_number(name: str) -> int:
     """Return the number at the end of a task's name, 0 where there is none."""
     match = re.search(r"-(\d+)$", name)
     return int(match[1]) if match else 0
-
-
-def _read_lines(repository: GitRepository, commit: str, setup_patch: bytes) -> frozenset[str]:
-    """Return the lines of the agent's tree, without white space at their ends."""
-    with open_patched_commit(repository, commit, setup_patch) as (overlay, patched):
-        oids = [entry.oid for entry in overlay.ls_tree(patched) if entry.mode.startswith("100")]
-        lines = {line.strip() for content in overlay.read_blobs(oids) for line in content.split(b"\n")}
-    return frozenset(line.decode(errors="replace") for line in lines)

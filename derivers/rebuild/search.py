@@ -39,6 +39,8 @@ class Reason(StrEnum):
     """The failing tests are in files that cannot be removed from the agent's tree."""
     SAME_TESTS = "same-tests"
     """Another task of the environment has the same FAIL_TO_PASS tests."""
+    COPY_IN_TREE = "copy-in-tree"
+    """Another file of the agent's tree has most of the removed code."""
     NO_IMAGE = "no-image"
     NOT_STABLE = "not-stable"
     """In the task's own image no test fails in every run without the code and passes in every run with it."""
@@ -46,8 +48,10 @@ class Reason(StrEnum):
 
 
 def convert_reason(reason: bugs.Reason) -> Reason:
-    """Return the reason of a removal for that of a bug."""
-    return Reason.NOTHING_FAILS if reason is bugs.Reason.NO_MUTANT_DETECTED else Reason(reason.value)
+    """Return the reason of a removal for that of a bug; a reason that bugs alone have is an unstable result."""
+    if reason is bugs.Reason.NO_MUTANT_DETECTED:
+        return Reason.NOTHING_FAILS
+    return next((own for own in Reason if own.value == reason.value), Reason.NOT_STABLE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,6 +129,22 @@ def test_a_review_needs_no_environment_and_a_simulation_only_where_there_is_none
         assert (lineage.candidate.name, lineage.rejected_by) == ("ada__greet-2", Stage.BUILD)
 
 
+def test_removed_code_needs_an_environment_whatever_verification_decides(db: str) -> None:
+    with Store.open(db) as store:
+        pull = records.make_pull_request(1)
+        candidate = records.make_candidate(pull)
+        store.add_mined_changes((pull, candidate, 0.0))
+        scope = make_scope(kinds=(Kind.REBUILD,))
+        assert list(store.find_pending(Stage.DERIVE, scope)) == []
+        environment = records.make_environment(candidate)
+        keep(store, Stage.BUILD, environment, kind=Kind.REBUILD)
+        assert list(store.find_pending(Stage.DERIVE, scope)) == []
+        keep(store, Stage.VERIFY, records.make_rejection(environment, Stage.VERIFY, "flaky"), kind=Kind.REBUILD)
+        (lineage,) = store.find_pending(Stage.DERIVE, scope)
+        assert (lineage.kinds, lineage.environment) == ((Kind.REBUILD,), environment)
+        assert (lineage.verification, lineage.rejected_by) == (None, Stage.VERIFY)
+
+
 def test_performance_tasks_are_derived_only_from_performance_changes(db: str) -> None:
     with Store.open(db) as store:
         add_lineage(store)

@@ -53,6 +53,8 @@ LEAKS: Sequence[Mapping[str, tuple[str, str]]] = (
     },
 )
 """For each image: name of a leak -> the command that makes it, and the path at which it is found."""
+INSTALLED = "node_modules/odd/index.js"
+"""File of a package that is installed inside the tree, with the line of the gold patch."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ def test_every_leak_is_found_though_a_later_layer_hides_it(audited_task: Audited
         "/run/test.patch": services.artifacts.get(audited_task.task.test_patch),
     }
     config = "git config --global user.email a@example.org; git config --global user.name a; "
+    config += f"install -D /run/gold.py /testbed/{INSTALLED}\n"
     for number, leaks in enumerate(LEAKS):
         leaky = f"mergemill-test/leak:{number}"
         commands = "".join(f"({command})\n" for command, _ in leaks.values())
@@ -102,6 +105,7 @@ def test_every_leak_is_found_though_a_later_layer_hides_it(audited_task: Audited
         paths = {finding.path for finding in findings}
         for name, (_, path) in leaks.items():
             assert path in paths, f"{name} was not found: {findings}"
+        assert f"testbed/{INSTALLED}" not in paths, "a line of another package may be coincidence"
 
 
 def test_a_file_that_a_later_layer_removes_is_still_found(audited_task: AuditedTask) -> None:

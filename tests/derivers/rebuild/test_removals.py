@@ -136,6 +136,13 @@ def test_methods_of_a_receiver_are_those_of_its_type(tmp_path: Path) -> None:
     assert "return *new(string)" in after
 
 
+def test_of_equal_removals_there_is_one() -> None:
+    helper = "func addAll(prices []int) int {\n\treturn len(prices)\n}\n"
+    removals = list_removals("shop.go", GO.replace("return sum\n", "return addAll(prices)\n") + helper)
+    # Without the helper, which goes with the class, the module has nothing else.
+    assert set(removals) == {(Level.BODY, "Cart.Total"), (Level.BODY, "Cart.Name"), (Level.CLASS, "Cart")}
+
+
 RUBY = """class Cart
   # The sum.
   def total(prices)
