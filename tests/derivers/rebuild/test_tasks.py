@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,27 +37,26 @@ def prepare(tmp_path: Path, tests: dict[str, str | bytes | None], **settings: ob
 
 
 TESTS: dict[str, str | bytes | None] = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
+SHORT_CART = "def total(prices):\n    return sum(prices)\n"
+TEST_SHORT_CART = "from cart.cart import total\n\n\ndef test_prices_are_added():\n    assert total([1, 2]) == 3\n"
 
 
-def test_removed_code_becomes_certified_tasks_of_different_tests(tmp_path: Path) -> None:
-    lineage, services = prepare(tmp_path, TESTS, certify_exploits="off", per_environment=2)
+def test_a_removed_function_becomes_a_certified_task_of_a_rejected_change(tmp_path: Path) -> None:
+    short: dict[str, str | bytes | None] = {"cart/cart.py": SHORT_CART, "tests/test_cart.py": TEST_SHORT_CART}
+    lineage, services = prepare(tmp_path, TESTS | short, certify_exploits="off")
     made = derive(lineage, services)
     assert isinstance(made, list), made
-    assert [task.name for task in made] == ["ada__greet-1.rebuild-1", "ada__greet-1.rebuild-2"]
-    assert len({frozenset(task.FAIL_TO_PASS) for task in made}) == 2
-    task = next(task for task in made if "label" in task.problem_statement)
-    assert (task.kind, task.environment, task.parent) == (Kind.REBUILD, "verified", lineage.candidate.id)
-    assert [test for test, _ in task.FAIL_TO_PASS] == [
-        "tests/test_label.py::test_long_texts_are_cut",
-        "tests/test_label.py::test_short_texts_are_filled_up",
-    ]
-    assert {kind for _, kind in task.FAIL_TO_PASS} <= {FailureKind.ASSERTION, FailureKind.ERROR}
-    assert len(task.PASS_TO_PASS) == 4
-    assert set(task.controls) == {test for test, _ in task.FAIL_TO_PASS}
+    (task,) = made
+    assert (task.kind, task.name) == (Kind.REBUILD, "ada__greet-1.rebuild-1")
+    assert (task.environment, task.parent) == ("verified", lineage.candidate.id)
+    failing = ["tests/test_label.py::test_long_texts_are_cut", "tests/test_label.py::test_short_texts_are_filled_up"]
+    assert dict(task.FAIL_TO_PASS) == dict.fromkeys(failing, FailureKind.ERROR)
+    assert task.PASS_TO_PASS == ("tests/test_cart.py::test_prices_are_added",)
+    assert set(task.controls) == set(failing)
     assert '"""The text padded to a width."""' in task.problem_statement
     assert 'assert label("abcdef", 4) == "abcd"' in task.problem_statement
     for line in extract_added_lines(services.artifacts.get(task.gold_patch)).decode().splitlines():
-        assert keyword.iskeyword(line.strip()) or line.strip() not in task.problem_statement
+        assert line.strip() not in task.problem_statement
     certificate = certify(lineage.with_record(task), services)
     assert isinstance(certificate, Certificate), certificate
     assert (certificate.gold, certificate.noop) == ((1.0, 1.0, 1.0), 0.0)
@@ -67,9 +65,6 @@ def test_removed_code_becomes_certified_tasks_of_different_tests(tmp_path: Path)
     for wrong in ("return None", "return text", 'return "ab  "'):
         patch = build_patch("cart/label.py", before, stub.format(wrong).encode())
         assert grade(task, services, patch).value == 0.0, wrong
-    further = derive(replace(lineage, existing=tuple(made)), services)
-    assert isinstance(further, Rejection)
-    assert further.reason == "enough-tasks"
 
 
 @pytest.mark.slow
@@ -82,6 +77,9 @@ def test_further_tasks_of_an_environment_have_other_tests_and_numbers(tmp_path: 
     assert isinstance(again, list), again
     assert [task.name.rpartition(".")[2] for task in (*made, *again)] == ["rebuild-1", "rebuild-2"], "two functions"
     assert made[0].FAIL_TO_PASS != again[0].FAIL_TO_PASS
+    result = derive(replace(lineage, existing=(*made, *again, *again)), more)
+    assert isinstance(result, Rejection)
+    assert result.reason == "enough-tasks"
 
 
 @pytest.mark.parametrize(
