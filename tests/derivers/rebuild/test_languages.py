@@ -204,7 +204,123 @@ class LimitsTest {
     stub='throw new UnsupportedOperationException("not implemented");',
     wrong=("return 0;", "return value;", "return 3;"),
 )
-CODE = {"python": PYTHON, "go": GO, "javascript": JAVASCRIPT, "rust": RUST, "java": JAVA}
+TYPESCRIPT = AddedCode(
+    path="packages/clock/src/clamp.ts",
+    source="""/** The value, or the limit that it passes. */
+export function clamp(value: number, low: number, high: number): number {
+  if (value < low) {
+    return low;
+  }
+  if (value > high) {
+    return high;
+  }
+  return value;
+}
+""",
+    tests={
+        "packages/clock/src/__tests__/clamp.spec.ts": """import { expect, it } from 'vitest';
+import { clamp } from '../clamp';
+
+it('has a lower limit', () => {
+  expect(clamp(1, 3, 7)).toBe(3);
+});
+
+it('has an upper limit', () => {
+  expect(clamp(9, 3, 7)).toBe(7);
+});
+"""
+    },
+    stub='throw new Error("not implemented");',
+    wrong=("return undefined as any;", "return value;", "return 3;"),
+)
+RUBY = AddedCode(
+    path="lib/shelf/limits.rb",
+    source="""module Shelf
+  # Limits of numbers.
+  module Limits
+    # The value, or the limit that it passes.
+    def self.clamp(value, low, high)
+      return low if value < low
+      return high if value > high
+
+      value
+    end
+  end
+end
+""",
+    tests={
+        "spec/limits_spec.rb": """require "shelf/limits"
+
+RSpec.describe Shelf::Limits do
+  it "has a lower limit" do
+    expect(described_class.clamp(1, 3, 7)).to eq(3)
+  end
+
+  it "has an upper limit" do
+    expect(described_class.clamp(9, 3, 7)).to eq(7)
+  end
+end
+"""
+    },
+    stub='raise NotImplementedError, "not implemented"',
+    wrong=("nil", "value", "3"),
+)
+PHP = AddedCode(
+    path="src/Limits.php",
+    source="""<?php
+
+namespace Shop;
+
+final class Limits
+{
+    /** The value, or the limit that it passes. */
+    public static function clamp(int $value, int $low, int $high): int
+    {
+        if ($value < $low) {
+            return $low;
+        }
+        if ($value > $high) {
+            return $high;
+        }
+        return $value;
+    }
+}
+""",
+    tests={
+        "tests/LimitsTest.php": """<?php
+
+namespace Shop\\Tests;
+
+use PHPUnit\\Framework\\TestCase;
+use Shop\\Limits;
+
+class LimitsTest extends TestCase
+{
+    public function testLow(): void
+    {
+        $this->assertSame(3, Limits::clamp(1, 3, 7));
+    }
+
+    public function testHigh(): void
+    {
+        $this->assertSame(7, Limits::clamp(9, 3, 7));
+    }
+}
+"""
+    },
+    stub='throw new \\LogicException("not implemented");',
+    wrong=("return 0;", "return $value;", "return 3;"),
+)
+CODE = {
+    "python": PYTHON,
+    "go": GO,
+    "javascript": JAVASCRIPT,
+    "rust": RUST,
+    "java": JAVA,
+    "typescript": TYPESCRIPT,
+    "ruby": RUBY,
+    "php": PHP,
+}
 
 
 class ExtendedExample(LanguageExample):
