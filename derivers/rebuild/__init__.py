@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from backends.services import Services
-from derivers.base import KindRejection, build_task
+from derivers.base import FewerTasks, KindRejection, build_task
 from derivers.injected import search as bugs
 from derivers.injected.evidence import InjectionEvidence, verify_injection
 from derivers.injected.failure_statement import collect_failures, order_failures
@@ -61,7 +61,8 @@ def derive_rebuild(lineage: Lineage, services: Services) -> list[Task] | KindRej
         known = [services.artifacts.get(task.gold_patch) for task in lineage.existing]
         limit = MAX_TRIED_REMOVALS + MAX_TRIED_REMOVALS // 2 * (wanted - 1)
         tasks = builder.build_tasks(builder.search.detect(removals, limit, known), wanted)
-    return tasks or KindRejection(*builder.search.explain_rejection())
+    rest = KindRejection(*builder.search.explain_rejection())
+    return FewerTasks(tasks, rest) if tasks else rest
 
 
 def _count_wanted(lineage: Lineage, services: Services) -> int:
@@ -155,7 +156,7 @@ class RebuildTaskBuilder:
 
     def _make_task(self, evidence: InjectionEvidence, patches: InjectionPatches, number: int, statement: str) -> Task:
         """Return the task. Nothing in it follows from the verification of the change, which may be missing."""
-        artifacts, plan = self.services.artifacts, self.lineage.require_environment().plan
+        artifacts = self.services.artifacts
         return build_task(
             self.lineage,
             Kind.REBUILD,
@@ -169,12 +170,9 @@ class RebuildTaskBuilder:
             FAIL_TO_PASS=evidence.lists.fail_to_pass,
             PASS_TO_PASS=evidence.lists.pass_to_pass,
             eval_script=artifacts.put_text(evidence.script),
-            plan=plan,
-            language_version=plan.language_version,
             image=evidence.image.name,
             image_digest=evidence.image.digest,
             test_seconds=evidence.test_seconds,
-            environment="verified",
             tests=TestOrigin.HUMAN,
             published=None,
         )

@@ -13,7 +13,7 @@ from builders.build import build
 from mergemill.execution.services import LazySourceImages
 from mergemill.pipeline.kinds import derive
 from mutation import build_patch
-from taskdb.records import Environment, FailureKind, Kind, Stage
+from taskdb.records import Environment, FailureKind, Kind, Stage, Task
 from taskdb.records.lineage import Lineage
 from tests.containers import make_services
 from tests.helpers import TinyRepo
@@ -338,18 +338,19 @@ class ExtendedExample(LanguageExample):
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in CODE])
 @pytest.mark.timeout(1800)
 def test_gold_earns_1_and_wrong_bodies_0(name: str, tmp_path: Path) -> None:
-    limits = {"test_timeout": 900, "memory_mb": 3000, "disk_mb": 2000, "pids": 1024, "budget_seconds": 3000}
-    services = make_services(tmp_path, per_environment=4, **limits)
+    services = make_services(tmp_path, test_timeout=900, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=3000)
     services = replace(services, source_images=LazySourceImages(services))
     (example,) = (example for example in list_examples() if example.folder.name == name)
     candidate = build_candidate(ExtendedExample(example.folder), TinyRepo(tmp_path / "repo"), services)
     environment = build(candidate, services)
     assert isinstance(environment, Environment), environment
-    lineage = Lineage(candidate=candidate, environment=environment, kinds=(Kind.REBUILD,), rejected_by=Stage.VERIFY)
+    lineage = Lineage(
+        candidate=candidate, environment=environment, kinds=(Kind.REBUILD,), rejected_by=Stage.VERIFY, wanted=4
+    )
     made = derive(lineage, services)
     assert isinstance(made, list), made
-    code = CODE[name]
-    task = next(task for task in made if f"in `{code.path}`" in task.problem_statement)
+    code, tasks = CODE[name], [task for task in made if isinstance(task, Task)]
+    task = next(task for task in tasks if f"in `{code.path}`" in task.problem_statement)
     assert {kind for _, kind in task.FAIL_TO_PASS} <= {FailureKind.ASSERTION, FailureKind.ERROR}
     assert {test.partition("::")[0] for test, _ in task.FAIL_TO_PASS} == set(code.tests)
     assert grade(task, services, services.artifacts.get(task.gold_patch)).value == 1.0

@@ -14,7 +14,7 @@ from derivers.rebuild import derive_rebuild
 from evaluation.solution_lines import extract_added_lines
 from mergemill.pipeline.kinds import derive
 from mutation import build_patch
-from taskdb.records import Certificate, FailureKind, Kind, Rejection, Stage
+from taskdb.records import Certificate, FailureKind, Kind, Stage, Task
 from taskdb.records.lineage import Lineage
 from tests.containers import make_lineage, make_services
 from tests.derivers.injected.test_tasks import BLIND, CART, LABEL, PROJECT, TEST_CART, TEST_LABEL, PatchedTreeImages
@@ -47,8 +47,9 @@ def test_a_removed_function_becomes_a_certified_task_of_a_rejected_change(tmp_pa
     made = derive(lineage, services)
     assert isinstance(made, list), made
     (task,) = made
+    assert isinstance(task, Task)
     assert (task.kind, task.name) == (Kind.REBUILD, "ada__greet-1.rebuild-1")
-    assert (task.environment, task.parent) == ("verified", lineage.candidate.id)
+    assert (task.environment, task.parent) == ("verified", lineage.require_environment().id)
     failing = ["tests/test_label.py::test_long_texts_are_cut", "tests/test_label.py::test_short_texts_are_filled_up"]
     assert dict(task.FAIL_TO_PASS) == dict.fromkeys(failing, FailureKind.ERROR)
     assert task.PASS_TO_PASS == ("tests/test_cart.py::test_prices_are_added",)
@@ -77,9 +78,9 @@ def test_further_tasks_of_an_environment_have_other_tests_and_numbers(tmp_path: 
     assert isinstance(again, list), again
     assert [task.name.rpartition(".")[2] for task in (*made, *again)] == ["rebuild-1", "rebuild-2"], "two functions"
     assert made[0].FAIL_TO_PASS != again[0].FAIL_TO_PASS
-    result = derive(replace(lineage, existing=(*made, *again, *again)), more)
-    assert isinstance(result, Rejection)
-    assert result.reason == "enough-tasks"
+    result = derive_rebuild(replace(lineage, existing=(*made, *again, *again)), more)
+    assert isinstance(result, KindRejection)
+    assert str(result.reason) == "enough-tasks"
 
 
 @pytest.mark.parametrize(
