@@ -27,6 +27,8 @@ class Reason(StrEnum):
     NO_PASSING_TESTS = "no-passing-tests"
     NO_REMOVABLE_CODE = "no-removable-code"
     """No source file that tests execute has a function that is not trivial, in a language with a grammar."""
+    NO_FURTHER_CODE = "no-further-code"
+    """Every removal that is possible is a task."""
     OUT_OF_BUDGET = "out-of-budget"
     NOTHING_FAILS = "nothing-fails"
     """No test needs the removed code."""
@@ -113,8 +115,10 @@ class RemovalSearch:
     def explain_rejection(self) -> tuple[Reason, str]:
         """Return the reason of the removal that made most progress, and the counts of all reasons."""
         counts = ", ".join(f"{reason} {number}" for reason, number in self.tally.most_common())
-        furthest = max(self.tally, key=list(Reason).index, default=Reason.NO_REMOVABLE_CODE)
-        return furthest, f"{sum(self.tally.values())} removals were tried: {counts}" if counts else "none was tried"
+        if not counts:
+            return Reason.NO_FURTHER_CODE, "every function that can be removed is a task"
+        furthest = max(self.tally, key=list(Reason).index)
+        return furthest, f"{sum(self.tally.values())} removals gave no task: {counts}"
 
 
 def select_test_files(lineage: Lineage, services: Services, hideable: frozenset[str]) -> tuple[str, ...]:

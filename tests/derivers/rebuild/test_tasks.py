@@ -9,7 +9,7 @@ import pytest
 
 from backends.services import Services
 from core.settings.group import replace_values
-from derivers.base import KindRejection
+from derivers.base import FewerTasks, KindRejection
 from derivers.rebuild import derive_rebuild
 from evaluation.solution_lines import extract_added_lines
 from mergemill.pipeline.kinds import derive
@@ -78,6 +78,8 @@ def test_further_tasks_of_an_environment_have_other_tests_and_numbers(tmp_path: 
     assert isinstance(again, list), again
     assert [task.name.rpartition(".")[2] for task in (*made, *again)] == ["rebuild-1", "rebuild-2"], "two functions"
     assert made[0].FAIL_TO_PASS != again[0].FAIL_TO_PASS
+    assert isinstance(again, FewerTasks)
+    assert str(again.rest.reason) == "no-further-code"
     result = derive_rebuild(replace(lineage, existing=(*made, *again, *again)), more)
     assert isinstance(result, KindRejection)
     assert str(result.reason) == "enough-tasks"
