@@ -138,6 +138,39 @@ TEST_NO_ORDER = f"{TEST_ORDERS}\n\ndef test_nothing():\n    assert parse([]) == 
 SIMULATED_TEST = "tests/test_stock.py"
 """Test file of the change that no image can run, for a simulated task."""
 
+RECEIPTS = '''"""Receipts."""
+
+
+def close(lines, columns):
+    """The lines with a rule below them."""
+    return [*lines, "-" * (columns - 1)]
+'''
+RECEIPTS_RIGHT = RECEIPTS.replace("(columns - 1)", "columns")
+TEST_RECEIPTS = "from till.receipts import close\n\n\ndef test_lines():\n    assert close(['tea'], 3)[0] == 'tea'\n"
+TEST_RULE = f"{TEST_RECEIPTS}\n\ndef test_rule():\n    assert close([], 3) == ['---']\n"
+RULED = """Fix: The rule below receipts is too short
+
+`close([], 3)` gives two signs, it should be `---`: the rule is as wide as the paper.
+"""
+MIRRORED_CHANGE = "ada__shop-1"
+"""Change in whose environment the change of the other project is mirrored."""
+MIRRORED: dict[str, Any] = {
+    "edits": [
+        {"path": "shop/bills.py", "search": '    lines.append("=" * 10)\n', "replace": '    lines.append("=" * 9)\n'}
+    ],
+    "title": "The line below bills is too short",
+    "text": "`print_bill([])` returns a single line, the rule below the bill, and it has nine signs. It should have "
+    "ten, which is `==========`, as bills are ten signs wide. The lines above it are right.",
+    "files": [
+        {
+            "path": "tests/test_rule.py",
+            "content": "from shop.bills import print_bill\n\n\ndef test_rule():\n"
+            "    assert print_bill([]) == ['==========']\n    assert print_bill([('tea', 1)])[-1] == '=========='\n",
+        }
+    ],
+}
+"""Answer of a model that mirrors the change of the other project."""
+
 STAGES = ("mine", "build", "verify", "judge", "derive")
 
 BASE: dict[str, str | bytes | None] = {
@@ -206,6 +239,23 @@ def make_kinds_sample(path: Path) -> TinyRepo:
     return repo
 
 
+def make_mirrored_sample(path: Path) -> TinyRepo:
+    """Create a repository `till` of another project at `path`, with one change, which can be mirrored."""
+    repo = TinyRepo(path)
+    files = {"till/__init__.py": "", "till/receipts.py": RECEIPTS, "tests/test_receipts.py": TEST_RECEIPTS}
+    repo.commit("Begin", {**files, "pyproject.toml": PYPROJECT.replace("greet", "till"), "LICENSE": LICENSE})
+    title, _, body = RULED.partition("\n")
+    repo.commit(f"{title} (#1)\n{body}", {"till/receipts.py": RECEIPTS_RIGHT, "tests/test_receipts.py": TEST_RULE})
+    return repo
+
+
+def answer_model(request: Mapping[str, Any]) -> ScriptedAnswer:
+    """Return the answer of a correct model to any request of the sample."""
+    if request["response_format"]["json_schema"]["name"] == "mirroranswer":
+        return ScriptedAnswer(text=json.dumps(MIRRORED))
+    return predict_outcomes(request)
+
+
 def predict_outcomes(request: Mapping[str, Any]) -> ScriptedAnswer:
     """Return the answer of a correct model to the request for a simulated run of SIMULATED_TEST."""
     is_right = STOCK_RIGHT.splitlines()[-1] + "\n" in request["messages"][1]["content"]
@@ -225,10 +275,14 @@ def run_kinds_sample(folder: Path, *options: str, **variables: str) -> list[Comm
     """
     if not (folder / "ada__shop").exists():
         make_kinds_sample(folder / "ada__shop")
-    kinds = ",".join(kind for kind in Kind if kind is not Kind.SIMULATED)
+        make_mirrored_sample(folder / "eve__till")
+    kinds = ",".join(kind for kind in Kind if kind not in (Kind.SIMULATED, Kind.MIRRORED))
     words = ["git:ada__shop", "--kind", kinds, "--repeats", "1", *options]
     ran = [run_mergemill(stage, *words, cwd=folder, **variables) for stage in STAGES]
-    with run_model_server(predict_outcomes) as server:
-        words = ["git:ada__shop", "--kind", "simulated", "--llm", server.url, "--model", "scripted"]
-        ran.append(run_mergemill("derive", *words, cwd=folder, NO_PROXY="127.0.0.1", **variables))
+    ran.append(run_mergemill("mine", "git:eve__till", cwd=folder, **variables))
+    with run_model_server(answer_model) as server:
+        model = ["--llm", server.url, "--model", "scripted"]
+        for kind in (("simulated",), ("mirrored", "--only", MIRRORED_CHANGE)):
+            words = ["git:ada__shop", "--kind", *kind, *model]
+            ran.append(run_mergemill("derive", *words, cwd=folder, NO_PROXY="127.0.0.1", **variables))
     return ran

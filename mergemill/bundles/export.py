@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
@@ -26,7 +26,7 @@ from taskdb.queries.evidence import count_with_evidence
 from taskdb.queries.images import load_image_copies
 from taskdb.queries.lineages import load_lineages
 from taskdb.queries.task_filters import TaskFilters
-from taskdb.records import Record, Task
+from taskdb.records import Kind, Record, Task
 from taskdb.records.images import ImageCopy
 from taskdb.schema.task_columns import Range
 from taskdb.store import Store
@@ -34,6 +34,8 @@ from taskdb.store import Store
 BATCH = 200
 """Tasks that are read at once."""
 
+TORN = "made after a change of a repository in another split"
+"""Reason for which a mirrored task is in no split."""
 IsWanted = Callable[[Mapping[str, Any]], bool]
 """Whether a row of the view `tasks` is in a split."""
 
@@ -76,7 +78,8 @@ def export_splits(
         if push_to is not None:
             _push_images(filters, push_to, store, settings)
         known = load_image_copies(store)
-        for folder, n_tasks, is_wanted in _plan_splits(store, filters, out, splits):
+        planned, torn = _plan_splits(store, filters, out, splits)
+        for folder, n_tasks, is_wanted in planned:
             reader = ItemReader(store, filters, is_wanted, known)
             with make_progress("task", n_tasks) as progress, closing(reader.iterate(progress)) as items:
                 result = exporters.export_items(
@@ -91,6 +94,10 @@ def export_splits(
             # An archive is exported and stays as it is.
             if not store.is_read_only:
                 store.add(result.bundle)
+            # Counted once for all splits, with the first.
+            if torn:
+                result.excluded[(Kind.MIRRORED.value, TORN)] += torn
+                torn = 0
             yield result
 
 
@@ -212,10 +219,14 @@ def _push_images(filters: TaskFilters, registry: str, store: Store, settings: Se
 
 def _plan_splits(
     store: Store, filters: TaskFilters, out: Path, splits: Sequence[str] | None
-) -> list[tuple[Path, int, IsWanted]]:
-    """Return the folders to write, each with the number of its tasks and which they are; an empty split has none."""
+) -> tuple[list[tuple[Path, int, IsWanted]], int]:
+    """Return the folders to write, and how many mirrored tasks are in none of them.
+
+    Each folder has the number of its tasks and which they are; an empty split has none. A mirrored task would be on one
+    side and the change that it makes again on the other.
+    """
     if splits is None:
-        return [(out, queries.count_tasks(store, filters), lambda _: True)]
+        return [(out, queries.count_tasks(store, filters), lambda _: True)], 0
     shares = _parse_shares(splits)
     index, numbers = FamilyIndex(), Counter[str]()
     for repo, candidates in queries.iter_families(store, filters):
@@ -225,18 +236,25 @@ def _plan_splits(
     def choose_side(repo: str) -> int:
         return index.choose_side(repo, list(shares.values()))
 
+    # Their repositories are not united to a family: with many mirrored tasks all would be a single one.
+    torn = {
+        task: repo
+        for task, repo, other in queries.iter_mirrors(store, filters)
+        if choose_side(repo) != choose_side(other)
+    }
+    numbers.subtract(torn.values())
     planned = []
     for side, name in enumerate(shares):
         n_tasks = sum(number for repo, number in numbers.items() if choose_side(repo) == side)
         if n_tasks:
-            planned.append((out / name, n_tasks, _select_side(choose_side, side)))
+            planned.append((out / name, n_tasks, _select_side(choose_side, side, torn)))
     if not planned:
         raise InputError("there are no tasks to export", advice="`mergemill tasks list` shows the tasks")
-    return planned
+    return planned, len(torn)
 
 
-def _select_side(choose_side: Callable[[str], int], side: int) -> IsWanted:
-    return lambda row: choose_side(row["repo"]) == side
+def _select_side(choose_side: Callable[[str], int], side: int, torn: Collection[str]) -> IsWanted:
+    return lambda row: choose_side(row["repo"]) == side and row["id"] not in torn
 
 
 def _parse_shares(splits: Sequence[str]) -> dict[str, float]:

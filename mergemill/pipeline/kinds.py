@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from backends.services import Services
 from core.settings.group import replace_values
@@ -17,6 +18,7 @@ from derivers.bugfix import compare_with_published, derive_bugfix
 from derivers.combined import derive_combined
 from derivers.feature import derive_feature
 from derivers.injected import derive_injected
+from derivers.mirrored import derive_mirrored
 from derivers.performance import derive_performance
 from derivers.rebuild import derive_rebuild
 from derivers.review import derive_review
@@ -26,6 +28,7 @@ from derivers.structure.refactoring import derive_refactoring
 from derivers.test_writing import derive_test_writing
 from derivers.variants import derive_terse, derive_traceback, derive_user_story
 from mergemill.pipeline.base_trees import keep_tree
+from mergemill.pipeline.mirrored import MIRROR_GATES
 from mergemill.pipeline.rebuild import check_rebuild
 from mergemill.pipeline.variants import check_variant
 from taskdb.records import Kind, Rejection, Stage, Task
@@ -133,6 +136,11 @@ TASK_KINDS: Mapping[Kind, TaskKind] = {
         prerequisites=Prerequisites(requirement=Requirement.VERIFIED),
         derive=derive_migration,
         reward=REWARDS["dependency-migration"],
+    ),
+    Kind.MIRRORED: TaskKind(
+        prerequisites=Prerequisites(requirement=Requirement.ENVIRONMENT, needs_new_tests=False),
+        derive=partial(derive_mirrored, gates=MIRROR_GATES),
+        reward=REWARDS[TESTS],
     ),
 }
 """Kind -> its row, in the order in which kinds are derived from a change."""

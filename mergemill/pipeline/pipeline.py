@@ -438,6 +438,8 @@ class PipelineRun:
     """Quotas of repositories; changes beyond them are left for a run with larger limits."""
     processor: type[ChangeProcessor] = ChangeProcessor
     """Class that takes a change through its steps in a worker of this process."""
+    prepare: Callable[[Lineage], Lineage] = lambda lineage: lineage
+    """Adds facts of the database to a change, as workers read none; called when a worker needs the change."""
     n_new: int = 0
     n_derived: int = 0
     """Tasks among these that were derived."""
@@ -480,7 +482,12 @@ class PipelineRun:
         work = self.progress.work
         make_function = self.make_function or self._make_shared_function
         work.all_read = False
-        keeper = ChangeKeeper(work, reload)
+
+        def resume(lineage: Lineage) -> Lineage | None:
+            reloaded = reload(lineage)
+            return None if reloaded is None else self.prepare(reloaded)
+
+        keeper = ChangeKeeper(work, resume)
         # Closing the generator is what ends the workers, also when this loop is left by an exception.
         with closing(self.cluster.map_batches(make_function(steps), self._count_lineages(lineages), keeper)) as batches:
             for events in batches:
@@ -515,7 +522,7 @@ class PipelineRun:
             if not self.quotas.admit(lineage):
                 continue
             work.n_read += 1
-            yield lineage
+            yield self.prepare(lineage)
         work.all_read = True
 
     @property

@@ -32,9 +32,10 @@ from mergemill.pipeline.environment_tasks import EnvironmentRounds, EnvironmentT
 from mergemill.pipeline.kinds import get_prerequisites
 from mergemill.pipeline.pipeline import MakeFunction, PipelineRun, PipelineStep, list_steps
 from mergemill.pipeline.renewal import ChangeRenewal
+from mergemill.pipeline.similar_changes import SimilarChangeFinder
 from taskdb.artifacts import require_writable_store
 from taskdb.queries.tasks import compute_funnel, compute_summary, find_examples
-from taskdb.records import Stage
+from taskdb.records import Kind, Stage
 from taskdb.records.lineage import Lineage
 from taskdb.records.work import Scope
 from taskdb.store import Store
@@ -249,6 +250,9 @@ def _process(run: PipelineRun, stage: Stage | None, scope: Scope) -> None:
         run.processor = ChangeRenewal
         run.process(steps, run.store.find_renewals(scope), partial(run.store.reload_renewal, scope=scope))
         return
+    find_similar = SimilarChangeFinder(run.store, run.services).add_similar
+    if stage is Stage.DERIVE:
+        run.prepare = find_similar
     lineages = _mine(run, scope) if stage is None else run.store.find_pending(stage, scope)
     run.process(steps, lineages, partial(_reload, run.store, scope))
     # A task of two changes can be derived only once both are judged.
@@ -256,6 +260,11 @@ def _process(run: PipelineRun, stage: Stage | None, scope: Scope) -> None:
         pair_steps = tuple(step for step in steps if step.stage in (Stage.DERIVE, Stage.CERTIFY))
         pairs = _resolve_scope(scope, run.resolve_source)
         run.process(pair_steps, run.store.find_open_pairs(pairs), partial(_reload_pair, run.store, pairs))
+    # A change of any source may be mirrored, so that is done once all of them are mined.
+    if stage is None and Kind.MIRRORED in scope.kinds:
+        mirrored = replace(_resolve_scope(scope, run.resolve_source), kinds=get_prerequisites([Kind.MIRRORED]))
+        run.prepare = find_similar
+        run.process(pair_steps, run.store.find_pending(Stage.DERIVE, mirrored), partial(_reload, run.store, mirrored))
 
 
 def process_environments(

@@ -35,12 +35,12 @@ from taskdb.records.audits import Audit
 from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
 from taskdb.schema import search
-from taskdb.schema.batches import execute_in_batches
+from taskdb.schema.batches import execute_in_batches, split_batches
 from taskdb.schema.collation import ByteOrder
 from taskdb.schema.columns import CHANGE_COLUMNS, TASK_COLUMNS, TASK_LISTING
 from taskdb.schema.record_tables import RECORDS_WITHOUT_CHANGE, TABLE_NAMES, get_record_clause
 from taskdb.schema.word_lists import match_words
-from taskdb.store import Store, load_field, load_record, read_record
+from taskdb.store import Store, load_field, load_record, read_record, read_records
 
 LIST_KEYS = (
     "id",
@@ -143,6 +143,17 @@ def iter_tasks(
             certificates = store.get_many(Certificate, [row["certificate"] for row in some if row["certificate"]])
             for row in some:
                 yield tasks[row["id"]], certificates.get(row["certificate"]), row
+
+
+def iter_mirrors(store: Store, filters: TaskFilters) -> Iterator[tuple[str, str, str]]:
+    """Yield id, repository and the mirrored change's repository of each selected task that mirrors a change."""
+    query = filters.apply(select(_TASKS.c.id)).where(_TASKS.c.kind == Kind.MIRRORED.value)
+    with store.read_transaction() as connection:
+        keys = list(connection.execute(query).scalars())
+    for part in split_batches(keys, 1000):
+        for task in store.get_many(Task, part).values():
+            if task.mirror:
+                yield task.id, task.repo, task.mirror.repo
 
 
 def iter_families(store: Store, filters: TaskFilters) -> Iterator[tuple[str, Sequence[str]]]:
@@ -279,6 +290,7 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
         "published": _dump_published(task.published),
         "environment": task.environment,
         "other_candidates": list(task.other_candidates),
+        "mirror": task.mirror.model_dump(mode="json") if task.mirror else None,
         "setup_patch": artifacts.get_text(task.setup_patch) if task.setup_patch else None,
         "oracle": task.oracle.model_dump(mode="json") if task.oracle else None,
     }
@@ -600,6 +612,7 @@ def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]
         attempts = read_attempts(connection, lineage.environment, lineage.rejection) if lineage else ()
         runs = read_runs(connection, ids)
         environment = _dump_environment(connection, lineage.environment if lineage else None)
+        mirrored = _read_mirrors(connection, ids)
     for event in events:
         event["ok"] = bool(event["ok"])
         if event["kind"] is None:
@@ -616,8 +629,23 @@ def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]
         "environment": environment,
         "attempts": [attempt.model_dump(mode="json") for attempt in attempts],
         "runs": runs,
+        "mirrored": mirrored,
     }
 
+
+def _read_mirrors(connection: Connection, tasks: Sequence[str]) -> list[dict[str, str]]:
+    """Return name, mirrored change and its repository of those of some tasks (ids) that mirror a change."""
+    rows = list(execute_in_batches(connection, _MIRRORED, list(tasks)))
+    return [
+        {"task": task.name, "change": task.mirror.name, "repo": task.mirror.repo}
+        for task in read_records(connection, Task, rows)
+        if task.mirror
+    ]
+
+
+_MIRRORED = text("SELECT id, body FROM task WHERE id IN :keys AND kind = 'mirrored' ORDER BY name, id").bindparams(
+    bindparam("keys", expanding=True)
+)
 
 _LINEAGE_OF_CHANGE = text(f"""
     SELECT h.task, h.rejection, h.environment, h.verification, {_OF_CHANGE}

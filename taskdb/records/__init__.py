@@ -440,6 +440,20 @@ class Kind(StrEnum):
     TRACEBACK = "traceback"
     REFACTORING = "refactoring"
     DEPENDENCY_MIGRATION = "dependency-migration"
+    MIRRORED = "mirrored"
+    """An issue of another project, made again as a bug of this one."""
+
+
+class MirrorOrigin(Part):
+    """Change of another project whose issue a task makes again, and the tests that a model wrote for that."""
+
+    candidate: str
+    """Id of its candidate."""
+    name: str
+    """Name of the change."""
+    repo: str
+    license: str
+    written_tests: WrittenTests
 
 
 class Injection(Part):
@@ -512,6 +526,8 @@ class Task(Record):
     """Those of `Verification` that are in a list of the task."""
     injections: Annotated[tuple[Injection, ...], MEASURED] = ()
     """Injected bugs, of injected-bug tasks; empty in earlier records, and for all other kinds."""
+    mirror: Annotated[MirrorOrigin | None, LATER] = None
+    """The change that a mirrored task makes again; null for other kinds."""
 
     @property
     def rests_on_copies(self) -> bool:
@@ -527,7 +543,8 @@ class Task(Record):
     @property
     def family(self) -> frozenset[str]:
         """Ids of all candidates it is made of; tasks that share a belong to the same side of any split."""
-        return frozenset({self.candidate, *self.other_candidates})
+        mirrored = (self.mirror.candidate,) if self.mirror else ()
+        return frozenset({self.candidate, *self.other_candidates, *mirrored})
 
     def require_script(self) -> ArtifactHash:
         """Return the evaluation script.

@@ -41,6 +41,7 @@ LIST_KINDS = (
     Kind.TERSE,
     Kind.USER_STORY,
     Kind.TRACEBACK,
+    Kind.MIRRORED,
 )
 """Kinds whose reward lists of tests alone decide, so that their tests need negative controls."""
 

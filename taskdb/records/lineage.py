@@ -64,6 +64,9 @@ class Lineage:
     """Further tasks of the kind in `kinds` that the environment is to give; None for tasks of the change."""
     neighbours: tuple[Lineage, ...] = ()
     """Lineages of neighbouring changes, for tasks of several changes."""
+    similar: tuple[Candidate, ...] | None = None
+    """Changes of other projects whose issues may be mirrored, the most similar first; None where the database was not
+    searched."""
     is_renewal: bool = False
     """Whether its verification is made again, with all that follows from it; `kinds` are then those of its tasks."""
     certified: Mapping[str, Kind] = field(default_factory=dict)

@@ -92,12 +92,15 @@ def add_texts(connection: Connection, texts: Iterable[tuple[int, str, str]]) -> 
         connection.execute(_ADD_SQLITE if is_sqlite else _ADD_POSTGRESQL, rows)
 
 
-def build_match(connection: Connection, words: Sequence[str]) -> str | None:
-    """Return the parameter `words` of `get_hits` for tasks that contain all words, or None without a word."""
+def build_match(connection: Connection, words: Sequence[str], *, is_any: bool = False) -> str | None:
+    """Return the parameter `words` of `get_hits` for tasks that contain all words, or None without a word.
+
+    `is_any`: for tasks that contain any of them.
+    """
     wanted = [part for word in words for part in split_words(word)]
     if _is_sqlite(connection):
-        return " ".join(f'"{word}"*' for word in wanted) or None
-    return " & ".join(f"'{word}':*" for word in wanted) or None
+        return (" OR " if is_any else " ").join(f'"{word}"*' for word in wanted) or None
+    return (" | " if is_any else " & ").join(f"'{word}':*" for word in wanted) or None
 
 
 def get_hits(connection: Connection) -> Subquery:

@@ -6,6 +6,6 @@ other; then they must fail on faults in the gold patch and pass with rewrites th
 wrong is sent back to the model, up to `write_attempts` times in all.
 """
 
-from verifiers.written_tests.stage import verify_with_written_tests
+from verifiers.written_tests.stage import MAX_EDITS, judge_edits, split_edits, verify_with_written_tests
 
-__all__ = ["verify_with_written_tests"]
+__all__ = ["MAX_EDITS", "judge_edits", "split_edits", "verify_with_written_tests"]

@@ -132,9 +132,9 @@ class _WrittenTestsVerifier:
         if objection := _find_unreliable(verifier):
             return objection
         tried = self._try_edits(result, tests)
-        if objection := _judge_edits(tried, self.services.settings.verify.write_min_detected):
+        if objection := judge_edits(tried, self.services.settings.verify.write_min_detected):
             return objection
-        faults, variants = _split_edits(tried)
+        faults, variants = split_edits(tried)
         written = WrittenTests(
             patch=tests.patch,
             files=tests.files,
@@ -218,7 +218,7 @@ def _select_written(verification: Verification, tests: ChangeTests) -> tuple[Tes
     return (*(test for test, _ in verification.FAIL_TO_PASS), *own)
 
 
-def _split_edits(tried: Sequence[TriedEdit]) -> tuple[list[TriedEdit], list[TriedEdit]]:
+def split_edits(tried: Sequence[TriedEdit]) -> tuple[list[TriedEdit], list[TriedEdit]]:
     """Return the faults and the rewrites that could be run."""
     ran = [edit for edit in tried if edit.outcome in (EditOutcome.DETECTED, EditOutcome.PASSED)]
     return (
@@ -227,9 +227,14 @@ def _split_edits(tried: Sequence[TriedEdit]) -> tuple[list[TriedEdit], list[Trie
     )
 
 
-def _judge_edits(tried: Sequence[TriedEdit], min_detected: float) -> Objection | None:
-    """Return an objection to tests that fail on a rewrite, or detect too few faults."""
-    faults, variants = _split_edits(tried)
+def judge_edits(tried: Sequence[TriedEdit], min_detected: float) -> Objection | None:
+    """Return an objection to tests that fail on a rewrite, or detect too few faults.
+
+    Args:
+        tried: edits of the gold patch with which the tests were run.
+        min_detected: share of the faults that must be detected, 0..1.
+    """
+    faults, variants = split_edits(tried)
     for edit in variants:
         if edit.outcome is EditOutcome.DETECTED:
             detail = (

@@ -52,6 +52,8 @@ def print_change_report(
         output.print_text(f"waits because of a quota of its repository: {report['waiting_for']}")
     for runs in report.get("runs", ()):
         output.print_text(format_runs(runs))
+    for mirrored in report.get("mirrored", ()):
+        output.print_text(f"{mirrored['task']} mirrors {mirrored['change']} of {mirrored['repo']}")
     for task_id in report["tasks"]:
         output.print_text(f"task: mergemill tasks show {task_id[:16]}")
     if report["published"]:

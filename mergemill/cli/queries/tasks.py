@@ -221,6 +221,8 @@ def _print_task(details: dict[str, Any], ranks: VerdictRanks | None) -> None:
     details["verification"] = format_verification(details["verification"])
     details["certificate"] = format_certificate(details["certificate"])
     details["strength"] = format_strength(details["strength"])
+    if mirror := details["mirror"]:
+        details["mirror"] = f"{mirror['name']} of {mirror['repo']}"
     output.print_fields((name, value) for name, value in details.items() if name not in LONG_TEXTS + LONG_LISTS)
     for name in LONG_TEXTS:
         if details[name]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from mergemill.bundles.families import FamilyIndex
 from mergemill.execution.progress import CountProgress, LiveCountProgress, MessageCountProgress, make_count_progress
 from mergemill.execution.services import make_services
 from taskdb.queries.task_filters import TaskFilters
-from taskdb.records import Kind, Task
+from taskdb.records import Kind, MirrorOrigin, Task, WrittenTests
 from taskdb.store import Store
 from tests.exporters.bundles import add_tasks
 from tests.exporters.tasks import make_certificate
@@ -88,6 +89,42 @@ def test_splits_of_a_streamed_export_keep_families_together(tmp_path: Path, monk
     assert {exported.repo, other.repo} <= set(train) or {exported.repo, other.repo} <= set(test)
     unmoved = {repo for repo in repos if repo not in (exported.repo, other.repo)}
     assert set(train) & unmoved == {repo for repo in unmoved if sides[repo] == 0}
+
+
+def test_a_mirrored_task_is_in_no_split_if_the_change_it_mirrors_is_on_another_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repos, shares = [f"ada/r{number}" for number in range(8)], [0.5, 0.5]
+    sides = {repo: FamilyIndex().choose_side(repo, shares) for repo in repos}
+    settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
+    written = WrittenTests(
+        patch="", files=(), model="m", prompt="p", attempt=1, transcript="", faults=0, faults_detected=0, variants=0
+    )
+    with Store.open(settings.storage.db) as store:
+        tasks = add_tasks(store, make_services(settings, engine=False), tmp_path, count=2 * len(repos), repos=repos)
+        first = tasks[0]
+        for name, is_torn in (("whole", False), ("torn", True)):
+            other = next(task for task in tasks[1:] if (sides[task.repo] != sides[first.repo]) == is_torn)
+            mirror = MirrorOrigin(
+                candidate=other.candidate, name=other.name, repo=other.repo, license="MIT", written_tests=written
+            )
+            fields = {"kind": Kind.MIRRORED, "name": f"{first.name}.{name}", "mirror": mirror}
+            mirrored = Task(**first.model_dump() | fields)
+            store.add(mirrored, make_certificate(mirrored))
+
+    def write(items: Iterable[ExportItem], folder: Path, _: Services) -> None:
+        (folder / "names").write_text("".join(f"{item.task.name}\n" for item in items))
+
+    fake = ExportFormat(write=write, explain_exclusion=lambda _: None)
+    monkeypatch.setitem(exporters.FORMATS, "listing", fake)  # type: ignore[arg-type] # a dict
+    splits = ["train=0.5", "test=0.5"]
+    results = list(bundles.export_splits("listing", tmp_path / "out", splits, TaskFilters(), settings))
+    names = {name: (tmp_path / "out" / name / "names").read_text().split() for name in ("train", "test")}
+    side = ("train", "test")[sides[first.repo]]
+    assert f"{first.name}.whole" in names[side]
+    assert f"{first.name}.torn" not in names["train"] + names["test"]
+    assert sum((result.excluded for result in results), start=Counter()) == {("mirrored", bundles.TORN): 1}
+    assert len(names["train"]) + len(names["test"]) == len(tasks) + 1
 
 
 def test_the_progress_of_an_export_counts_the_tasks_that_are_written(tmp_path: Path) -> None:

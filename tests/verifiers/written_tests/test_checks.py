@@ -16,7 +16,7 @@ from taskdb.records.lineage import ChangeTests, Lineage
 from tests import records
 from verifiers.strength import EditKind, EditOutcome, TriedEdit
 from verifiers.written_tests.answer import MAX_FILE_LINES, TestFileAnswer, WritingReason, find_path_objection
-from verifiers.written_tests.stage import _clean, _find_unreliable, _judge_edits
+from verifiers.written_tests.stage import _clean, _find_unreliable, judge_edits
 
 EXISTING = ("src/shop.py", "tests/test_shop.py", "tests/data.json", "conftest.py")
 
@@ -91,13 +91,13 @@ def test_tests_must_detect_one_fault_and_a_share_of_those_that_run(
     outcomes = {EditOutcome.DETECTED: detected, EditOutcome.PASSED: passed, EditOutcome.NOT_BUILT: not_built}
     edits = [make_edit(EditKind.MUTANT, outcome) for outcome, n in outcomes.items() for _ in range(n)]
     edits.append(make_edit(EditKind.VARIANT, EditOutcome.PASSED))
-    verdict = _judge_edits(edits, share)
+    verdict = judge_edits(edits, share)
     assert (verdict.reason if verdict else None) == reason
 
 
 def test_tests_that_fail_on_a_rewrite_are_rejected_with_its_place() -> None:
     detected = [make_edit(EditKind.MUTANT, EditOutcome.DETECTED)] * 5
-    verdict = _judge_edits([*detected, make_edit(EditKind.VARIANT, EditOutcome.DETECTED, 7)], 0.5)
+    verdict = judge_edits([*detected, make_edit(EditKind.VARIANT, EditOutcome.DETECTED, 7)], 0.5)
     assert verdict is not None
     assert (verdict.reason, "a.py:7" in verdict.detail) == (WritingReason.FALSE_ALARM, True)
 

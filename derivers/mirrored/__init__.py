@@ -1,0 +1,215 @@
+"""Mirrored issues: an issue and fix of another project are made again as a bug in an environment that exists.
+
+The driver finds bug fixes of similar projects in the database (`taskdb.queries.similar_changes`), which travel with the
+lineage. For each of them a model writes the counterpart in this project: the bug, tests that show it, and the issue.
+Its answers are tried like injected bugs and like tests that a model writes for a change without tests; objections are
+sent back, up to `write_attempts` times for a change. This is the method of SWE-Mirror (arXiv:2509.08724).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from os.path import commonpath
+
+from backends.llm.base import LanguageModel
+from backends.sandbox.base import ContainerPool
+from backends.services import Services
+from backends.tree import CommitTree
+from derivers.base import KindRejection
+from derivers.injected import bug_sites
+from derivers.injected.search import BugSearch, compute_timeout, find_hideable_files
+from derivers.mirrored.gates import ACCEPT_ALL, MirrorGates, MirrorObjection, Reason
+from derivers.mirrored.matching import ChangeModel, MirrorPlace, match_models
+from derivers.mirrored.trial import MirrorBase, MirrorTrial
+from derivers.mirrored.writer import MirrorWriter, ModelBudget, ProjectView
+from languages.registry import get_language
+from taskdb.records import Candidate, Task
+from taskdb.records.lineage import Lineage
+
+__all__ = ["Reason", "derive_mirrored"]
+
+MAX_TEST_RUNS = 20
+"""Approximate test runs for a task: the whole suite is run where the time budget allows so many runs of it."""
+MAX_TRIED_CHANGES = 3
+"""Changes that are mirrored for each task until one gives it."""
+
+
+def derive_mirrored(
+    lineage: Lineage, services: Services, gates: MirrorGates = ACCEPT_ALL
+) -> list[Task] | KindRejection:
+    """Return mirrored tasks in the environment of a change: `per_environment` less the existing ones, or one.
+
+    Nothing is returned, not even a rejection, where the database was not searched for similar changes.
+
+    Args:
+        lineage: a change with its environment; it need not be verified. `similar` are the changes to mirror, and those
+            that its existing tasks mirror are left out.
+        services: sandbox, clones, artifacts, settings and the model.
+        gates: checks that belong to other stages.
+
+    Raises:
+        Transient: engine, disk or network failed, or the model cannot be reached.
+    """
+    if services.model is None:
+        return KindRejection(Reason.NO_MODEL, "mirrored needs --llm")
+    if lineage.similar is None or (wanted := count_wanted(lineage, services)) < 1:
+        return []
+    used = {task.mirror.candidate for task in lineage.existing if task.mirror}
+    others = [candidate for candidate in lineage.similar if candidate.id not in used]
+    if not others:
+        detail = "no change of another project in the database may be mirrored, or all have been"
+        return KindRejection(Reason.NO_SIMILAR_CHANGE, detail)
+    base = _read_base(lineage, services)
+    if isinstance(base, KindRejection):
+        return base
+    places = match_models([_read_model(other, services) for other in others], base.tree.sources)
+    limits = services.test_limits(lineage.require_environment().plan.language)
+    limits = replace(limits, seconds=base.seconds)
+    # A bug may make the tests run for ever, so the limit follows from the measured time of the base run.
+    with services.sandbox.open_pool(lineage.require_environment().image, limits=limits) as pool:
+        builder = MirroredTaskBuilder(base=base.tree, pool=pool, gates=gates, model=services.model)
+        tasks = builder.build_tasks(places, wanted)
+    return tasks or builder.explain_rejection()
+
+
+def count_wanted(lineage: Lineage, services: Services) -> int:
+    """Return how many tasks are wanted of an environment."""
+    per_environment = services.settings.derive.per_environment
+    return per_environment - len(lineage.existing) if per_environment else 1
+
+
+def get_next_number(lineage: Lineage) -> int:
+    """Return the number of the next task, after those that exist."""
+    endings = (task.name.rpartition("-")[2] for task in lineage.existing)
+    return max((int(ending) for ending in endings if ending.isdecimal()), default=0) + 1
+
+
+@dataclass(frozen=True)
+class MeasuredBase:
+    """A base tree, and the time limit in seconds of a run of its tests with a bug."""
+
+    tree: MirrorBase
+    seconds: float
+
+
+def _read_base(lineage: Lineage, services: Services) -> MeasuredBase | KindRejection:
+    """Run the tests of the base tree once; return it with the source files that they execute."""
+    candidate, environment = lineage.candidate, lineage.require_environment()
+    repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
+    hideable = find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
+    files = _select_test_files(lineage, services, hideable)
+    with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
+        search = BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
+        passing = search.run_base()
+    if search.base_result is None or not passing:
+        return KindRejection(Reason.NO_PASSING_TESTS, "no test passes at the base commit")
+    sources = bug_sites.select_files(candidate, repository, search.base_result.covered_lines, passing)
+    if not sources:
+        return KindRejection(Reason.NO_TESTED_CODE, f"{len(passing)} passing tests execute no source file")
+    tree = MirrorBase(
+        lineage=lineage,
+        services=services,
+        repository=repository,
+        tree=CommitTree(repository, candidate.base_commit),
+        sources=sources,
+        passing=passing,
+        hideable=hideable,
+        files=files,
+    )
+    return MeasuredBase(tree, compute_timeout(search, search.base_result.test_seconds))
+
+
+def _select_test_files(lineage: Lineage, services: Services, hideable: frozenset[str]) -> tuple[str, ...]:
+    """Return the test files to run: empty, for the whole suite, where time allows; else those of the change."""
+    environment = lineage.require_environment()
+    seconds, limit = environment.test_seconds, services.test_limits(environment.plan.language).seconds
+    if seconds * MAX_TEST_RUNS <= services.settings.budget.seconds and seconds <= limit / 2:
+        return ()
+    chosen = (lineage.verification.eval_files if lineage.verification else ()) or lineage.candidate.test_files
+    return tuple(sorted(hideable & set(chosen)))
+
+
+def _read_model(candidate: Candidate, services: Services) -> ChangeModel:
+    gold_patch, test_patch = (services.artifacts.get_text(key) for key in (candidate.gold_patch, candidate.test_patch))
+    return ChangeModel(candidate=candidate, gold_patch=gold_patch, test_patch=test_patch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MirroredTaskBuilder:
+    """Builds tasks from changes of other projects, each from a change of its own."""
+
+    base: MirrorBase
+    pool: ContainerPool
+    """Containers of the base tree."""
+    gates: MirrorGates
+    model: LanguageModel
+    objections: list[tuple[MirrorPlace, MirrorObjection]] = field(default_factory=list)
+    """Objections to all rejected answers."""
+
+    def build_tasks(self, places: Sequence[MirrorPlace], wanted: int) -> list[Task]:
+        """Return at most `wanted` tasks; MAX_TRIED_CHANGES changes are tried for each."""
+        remaining, tasks = iter(places), list[Task]()
+        number = get_next_number(self.base.lineage)
+        while len(tasks) < wanted:
+            task = self._build_task(remaining, number + len(tasks))
+            if task is None:
+                break
+            tasks.append(task)
+        return tasks
+
+    def explain_rejection(self) -> KindRejection:
+        """Return the reason of the answer that came furthest, the last of several, and the counts of all reasons."""
+        counts = Counter(objection.reason for _, objection in self.objections)
+        place, furthest = max(reversed(self.objections), key=lambda pair: pair[1].progress)
+        tried = ", ".join(f"{reason} {number}" for reason, number in counts.most_common())
+        name = place.model.candidate.name
+        return KindRejection(furthest.reason, f"{furthest.detail} (after {name}; answers: {tried})")
+
+    def _build_task(self, places: Iterator[MirrorPlace], number: int) -> Task | None:
+        """Return the task of the first change that gives one, of at most MAX_TRIED_CHANGES."""
+        budget = ModelBudget.start(self.model, self.base.services)
+        for _, place in zip(range(MAX_TRIED_CHANGES), places, strict=False):
+            result = self._try_place(place, number, budget)
+            if isinstance(result, Task):
+                return result
+            if result.reason == Reason.OUT_OF_BUDGET:
+                break
+        return None
+
+    def _try_place(self, place: MirrorPlace, number: int, budget: ModelBudget) -> Task | MirrorObjection:
+        """Return the task of the first answer that passes every check, or the objection to the last one."""
+        writer = MirrorWriter(place=place, project=self._make_view(place), budget=budget)
+        for attempt in range(1, self.base.services.settings.verify.write_attempts + 1):
+            answer = writer.write()
+            result: Task | MirrorObjection
+            if isinstance(answer, MirrorObjection):
+                result = answer
+            else:
+                trial = MirrorTrial(base=self.base, pool=self.pool, gates=self.gates, place=place, answer=answer)
+                result = trial.run(number, self.model.name, attempt, writer.transcript)
+            if isinstance(result, Task):
+                return result
+            self.objections.append((place, result))
+            # Other answers would not change the reason, so they would be paid for nothing.
+            if result.is_final:
+                break
+            writer.object(result)
+        return result
+
+    def _make_view(self, place: MirrorPlace) -> ProjectView:
+        """Return the parts of the project for the prompt; test files near the place's files come first."""
+        candidate, tree = self.base.lineage.candidate, self.base.tree
+        near = {
+            path: max(len(commonpath([path, other])) for other in place.paths)
+            for path in get_language(candidate.language).find_test_files(tree)
+        }
+        test_files = sorted(near, key=lambda path: (-near[path], path))
+        return ProjectView(
+            repo=candidate.repo,
+            plan=self.base.lineage.require_environment().plan,
+            sources=self.base.sources,
+            test_files=test_files,
+            example=(test_files[0], tree.read(test_files[0])) if test_files else ("", ""),
+        )

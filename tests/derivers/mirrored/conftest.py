@@ -1,0 +1,7 @@
+"""A scripted model that mirrors issues."""
+
+from __future__ import annotations
+
+from tests.backends.llm.conftest import client, server
+
+__all__ = ["client", "server"]
