@@ -157,7 +157,9 @@ def test_a_change_without_tests_is_pending_only_for_kinds_that_need_none(db: str
         candidate = records.make_candidate(pull, test_lines=0, test_files=(), change_kind=ChangeKind.PERFORMANCE)
         store.add_mined_changes((pull, candidate, 0.0), tags=[records.make_tags(pull, ChangeKind.PERFORMANCE)])
         assert kinds_of(store, (Kind.BUGFIX, Kind.FEATURE, Kind.TEST_WRITING, Kind.COMBINED)) == {}
-        assert kinds_of(store, EVERY) == {"ada__greet-1": (Kind.PERFORMANCE, Kind.INJECTED, Kind.REBUILD, Kind.REVIEW)}
+        assert kinds_of(store, EVERY) == {
+            "ada__greet-1": (Kind.PERFORMANCE, Kind.INJECTED, Kind.REBUILD, Kind.REVIEW, Kind.MIRRORED)
+        }
         assert [it.candidate.name for it in store.find_pending(Stage.BUILD, make_scope(kinds=(Kind.REVIEW,)))] == []
         assert [it.candidate.name for it in store.find_pending(Stage.BUILD, make_scope(kinds=(Kind.PERFORMANCE,)))] == [
             pull.name

@@ -75,7 +75,7 @@ def test_the_reward_of_a_task_is_that_of_its_row(kind: Kind) -> None:
 def test_every_format_carries_a_task_or_explains_why_it_cannot(kind: Kind) -> None:
     reasons = {name: row.explain_exclusion(make_task(kind)) for name, row in exporters.FORMATS.items()}
     assert all(reason is None or reason.strip() for reason in reasons.values())
-    if kind in (Kind.BUGFIX, Kind.FEATURE, Kind.INJECTED, Kind.REBUILD, Kind.COMBINED):
+    if kind in (Kind.BUGFIX, Kind.FEATURE, Kind.INJECTED, Kind.REBUILD, Kind.COMBINED, Kind.MIRRORED):
         assert (reasons["swebench"], reasons["harbor"]) == (None, None)
 
 
