@@ -9,8 +9,9 @@ sent back, up to `write_attempts` times for a change. This is the method of SWE-
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from os.path import commonpath
 
 from backends.llm.base import LanguageModel
@@ -33,7 +34,7 @@ __all__ = ["Reason", "derive_mirrored"]
 MAX_TEST_RUNS = 20
 """Approximate test runs for a task: the whole suite is run where the time budget allows so many runs of it."""
 MAX_TRIED_CHANGES = 3
-"""Changes that are mirrored for each task until one gives it."""
+"""Changes that are tried for each task that is wanted."""
 
 
 def derive_mirrored(
@@ -149,14 +150,22 @@ class MirroredTaskBuilder:
     """Objections to all rejected answers."""
 
     def build_tasks(self, places: Sequence[MirrorPlace], wanted: int) -> list[Task]:
-        """Return at most `wanted` tasks; MAX_TRIED_CHANGES changes are tried for each."""
-        remaining, tasks = iter(places), list[Task]()
-        number = get_next_number(self.base.lineage)
-        while len(tasks) < wanted:
-            task = self._build_task(remaining, number + len(tasks))
-            if task is None:
+        """Return at most `wanted` tasks; on average MAX_TRIED_CHANGES changes are tried for each.
+
+        Each task has a budget of its own, and so have as many changes that give none.
+        """
+        tasks, number = list[Task](), get_next_number(self.base.lineage)
+        tried_with_budget = 0
+        for place in islice(places, MAX_TRIED_CHANGES * wanted):
+            if tried_with_budget == 0:
+                budget = ModelBudget.start(self.model, self.base.services)
+            result = self._try_place(place, number + len(tasks), budget)
+            tried_with_budget = (tried_with_budget + 1) % MAX_TRIED_CHANGES
+            if isinstance(result, Task):
+                tasks.append(result)
+                tried_with_budget = 0
+            if len(tasks) == wanted:
                 break
-            tasks.append(task)
         return tasks
 
     def explain_rejection(self) -> KindRejection:
@@ -166,17 +175,6 @@ class MirroredTaskBuilder:
         tried = ", ".join(f"{reason} {number}" for reason, number in counts.most_common())
         name = place.model.candidate.name
         return KindRejection(furthest.reason, f"{furthest.detail} (after {name}; answers: {tried})")
-
-    def _build_task(self, places: Iterator[MirrorPlace], number: int) -> Task | None:
-        """Return the task of the first change that gives one, of at most MAX_TRIED_CHANGES."""
-        budget = ModelBudget.start(self.model, self.base.services)
-        for _, place in zip(range(MAX_TRIED_CHANGES), places, strict=False):
-            result = self._try_place(place, number, budget)
-            if isinstance(result, Task):
-                return result
-            if result.reason == Reason.OUT_OF_BUDGET:
-                break
-        return None
 
     def _try_place(self, place: MirrorPlace, number: int, budget: ModelBudget) -> Task | MirrorObjection:
         """Return the task of the first answer that passes every check, or the objection to the last one."""

@@ -11,10 +11,15 @@ from languages.registry import language_family
 from miner.benchmarks import load_benchmarks
 from miner.licenses import is_allowed
 from miner.similarity import build_sketch
-from taskdb.queries.similar_changes import find_similar_changes
+from taskdb.queries.similar_changes import MAX_SIMILAR, find_similar_changes
 from taskdb.records import Candidate, Kind, PullRequest
 from taskdb.records.lineage import Lineage
 from taskdb.store import Store
+
+TRIED_PER_TASK = 3
+"""Changes for each task that an environment is to give."""
+MAX_SIMILAR_OF_MANY = 60
+"""Changes that travel with a lineage at most."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +35,10 @@ class SimilarChangeFinder:
             return lineage
         languages = sorted(language_family(lineage.candidate.language))
         used = {task.mirror.candidate for task in lineage.existing if task.mirror}
-        similar = find_similar_changes(
-            self.store, lineage.candidate, languages, partial(self._may_mirror, used=frozenset(used))
-        )
+        per_environment = self.services.settings.derive.per_environment
+        most = min(MAX_SIMILAR_OF_MANY, max(MAX_SIMILAR, TRIED_PER_TASK * (per_environment - len(lineage.existing))))
+        may_mirror = partial(self._may_mirror, used=frozenset(used))
+        similar = find_similar_changes(self.store, lineage.candidate, languages, may_mirror, most)
         return replace(lineage, similar=similar)
 
     def _may_mirror(self, candidate: Candidate, used: frozenset[str]) -> bool:

@@ -15,7 +15,7 @@ from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from backends.tree import CommitTree
 from derivers.base import KindRejection
-from derivers.mirrored import derive_mirrored, get_next_number
+from derivers.mirrored import MirroredTaskBuilder, derive_mirrored, get_next_number
 from derivers.mirrored.answer import MirrorAnswer
 from derivers.mirrored.gates import AnswerProgress, MirrorObjection, Reason
 from derivers.mirrored.matching import ChangeModel, MirrorPlace
@@ -205,6 +205,45 @@ def test_numbers_follow_those_of_existing_tasks(base: MirrorBase) -> None:
     tasks = tuple(make_task(base, number, "c") for number in (1, 12))
     assert get_next_number(base.lineage) == 1
     assert get_next_number(replace(base.lineage, existing=tasks)) == 13
+
+
+@pytest.mark.parametrize(
+    ("results", "wanted", "made", "tried"),
+    [
+        ("bbbb", 1, [], 3),
+        ("bg", 1, [2], 2),
+        ("bgbbg", 2, [2, 5], 5),
+        ("gggg", 2, [1, 2], 2),
+        ("b", 2, [], 1),
+        ("bbbbbbb", 2, [], 6),
+    ],
+)
+def test_as_many_changes_are_tried_as_tasks_are_wanted(
+    results: str,
+    wanted: int,
+    made: list[int],
+    tried: int,
+    base: MirrorBase,
+    place: MirrorPlace,
+    client: Callable[..., ChatModel],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    places = [replace(place, similarity=float(number)) for number in range(1, len(results) + 1)]
+    seen: list[float] = []
+
+    def try_place(_: object, at: MirrorPlace, number: int, __: ModelBudget) -> Task | MirrorObjection:
+        seen.append(at.similarity)
+        if results[int(at.similarity) - 1] == "g":
+            return make_task(base, number, str(int(at.similarity)))
+        return MirrorObjection(reason=Reason.NO_ANSWER, detail="", progress=AnswerProgress.ANSWERED)
+
+    monkeypatch.setattr(MirroredTaskBuilder, "_try_place", try_place)
+    pool = cast("ContainerPool", None)
+    builder = MirroredTaskBuilder(base=base, pool=pool, gates=MIRROR_GATES, model=client())
+    tasks = builder.build_tasks(places, wanted)
+    assert [task.name for task in tasks] == [f"ada__cart-1.mirrored-{number}" for number in range(1, len(made) + 1)]
+    assert [task.mirror.candidate for task in tasks if task.mirror] == [str(place) for place in made]
+    assert len(seen) == tried
 
 
 def test_the_mirrored_change_is_of_the_tasks_family_and_of_its_identity(base: MirrorBase) -> None:
