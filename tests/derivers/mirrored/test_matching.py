@@ -47,11 +47,11 @@ def test_a_change_is_matched_with_the_file_that_is_about_the_same() -> None:
     assert places[-1].model is about_sessions
 
 
-def test_shared_modules_and_functions_of_the_same_name_decide_between_equal_words() -> None:
+def test_shared_modules_and_functions_of_the_same_name_weigh_more_than_a_few_words() -> None:
     gold = "@@ -1,2 +1,2 @@ def load(stream):\n-    data = yaml.load(stream)\n+    data = yaml.safe_load(stream)\n"
     sources = {
-        "a.py": b"import json\n\n\ndef dump(stream):\n    return json.dump(stream)\n",
-        "b.py": b"import yaml\n\n\ndef load(stream):\n    return None\n",
+        "a.py": b"import json\n\n\ndef dump(stream, data, unsafe, colour, width):\n    return json.dump(stream)\n",
+        "b.py": b"import yaml\n\n\ndef load(path, mode):\n    return open(path, mode).read()\n",
     }
     (place,) = match_models([make_model(1, "Loading is unsafe", gold)], sources)
     assert place.paths == ("b.py", "a.py")
