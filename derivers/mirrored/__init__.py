@@ -18,7 +18,7 @@ from backends.llm.base import LanguageModel
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from backends.tree import CommitTree
-from derivers.base import KindRejection
+from derivers.base import FewerTasks, KindRejection
 from derivers.injected import bug_sites
 from derivers.injected.search import BugSearch, compute_timeout, find_hideable_files
 from derivers.mirrored.gates import ACCEPT_ALL, MirrorGates, MirrorObjection, Reason
@@ -72,7 +72,9 @@ def derive_mirrored(
     with services.sandbox.open_pool(lineage.require_environment().image, limits=limits) as pool:
         builder = MirroredTaskBuilder(base=base.tree, pool=pool, gates=gates, model=services.model)
         tasks = builder.build_tasks(places, wanted)
-    return tasks or builder.explain_rejection()
+    if len(tasks) == wanted:
+        return tasks
+    return FewerTasks(tasks, builder.explain_rejection()) if tasks else builder.explain_rejection()
 
 
 def count_wanted(lineage: Lineage, services: Services) -> int:
@@ -170,6 +172,8 @@ class MirroredTaskBuilder:
 
     def explain_rejection(self) -> KindRejection:
         """Return the reason of the answer that came furthest, the last of several, and the counts of all reasons."""
+        if not self.objections:
+            return KindRejection(Reason.NO_SIMILAR_CHANGE, "each similar change of another project has given a task")
         counts = Counter(objection.reason for _, objection in self.objections)
         place, furthest = max(reversed(self.objections), key=lambda pair: pair[1].progress)
         tried = ", ".join(f"{reason} {number}" for reason, number in counts.most_common())

@@ -299,11 +299,13 @@ class MirrorTrial:
         self, number: int, evidence: InjectionEvidence, patches: InjectionPatches, written: WrittenTests
     ) -> Task:
         lineage, put = self.base.lineage, self.base.services.artifacts.put
-        plan, other = lineage.require_environment().plan, self.place.model.candidate
+        other = self.place.model.candidate
         return build_task(
             lineage,
             Kind.MIRRORED,
             number,
+            # It rests on nothing that the verification of the change has decided, so a new one does not replace it.
+            parent=lineage.require_environment().id,
             problem_statement=join_statement(self.answer),
             hints="",
             license=join_licenses(lineage.candidate.license, other.license),
@@ -314,12 +316,9 @@ class MirrorTrial:
             FAIL_TO_PASS=evidence.lists.fail_to_pass,
             PASS_TO_PASS=evidence.lists.pass_to_pass,
             eval_script=self.base.services.artifacts.put_text(evidence.script),
-            plan=plan,
-            language_version=plan.language_version,
             image=evidence.image.name,
             image_digest=evidence.image.digest,
             test_seconds=evidence.test_seconds,
-            environment="verified",
             tests=TestOrigin.MODEL_WRITTEN,
             published=None,
             mirror=MirrorOrigin(

@@ -276,6 +276,7 @@ def process_environments(
         The environments that gave fewer tasks than wanted.
     """
     steps, work = {step.stage: step for step in list_steps()}, run.progress.work
+    run.prepare = SimilarChangeFinder(run.store, run.services).add_similar
     # Environments are counted kind by kind.
     work.n_earlier = work.n_expected = 0
     if stage is None:

@@ -35,8 +35,7 @@ class SimilarChangeFinder:
             return lineage
         languages = sorted(language_family(lineage.candidate.language))
         used = {task.mirror.candidate for task in lineage.existing if task.mirror}
-        per_environment = self.services.settings.derive.per_environment
-        most = min(MAX_SIMILAR_OF_MANY, max(MAX_SIMILAR, TRIED_PER_TASK * (per_environment - len(lineage.existing))))
+        most = min(MAX_SIMILAR_OF_MANY, max(MAX_SIMILAR, TRIED_PER_TASK * (lineage.wanted or 1)))
         may_mirror = partial(self._may_mirror, used=frozenset(used))
         similar = find_similar_changes(self.store, lineage.candidate, languages, may_mirror, most)
         return replace(lineage, similar=similar)

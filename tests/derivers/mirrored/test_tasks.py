@@ -61,6 +61,7 @@ def test_an_issue_of_another_project_becomes_a_task_whatever_the_answers_before(
     assert isinstance(made, list), made
     (task,) = made
     assert (task.kind, task.name) == (Kind.MIRRORED, "ada__greet-1.mirrored-1")
+    assert (task.parent, task.plan) == (lineage.require_environment().id, lineage.require_environment().plan)
     assert task.problem_statement == f"{TITLE}\n\n{TEXT}\n"
     assert (task.tests, task.environment, task.hints) == (TestOrigin.MODEL_WRITTEN, "verified", "")
     assert task.FAIL_TO_PASS == (

@@ -138,7 +138,7 @@ def test_filters_search_and_sql_answer_in_json(folder: Path) -> None:
 
 def test_why_and_funnel_have_their_keys(folder: Path) -> None:
     story = run_mergemill("why", "ada__greet-1", "--json", cwd=folder).json
-    parts = ["published", "tags", "verdict", "verification", "attempts", "runs", "mirrored"]
+    parts = ["published", "tags", "verdict", "verification", "environment", "attempts", "runs", "mirrored"]
     assert list(story) == ["name", "source", "events", "tasks", *parts]
     assert list(story["events"][0]) == ["stage", "ok", "reason", "detail", "seconds", "at"]
     steps = run_mergemill("funnel", "--json", cwd=folder).lines

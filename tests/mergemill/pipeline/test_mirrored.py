@@ -5,17 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from backends.cluster.local import LocalCluster
 from backends.services import Services
+from core.config import Settings
+from derivers.base import KindRejection
 from mergemill.bundles.filter_resolution import resolve_filters
+from mergemill.execution.progress import JsonLinesProgress
+from mergemill.pipeline.environment_tasks import EnvironmentTaskRequest
+from mergemill.pipeline.kinds import TASK_KINDS
+from mergemill.pipeline.pipeline import PipelineRun
+from mergemill.pipeline.runs import process_environments
 from mergemill.pipeline.similar_changes import SimilarChangeFinder
 from taskdb.queries import tasks as queries
 from taskdb.queries.task_filters import parse_filters
-from taskdb.records import Candidate, Kind, MirrorOrigin, Task, WrittenTests
+from taskdb.records import Candidate, Kind, MirrorOrigin, Stage, Task, WrittenTests
 from taskdb.records.lineage import Lineage
 from taskdb.store import Store
 from tests import records
@@ -26,7 +35,9 @@ from tests.containers import make_services
 from tests.derivers.injected.test_tasks import CART, LABEL, TEST_CART, TEST_LABEL
 from tests.derivers.mirrored.answers import GOLD, GOOD, STATEMENT, TESTS
 from tests.helpers import TinyRepo
+from tests.mergemill.pipeline.test_environment_tasks import make_services as make_fakes
 from tests.sample import ALIKE, LICENSE, PYPROJECT
+from tests.scopes import make_scope
 from tests.taskdb.lineages import add_lineage, make_url
 
 __all__ = ["server"]
@@ -141,6 +152,33 @@ def test_only_changes_that_the_mining_rules_allow_are_mirrored(tmp_path: Path, s
         assert [change.name for change in similar] == ["ada__greet-40"], "a bug fix that was added with the task"
         unwanted = replace(lineage, kinds=(Kind.BUGFIX,))
         assert SimilarChangeFinder(store, services).add_similar(unwanted).similar is None
+
+
+def test_environments_are_given_changes_for_as_many_tasks_as_they_are_to_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, int | None, list[str]]] = []
+
+    def derive(lineage: Lineage, _: Services) -> KindRejection:
+        seen.append((lineage.candidate.name, lineage.wanted, [other.name for other in lineage.similar or ()]))
+        return KindRejection("no-answer", "")
+
+    monkeypatch.setitem(TASK_KINDS, Kind.MIRRORED, replace(TASK_KINDS[Kind.MIRRORED], derive=derive))
+    settings = Settings.model_validate({"llm": "http://localhost:1", "model": "scripted", "store": tmp_path / "store"})
+    with Store.open(make_url(tmp_path)) as store:
+        add_lineage(store, 1, to=Stage.BUILD)
+        for number in range(20):
+            pull = records.make_pull_request(number, source="git:till", repo="eve/till", name=f"eve__till-{number}")
+            other = records.make_candidate(pull, problem_statement=f"{STATEMENT} {number}")
+            store.add_mined_changes((pull, other, 0.0), tags=[records.make_tags(pull)])
+        progress = JsonLinesProgress(out=StringIO(), err=StringIO())
+        fakes = replace(make_fakes(), settings=settings)
+        run = PipelineRun(store, fakes, LocalCluster(workers=1), progress, 1)
+        scope = make_scope(kinds=(Kind.MIRRORED,), stages=(Stage.DERIVE,))
+        (short,) = process_environments(run, Stage.DERIVE, scope, EnvironmentTaskRequest(per_environment=5))
+    ((name, wanted, similar),) = seen
+    assert (name, wanted, len(similar)) == ("ada__greet-1", 5, 15)
+    assert (short["tasks"], short["wanted"], short["reason"]) == (0, 5, "no-answer")
 
 
 def make_mirrored(store: Store, mirrored: Candidate) -> Task:
