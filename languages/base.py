@@ -113,6 +113,11 @@ class Framework:
     rounds_plugin: RoundsPlugin | None = None
     """Plug-in that runs tests many times. With neither this nor programs, there are no performance tasks."""
 
+    @property
+    def selects_files(self) -> bool:
+        """Whether it can run some test files alone. Others run the whole suite, whatever files are given."""
+        return "arguments" in self.shell
+
 
 class TestFileFinder(Protocol):
     """Signature of `Language.find_test_files`."""

@@ -15,7 +15,7 @@ from core.settings.models import BudgetSettings
 from core.settings.tasks import VerifySettings
 from evaluation.reports.outcomes import EvaluationReport
 from languages.paths import is_test_file
-from languages.registry import LANGUAGES, detect_file_language, get_language, get_test_seconds
+from languages.registry import LANGUAGES, detect_file_language, frameworks_by_name, get_language, get_test_seconds
 from taskdb.records import Candidate, Environment
 
 
@@ -30,8 +30,11 @@ def select_eval_files(
 ) -> tuple[str, ...]:
     """Return the test files of the first runs, sorted; empty for the whole suite. `test_files`: of the test patch.
 
-    Published tasks were verified with the files of their test patch, so these files are used to compare the lists.
+    Published tasks were verified with the files of their test patch, so these files are used to compare the lists. A
+    framework that cannot run some files alone runs the whole suite.
     """
+    if not frameworks_by_name()[environment.plan.test.framework].selects_files:
+        return ()
     changed_tests = [path for path in test_files if is_test_file(path)]
     if candidate.source.startswith("instances:") and not changed_tests:  # tests inside the source files they test
         changed_tests = [path for path in test_files if detect_file_language(path) == candidate.language]
@@ -41,7 +44,23 @@ def select_eval_files(
     # Twice leaves half of the time for the other runs, with some of the files.
     if environment.test_seconds <= min(limit / 2, budget.seconds / 4):
         return ()
-    return tuple(sorted({*changed_tests, *find_importers(tree, candidate.base_commit, candidate.gold_files)}))
+    helpers = [path for path in test_files if not is_test_file(path)]
+    files = {*changed_tests, *find_importers(tree, candidate.base_commit, [*candidate.gold_files, *helpers])}
+    return tuple(sorted(files if changed_tests else files | _find_neighbours(tree, candidate, helpers)))
+
+
+def _find_neighbours(tree: GitRepository, candidate: Candidate, helpers: Sequence[str]) -> set[str]:
+    """Return the test files in the folders of the gold patch's files, and in those of fixtures and the folders above.
+
+    Snapshots and data lie below the tests that read them.
+    """
+    folders = {posixpath.dirname(path) for path in (*candidate.gold_files, *helpers)}
+    folders |= {posixpath.dirname(posixpath.dirname(path)) for path in helpers if path.count("/") > 1}
+    return {
+        entry.path
+        for entry in tree.ls_tree(candidate.base_commit)
+        if posixpath.dirname(entry.path) in folders and is_test_file(entry.path, candidate.language)
+    }
 
 
 def is_long(environment: Environment, verify: VerifySettings, budget: BudgetSettings) -> bool:

@@ -21,10 +21,12 @@ from evaluation.dated_ids import make_undated_lists
 from evaluation.differences import compare_with_runs
 from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
+from evaluation.runner.file_selection import can_select_files
 from evaluation.runner.time_limit import TimeLimit, limit_repeat
 from evaluation.script.render import extract_config_patch, render_plan_script
 from evaluation.weak_tests.find import TreeSource, describe_skips, find_weak_tests
 from languages.paths import is_benchmark, is_test_file
+from languages.registry import frameworks_by_name
 from taskdb.records import Candidate, Environment, PublishedVerdict, Rejection, RunVariant, Stage, TestRun, Verification
 from taskdb.records.lineage import ChangeTests, Lineage
 from taskdb.records.tags import ChangeKind
@@ -282,18 +284,54 @@ class CandidateVerifier:
 
     def _run_first_pair(self) -> VerificationFailure | None:
         """Run both trees with seed 0; a candidate that fails here is not repeated."""
+        failure = self._run_pair()
+        if failure is not None and failure.reason is Reason.NO_FAIL_TO_PASS and (missed := self._list_missed_files()):
+            failure = self._run_missed_files(missed, failure)
+        if failure is None and not self.eval_files and self._is_long:
+            self._keep_files_that_matter()
+        return failure
+
+    @property
+    def _is_long(self) -> bool:
+        """Whether the whole suite takes too long to run each time."""
+        return is_long(self.environment, self.services.settings.verify, self.services.settings.budget)
+
+    def _run_pair(self) -> VerificationFailure | None:
         first = self._run_first_gold()
         if failure := self._record_run(RunVariant.GOLD, first) or self._add_run(RunVariant.TEST_ONLY, 0):
             return failure
         lists = self.compute_lists()
         # Most candidates that fail do so here, after two runs instead of all.
-        if not (lists and lists.fail_to_pass) and (failure := self._explain_no_fail_to_pass()):
-            return failure
-        if not self.eval_files and is_long(
-            self.environment, self.services.settings.verify, self.services.settings.budget
-        ):
-            self._keep_files_that_matter()
-        return None
+        return None if lists and lists.fail_to_pass else self._explain_no_fail_to_pass()
+
+    def _list_missed_files(self) -> list[str]:
+        """Return the change's test files that the suite leaves out: a run of all of it does not report them."""
+        framework = frameworks_by_name()[self.environment.plan.test.framework]
+        if self.eval_files or not framework.selects_files:
+            return []
+        report, language = self.gold_runs[-1].report, self.candidate.language
+        own = [path for path in self.tests.files if is_test_file(path, language) and not is_benchmark(path)]
+        return sorted(set(own) - report.list_files() - report.uncollected.keys())
+
+    def _run_missed_files(self, missed: Sequence[str], failure: VerificationFailure) -> VerificationFailure | None:
+        """Make the first pair of runs again, with test files that the suite leaves out and those that it has.
+
+        `failure`: the reason without them, to which that of these runs is added.
+        """
+        reports = (self.test_only_runs[0].report, self.gold_runs[0].report)
+        ran = (
+            select_files_that_matter(self.candidate, self.repository, self.tests.files, *reports)
+            if self._is_long
+            else ()
+        )
+        self.eval_files = tuple(sorted({*missed, *(ran or self._list_observed_files())}))
+        for runs in (self.base_runs, self.test_only_runs, self.gold_runs):
+            runs.clear()
+        again = self._run_pair()
+        if again is None:
+            return None
+        detail = f"{failure.detail}; with {missed[0]}, which the suite leaves out: {again.detail}"
+        return VerificationFailure(reason=failure.reason, detail=detail, log=again.log)
 
     def _run_first_gold(self) -> EvaluationRun:
         """Choose the evaluator and the gold patch, and return the first gold run.
@@ -324,6 +362,8 @@ class CandidateVerifier:
 
     def _keep_files_that_matter(self) -> None:
         """Leave the other test files out of all further runs, of the lists and of the script."""
+        if not self._can_select_files:
+            return
         files = select_files_that_matter(
             self.candidate, self.repository, self.tests.files, self.test_only_runs[0].report, self.gold_runs[0].report
         )
@@ -402,9 +442,18 @@ class CandidateVerifier:
         """Return the time limit of a further run, from the longest gold run."""
         return limit_repeat(max(run.record.seconds for run in self.gold_runs))
 
+    @cached_property
+    def _can_select_files(self) -> bool:
+        """Whether further runs are given test files, by the first pair of runs."""
+        lists = self.compute_lists()
+        fixed = [test for test, _ in lists.fail_to_pass] if lists else []
+        return can_select_files(
+            self.environment.plan.test.framework, self.gold_tree, fixed, self._list_observed_files()
+        )
+
     def _list_files(self, seed: int) -> Sequence[str]:
-        """Return the test files of the first pair, to be shuffled by the seed; none for the script's own, seed 0."""
-        return self._list_observed_files() if seed else ()
+        """Return the test files of the first pair, to be shuffled by the seed; none for the script's own files."""
+        return self._list_observed_files() if seed and self._can_select_files else ()
 
     def _list_observed_files(self) -> list[str]:
         """Return the test files of the first pair, to be shuffled by the seed."""

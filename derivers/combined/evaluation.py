@@ -14,6 +14,7 @@ from derivers.combined.chain import ChangeChain
 from evaluation.dated_ids import make_undated_lists
 from evaluation.lists import OutcomeLists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
+from evaluation.runner.file_selection import can_select_files
 from evaluation.runner.time_limit import limit_repeat
 from evaluation.script.render import extract_config_patch, render_plan_script
 from evaluation.weak_tests.find import TreeSource
@@ -79,10 +80,14 @@ class ChainEvaluation:
     @cached_property
     def lists(self) -> OutcomeLists:
         """FAIL_TO_PASS and PASS_TO_PASS by all runs."""
+        return make_undated_lists(self.test_only_runs, self.gold_runs, self._gold_tree)
+
+    @property
+    def _gold_tree(self) -> TreeSource:
+        """The tree of all parts."""
         chain = self.chain
         base, patches = chain.oldest.candidate.base_commit, (chain.gold_patch, chain.test_patch)
-        tree = TreeSource(repository=chain.tree, base=base, patches=patches)
-        return make_undated_lists(self.test_only_runs, self.gold_runs, tree)
+        return TreeSource(repository=chain.tree, base=base, patches=patches)
 
     def find_rejection(self) -> ChainRejection | None:
         """Run the evaluations; return why the chain is rejected, None if it is a task."""
@@ -98,13 +103,20 @@ class ChainEvaluation:
         files: list[str] = []
         for seed in range(REPEATS):
             if seed:
-                report = self.gold_runs[0].report
-                files = sorted({*report.list_files(), *report.uncollected, *self.test_only_runs[0].report.list_files()})
+                files = self._list_files()
                 self.gold_runs.append(self._run_again(RunVariant.GOLD, self.chain.gold_patch, seed=seed, files=files))
             self.test_only_runs.append(self._run_again(RunVariant.TEST_ONLY, b"", seed=seed, files=files))
         runs = (*self.test_only_runs, *self.gold_runs)
         killed = next((run for run in runs if run.result.exec_result.killed_by), None)
         return _reject_unusable_run(killed) if killed is not None else None
+
+    def _list_files(self) -> list[str]:
+        """Return the test files of the first runs, to be shuffled; empty where they cannot be run alone."""
+        report, before = self.gold_runs[0].report, self.test_only_runs[0].report
+        files = sorted({*report.list_files(), *report.uncollected, *before.list_files()})
+        framework = self.chain.oldest.require_environment().plan.test.framework
+        fixed = [test for tests in self.chain.own_fail_to_pass for test in tests]
+        return files if can_select_files(framework, self._gold_tree, fixed, files) else []
 
     def _run_again(
         self, variant: RunVariant, patch: bytes, *, seed: int = 0, files: Sequence[str] = ()

@@ -14,7 +14,7 @@ FRAMEWORKS = (
     Framework(name="googletest", shell=_read_template("ctest.sh.j2"), report="googletest"),
     Framework(name="catch2", shell=_read_template("ctest.sh.j2"), report="cases"),
     Framework(name="programs", shell=_read_template("ctest.sh.j2"), report="cases"),
-    Framework(name="meson", shell=_read_template("meson.sh.j2"), report="junit"),
+    Framework(name="meson", shell=_read_template("meson.sh.j2"), report="meson"),
     Framework(name="automake", shell=_read_template("automake.sh.j2"), report="lines"),
     Framework(name="make", shell=_read_template("make.sh.j2"), report="make"),
 )

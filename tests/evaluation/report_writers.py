@@ -163,6 +163,23 @@ def write_ctest(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     }
 
 
+def write_meson(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
+    rows = "".join(case({"name": test.title, "classname": "the shop"}, test.status) for test in tests)
+    program = "/opt/build/{}".format
+    listed = [
+        {"name": test.title, "cmd": [program(stem(test.file)), "-q"], "suite": ["the_shop:unit"]} for test in tests
+    ]
+    targets = [
+        {"filename": [program(stem(file))], "target_sources": [{"sources": ["/src/main.c", f"/src/{file}"]}]}
+        for file in group_by_file(tests)
+    ]
+    return {
+        "testlog.junit.xml": f'<testsuites><testsuite name="the shop">{rows}</testsuite></testsuites>',
+        "intro-tests.json": json.dumps(listed),
+        "intro-targets.json": json.dumps(targets),
+    }
+
+
 def write_googletest(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     reports = {}
     for file, group in group_by_file(tests).items():
@@ -454,5 +471,6 @@ WRITERS = {
     ),
     "catch2": ReportWriter(report_format="catch2", write=write_catch2, suffix=".cpp", statuses=("passed", "failed")),
     "cases": ReportWriter(report_format="cases", write=write_cases, suffix=".cpp", statuses=("passed", "failed")),
+    "meson": ReportWriter(report_format="meson", write=write_meson, suffix=".c", statuses=ALL[:4]),
     "make": ReportWriter(report_format="make", write=write_recipes, suffix=".sh", statuses=("passed", "failed")),
 }

@@ -478,6 +478,48 @@ def test_tests_of_ctest_with_one_name_in_two_folders_are_two(tmp_path: Path) -> 
     }
 
 
+def test_tests_of_meson_are_named_by_the_sources_of_their_programs(tmp_path: Path) -> None:
+    def suite(name: str, *rows: tuple[str, str]) -> str:
+        cases = "".join(f'<testcase classname="{owner}" name="{test}"/>' for owner, test in rows)
+        return f'<testsuite name="{name}">{cases}</testsuite>'
+
+    tests = [
+        {"name": "unit", "suite": ["shop"], "cmd": ["/opt/build/tests/unit-test", "-q"]},
+        {"name": "unit", "suite": ["lib:fast"], "cmd": ["/opt/build/subprojects/lib/unit"]},
+        {"name": "points", "suite": ["shop"], "cmd": ["/usr/bin/python3", "/src/tests/points.py"]},
+        {"name": "sums", "suite": ["shop"], "cmd": ["/opt/build/sums"]},
+        {"name": "lost", "suite": ["shop"], "cmd": ["/usr/bin/true"]},
+    ]
+    sources = {
+        "/opt/build/tests/unit-test": ["/src/cart.c", "/src/tests/unittest.c"],
+        "/opt/build/subprojects/lib/unit": ["/src/subprojects/lib/unit.c"],
+        "/opt/build/sums": ["/src/tests/sums.cc"],
+    }
+    targets = [{"filename": [program], "target_sources": [{"sources": of}, {}]} for program, of in sources.items()]
+    rows = (
+        suite("shop", ("shop", "unit"), ("shop", "lost")),
+        suite("lib", ("lib", "unit")),
+        suite("shop.points", ("shop.points", "3 - of one"), ("shop.points", "4")),
+        suite("shop.sums.Sums", ("Sums", "adds")),
+    )
+    out = {
+        "testlog.junit.xml": f"<testsuites>{''.join(rows)}</testsuites>",
+        "intro-tests.json": json.dumps(tests),
+        "intro-targets.json": json.dumps(targets),
+    }
+    tree = dict.fromkeys(["cart.c", "tests/unittest.c", "subprojects/lib/unit.c", "tests/points.py"], "")
+    assert list(read("meson", tmp_path / "a", out, tree | {"tests/sums.cc": "TEST(Sums, adds) {}\n"})) == [
+        "tests/unittest.c::unit",
+        "shop::lost",
+        "subprojects/lib/unit.c::unit",
+        "tests/points.py::points > of one",
+        "tests/points.py::points > 4",
+        "tests/sums.cc::Sums.adds",
+    ]
+    of_before = {"testlog.junit.xml": out["testlog.junit.xml"]}
+    assert list(read("meson", tmp_path / "b", of_before, {}))[:2] == ["shop::unit", "shop::lost"]
+
+
 def test_text_of_ctest_is_not_read_where_it_should_have_written_a_report(tmp_path: Path) -> None:
     text = "1/1 Test  #1: unit ......   Passed    0.01 sec\n"
     tests = json.dumps({"tests": [{"name": "unit", "command": ["unit"]}]})

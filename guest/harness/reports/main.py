@@ -28,6 +28,7 @@ FORMATS = {
     "catch2": ("cxx", "convert_catch2"),
     "cases": ("cxx", "convert_cases"),
     "make": ("recipes", "convert_make"),
+    "meson": ("meson", "convert_meson"),
     "luaunit": ("xunit", "convert_luaunit"),
     "dart": ("dart", "convert_dart"),
     "lines": ("line_reports", "convert_lines"),
