@@ -56,6 +56,7 @@ def funnel(
             metavar="SOURCE...", show_default=False, help="Count only these sources; of simulations, these domains."
         ),
     ] = None,
+    *,
     of: Annotated[
         FunnelSubject, typer.Option("--of", help="Count changes, or synthesised worlds, or simulated conversations.")
     ] = FunnelSubject.CHANGES,
@@ -65,8 +66,10 @@ def funnel(
     by: Annotated[
         FunnelGroup | None, typer.Option("--by", help="Print a row for each kind of change, size or repository.")
     ] = None,
+    losses: Annotated[
+        bool, typer.Option("--losses", help="Print each reason with its share, and what would give a task instead.")
+    ] = False,
     as_json: JsonOption = False,
-    *,
     storage: StorageSettings,
     quota: QuotaSettings,
 ) -> None:
@@ -78,6 +81,8 @@ def funnel(
     """
     if by and repo:
         raise UsageError("--by and --repo exclude each other")
+    if losses and (by or of is not FunnelSubject.CHANGES):
+        raise UsageError(f"--losses and {'--by' if by else '--of'} exclude each other")
     if of is not FunnelSubject.CHANGES:
         if by or repo:
             raise UsageError(f"--{'by' if by else 'repo'} is for changes, and {of.value} have no repository")
@@ -91,6 +96,12 @@ def funnel(
         if by:
             counts = queries.compute_funnel_by(store, FUNNEL_COLUMNS[by], resolved)
             output.print_rows(counts, (), as_lines=as_json, nothing="no change was mined")
+            return
+        if losses:
+            from mergemill.pipeline.losses import compute_losses  # noqa: PLC0415 - only here are conditions printed
+
+            rows = compute_losses(store, resolved, repo)
+            output.print_rows(rows, (), as_lines=as_json, nothing="no change was rejected")
             return
         stages = queries.compute_funnel(store, resolved, repo)
         examples = queries.find_examples(store, resolved, repo)
