@@ -7,7 +7,7 @@ the result is stored in the same transaction, so that reading needs no join.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from taskdb.records import Kind, Stage
 from taskdb.records.difficulty import compute_difficulty, compute_wilson_interval, make_difficulty_key
 from taskdb.schema import search, tables
 from taskdb.schema.batches import split_batches
+from taskdb.schema.measures import join_words
 from taskdb.schema.task_columns import DECLARED, TaskStatus
 
 T = TypeVar("T")
@@ -104,7 +105,7 @@ _TASK_VALUES = ", ".join(
     f"{declared.sql or f't.{name}'} AS {name}" for name, declared in DECLARED.items() if declared.sql is not None
 )
 TASKS_DEFINITION = f"""
-SELECT t.seq AS task, d.change, {_TASK_VALUES}, coalesce(k.n_gold_runs, 0) AS n_gold_runs
+SELECT t.seq AS task, d.change, {_TASK_VALUES}, coalesce(k.n_gold_runs, 0) AS n_gold_runs, j.id AS verdict
 FROM derivation_listing d
 JOIN change_listing h ON h.change = d.change
 JOIN task t ON t.id = d.task
@@ -190,7 +191,8 @@ def _refresh_batch(connection: Connection, keys: Sequence[int], deltas: Deltas, 
     _replace(connection, _LISTINGS[1], before[1], derivations)
     tasks = _execute(connection, TASKS_DEFINITION, keys)
     rates = _read_difficulty(connection, [row["task"] for row in tasks])
-    tasks = [_finish_task(row, rates.get(row["task"], {})) for row in tasks]
+    findings = _read_findings(connection, {row["verdict"] for row in tasks} - {None})
+    tasks = [_finish_task(row, rates.get(row["task"], {}), findings) for row in tasks]
     _replace(connection, _LISTINGS[2], before[2], tasks)
     _set_states(connection, changes, derivations)
     # Counters are moved by the difference, as counting all rows again would take longer than the write itself.
@@ -250,8 +252,22 @@ def _read_difficulty(connection: Connection, tasks: Sequence[int]) -> dict[int, 
     return difficulty
 
 
-def _finish_task(values: Values, rates: Values) -> Values:
+def _read_findings(connection: Connection, verdicts: Collection[str]) -> dict[str, str]:
+    """Return verdict -> rules of its findings, as text, for those verdicts that have any."""
+    rules: dict[str, list[str]] = {}
+    for keys in split_batches(sorted(verdicts), _BATCH):
+        for verdict, rule in connection.execute(_prepare(_FINDINGS), {"keys": keys}):
+            rules.setdefault(verdict, []).append(rule)
+    return {verdict: join_words(words) for verdict, words in rules.items()}
+
+
+_FINDINGS = "SELECT verdict, rule FROM finding WHERE verdict IN :keys"
+
+
+def _finish_task(values: Values, rates: Values, findings: Mapping[str, str]) -> Values:
+    verdict = values.pop("verdict")
     return values | {
+        "findings": None if verdict is None else findings.get(verdict, ""),
         "flaky_bound": compute_flaky_bound(values.pop("n_gold_runs")),
         "difficulty": json.dumps(rates, sort_keys=True),
     }

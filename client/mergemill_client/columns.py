@@ -45,6 +45,14 @@ TASK_COLUMNS: dict[str, type] = {
     "worst_block_bound": float,
     "n_weak_tests": int,
     "rests_on_copies": int,
+    "functions": str,
+    "operators": str,
+    "edit_group": str,
+    "failing_set": str,
+    "changed_hunks": int,
+    "call_depth": int,
+    "n_findings": int,
+    "findings": str,
 }
 """Column of the view `tasks` -> type of its value, which may also be None.
 
@@ -63,17 +71,22 @@ WORD_FILTERS = (
     "audited",
     "environment",
     "tests",
+    "operators",
+    "findings",
 )
 RANGE_FILTERS = (
     "changed_lines",
     "strength",
     "changed_files",
+    "changed_hunks",
+    "call_depth",
     "statement_tokens",
     "test_seconds",
     "n_fail_to_pass",
     "n_pass_to_pass",
     "underspecified",
     "unfair_tests",
+    "n_findings",
     "n_weak_tests",
     "control_bound",
     "worst_block_bound",
@@ -87,6 +100,11 @@ MIXED_CASE = (
     "family",
 )
 """Columns whose values are compared in lower case."""
+LIST_COLUMNS = (
+    "operators",
+    "findings",
+)
+"""Columns whose values are words separated by commas."""
 STRATA = (
     "repo",
     "language",
@@ -98,6 +116,16 @@ STRATA = (
     "split",
     "audited",
     "family",
+    "operators",
     "year",
 )
 """Columns by which a sample is stratified; `year`: that of `created_at`."""
+CAPPED = (
+    "edit_group",
+    "failing_set",
+    "functions",
+    "family",
+    "operators",
+    "repo",
+)
+"""Columns by which selected tasks can be limited, in the order in which the limits are applied."""

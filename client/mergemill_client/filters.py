@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional
 
-from mergemill_client.columns import RANGE_FILTERS, WORD_FILTERS
+from mergemill_client.columns import CAPPED, RANGE_FILTERS, WORD_FILTERS
 from mergemill_client.errors import ClientError
 
-NUMBER_FILTERS = ("min_f2p", "sample", "per_repo", "per_family")
+NUMBER_FILTERS = ("min_f2p", "sample", *(f"per_{name}" for name in CAPPED))
 DATE_FILTERS = ("created", "since", "until")
 TEXT_FILTERS = ("where", "selection", "difficulty", "seed", "allocate")
 LIST_FILTERS = ("ids", "stratify", "decontaminated")

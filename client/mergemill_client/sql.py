@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mergemill_client.columns import MIXED_CASE, RANGE_FILTERS, STRATA, TASK_COLUMNS, WORD_FILTERS
+from mergemill_client.columns import (
+    CAPPED,
+    LIST_COLUMNS,
+    MIXED_CASE,
+    RANGE_FILTERS,
+    STRATA,
+    TASK_COLUMNS,
+    WORD_FILTERS,
+)
 from mergemill_client.errors import ClientError
 from mergemill_client.filters import parse_dates, parse_number, parse_range, split_words
 
 NEWEST_FIRST = "created_at DESC, name, id"
-SAMPLING = ("sample", "per_repo", "per_family")
+SAMPLING = ("sample", *(f"per_{name}" for name in CAPPED))
 
 
 @dataclass(frozen=True)
@@ -137,16 +146,17 @@ class SampleQuery:
             f", {'substr(created_at, 1, 4)' if name == 'year' else name} AS stratum_{at}"
             for at, name in enumerate(self.strata)
         )
+        capped = [name for name in CAPPED if f"per_{name}" in self.filters]
+        groups = "".join(f", {_build_group(name)} AS group_{name}" for name in capped)
         query = (
-            f"SELECT id, lower(repo) AS repo, coalesce(family, id) AS family, md5({self.dialect.mark} || name) AS rank"
-            f"{strata} FROM tasks WHERE {self.condition.text}"
+            f"SELECT id, md5({self.dialect.mark} || name) AS rank{groups}{strata}"
+            f" FROM tasks WHERE {self.condition.text}"
         )
         values = [f"{self.filters.get('seed', '0')} ", *self.condition.values]
-        for name in ("family", "repo"):
-            if f"per_{name}" in self.filters:
-                most = parse_number(f"per_{name}", self.filters[f"per_{name}"])
-                place = f"row_number() OVER (PARTITION BY {name} ORDER BY rank, id)"
-                query = f"SELECT * FROM (SELECT q.*, {place} AS in_{name} FROM ({query}) q) q WHERE in_{name} <= {most}"
+        for name in capped:
+            most = parse_number(f"per_{name}", self.filters[f"per_{name}"])
+            place = f"row_number() OVER (PARTITION BY group_{name} ORDER BY rank, id)"
+            query = f"SELECT * FROM (SELECT q.*, {place} AS in_{name} FROM ({query}) q) q WHERE in_{name} <= {most}"
         return SqlText(query, values)
 
     def build_sizes(self) -> SqlText:
@@ -165,6 +175,14 @@ class SampleQuery:
         columns = "".join(f", {name}" for name in names)
         query = f"SELECT id, place{columns} FROM (SELECT s.*, {place} FROM ({capped.text}) s) s{end}"
         return SqlText(query, capped.values)
+
+
+def _build_group(name: str) -> str:
+    """Return the value that tasks of a group share, in SQL; a task without one has its own."""
+    if name == "repo":
+        return "lower(repo)"
+    value = "lower(repo) || ' ' || functions" if name == "functions" else name
+    return f"coalesce({value}, id)"
 
 
 def allocate(sizes: Mapping[tuple[Any, ...], int], total: int, allocation: str) -> dict[tuple[Any, ...], int]:
@@ -203,7 +221,17 @@ def _match_words(name: str, words: Sequence[str], dialect: Dialect) -> SqlText:
         return SqlText(f"(audited IS NULL OR audited IN ({marks}))", lowered)
     if name == "tests" and "all" in lowered:
         return SqlText("1 = 1")
+    if name in LIST_COLUMNS:
+        return _match_lists(name, lowered, dialect)
     return SqlText(f"{column} IN ({marks})", lowered)
+
+
+def _match_lists(name: str, words: Sequence[str], dialect: Dialect) -> SqlText:
+    """Return the condition that a list of words has any of some words; `none` stands for an empty or absent list."""
+    escaped = [re.sub(r"([%_/])", r"/\1", "" if word == "none" else word) for word in words]
+    listed = f"',' || lower(coalesce({name}, '')) || ','"
+    conditions = " OR ".join(f"{listed} LIKE {dialect.mark} ESCAPE '/'" for _ in escaped)
+    return SqlText(f"({conditions})", [f"%,{word},%" for word in escaped])
 
 
 def _match_range(name: str, text: str, dialect: Dialect) -> SqlText:

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from tree_sitter import Node
 
-from derivers.structure.definitions import get_function, iterate_definitions
+from derivers.structure.definitions import get_function, iterate_definition_nodes
 from mutation import build_patch
 from mutation.grammars import find_grammar
 from mutation.mutation import TextEdit, apply_edits
@@ -108,7 +108,7 @@ class RemovableFile:
         if grammar is None:
             return None
         source = SourceFile(content, grammar)
-        functions = (_read_function(path, source, name, node) for name, node in iterate_definitions(source.root))
+        functions = (_read_function(path, source, name, node) for name, node in iterate_definition_nodes(source.root))
         listed = sorted((function for function in functions if function is not None), key=lambda item: item.span)
         return cls(path, source, tuple(listed))
 

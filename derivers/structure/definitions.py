@@ -72,23 +72,21 @@ class CodeDefinition:
         return [line for line in map(str.strip, self.text.splitlines()[1:]) if line]
 
 
-def list_definitions(path: str, source: bytes) -> dict[str, CodeDefinition]:
-    """Return qualified name -> definition of a file; empty where no grammar knows its language."""
+def iterate_definitions(path: str, source: bytes) -> Iterator[CodeDefinition]:
+    """Yield the definitions of a file; none where no grammar knows its language. Several may have the same name."""
     grammar = find_grammar(path)
     if grammar is None:
-        return {}
-    definitions: dict[str, CodeDefinition] = {}
-    for name, node in iterate_definitions(create_parser(grammar.syntax).parse(source).root_node):
+        return
+    for name, node in iterate_definition_nodes(create_parser(grammar.syntax).parse(source).root_node):
         if node.type not in _ASSIGNMENTS and node.type != "impl_item":
             text = source[node.start_byte : node.end_byte].decode(errors="replace")
-            definitions[name] = CodeDefinition(name, text, node.start_point[0] + 1)
-    return definitions
+            yield CodeDefinition(name, text, node.start_point[0] + 1)
 
 
-def iterate_definitions(root: Node) -> Iterator[tuple[str, Node]]:
+def iterate_definition_nodes(root: Node) -> Iterator[tuple[str, Node]]:
     """Yield qualified name and node of the definitions of a file that are not inside a function.
 
-    Beside those of `list_definitions` these are blocks of methods (`impl`), and functions that are assigned to a
+    Besides those of `iterate_definitions` these are blocks of methods (`impl`), and functions that are assigned to a
     property, a field or a key of an object.
     """
     todo: list[tuple[str, Node]] = [("", root)]
@@ -105,6 +103,11 @@ def iterate_definitions(root: Node) -> Iterator[tuple[str, Node]]:
                 todo.append((prefix, child))
 
 
+def list_definitions(path: str, source: bytes) -> dict[str, CodeDefinition]:
+    """Return qualified name -> definition of a file, of equal names one; empty where no grammar knows its language."""
+    return {definition.name: definition for definition in iterate_definitions(path, source)}
+
+
 def get_function(definition: Node) -> Node | None:
     """Return the function that a node of a definition defines; None where it defines a type."""
     if definition.type in FUNCTIONS:
@@ -115,7 +118,7 @@ def get_function(definition: Node) -> Node | None:
 
 def find_enclosing_definition(path: str, source: bytes, line: int) -> str:
     """Return the qualified name of the innermost definition that contains a line (1-based); empty for none."""
-    innermost = find_innermost(list_definitions(path, source).values(), line)
+    innermost = find_innermost(iterate_definitions(path, source), line)
     return innermost.name if innermost else ""
 
 

@@ -6,15 +6,20 @@ Which formats can carry a task is decided by `exporters.FORMATS`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
+from unidiff.errors import UnidiffParseError
+
 from backends.services import Services
+from core.errors import InputError
 from core.settings.group import replace_values
 from derivers.base import Deriver, FewerTasks, KindRejection, format_task_name
 from derivers.bugfix import compare_with_published, derive_bugfix
+from derivers.changed_code import measure_changed_code
 from derivers.combined import derive_combined
 from derivers.feature import derive_feature
 from derivers.injected import derive_injected
@@ -36,6 +41,8 @@ from taskdb.records.kinds import Prerequisites, Requirement
 from taskdb.records.lineage import Lineage
 from taskdb.records.tags import ChangeKind
 from verifiers.rewards import REWARDS, SIMULATED, TESTS, Reward
+
+log = logging.getLogger(__name__)
 
 
 class Reason(StrEnum):
@@ -181,10 +188,11 @@ def derive(lineage: Lineage, services: Services) -> Sequence[Task | Rejection] |
         return _reject(lineage, kind, result, services)
     for task in result:
         keep_tree(task, services)
-    if lineage.wanted is None or len(result) >= lineage.wanted:
-        return result
+    tasks = [_add_changed_code(task, services) for task in result]
+    if lineage.wanted is None or len(tasks) >= lineage.wanted:
+        return tasks
     rest = result.rest if isinstance(result, FewerTasks) else KindRejection(Reason.NO_FURTHER_TASK, "nothing is left")
-    return [*result, _reject(lineage, kind, rest, services, n_new=len(result))]
+    return [*tasks, _reject(lineage, kind, rest, services, n_new=len(tasks))]
 
 
 def _run_deriver(row: TaskKind, lineage: Lineage, services: Services) -> list[Task] | KindRejection:
@@ -247,3 +255,12 @@ def _find_rejected(lineage: Lineage, kind: Kind) -> str:
     if requirement in (Requirement.CANDIDATE, Requirement.NO_ENVIRONMENT):
         return lineage.candidate.id
     return lineage.require_verdict().id
+
+
+def _add_changed_code(task: Task, services: Services) -> Task:
+    """Return the task with what its gold patch changes; without it, and with a warning, where no tree can be read."""
+    try:
+        return task.model_copy(update={"changed_code": measure_changed_code(task, services)})
+    except (InputError, UnidiffParseError) as error:
+        log.warning("the functions that %s changes are not known: %s", task.name, error)
+        return task

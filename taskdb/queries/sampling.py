@@ -1,4 +1,4 @@
-"""Samples of tasks: a seeded order by hash, caps per repository and family, and shares of strata.
+"""Samples of tasks: a seeded order by hash, caps per repository, family and the like, and shares of strata.
 
 A task's place in the order depends on the seed and its name alone. So a sample is the same in any database that holds
 the same tasks, whatever the order in which they were added; and a task that is added or removed moves only those of its
@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, literal, select
 
-from taskdb.queries.task_filters import TASKS, Allocation, TaskFilters
+from taskdb.queries.task_filters import CAPPED, TASKS, Allocation, TaskFilters
 from taskdb.store import Store
 
 Stratum = tuple[str | None, ...]
@@ -23,8 +23,9 @@ Stratum = tuple[str | None, ...]
 def sample_tasks(store: Store, filters: TaskFilters) -> tuple[str, ...]:
     """Return the ids of a sample of the tasks that the other filters select, sorted.
 
-    First at most `per_family` tasks of each family are kept, then at most `per_repo` of each repository, then `sample`
-    of all. The database does the work, so that memory holds the result and one number per stratum.
+    First the limits of `TaskFilters.caps` are applied in their order, such as at most `per_family` tasks of each family
+    and then `per_repo` of each repository; then `sample` of all are drawn. The database does the work, so that memory
+    holds the result and one number per stratum.
     """
     with store.read_transaction() as connection:
         if connection.dialect.name == "sqlite":
@@ -73,12 +74,19 @@ def _hash_text(text: str) -> str:
 
 def _select_ranked(filters: TaskFilters) -> Select[Any]:
     strata = [_build_stratum(name).label(f"stratum_{at}") for at, name in enumerate(filters.stratify)]
-    unsampled = replace(filters, sample=None, per_repo=None, per_family=None)
+    no_limits: dict[str, Any] = {f"per_{name}": None for name in CAPPED}
+    unsampled = replace(filters, sample=None, **no_limits)
     rank = func.md5(literal(f"{filters.seed} ").concat(TASKS.c.name)).label("rank")
-    family = (
-        func.coalesce(TASKS.c.family, TASKS.c.id).label("family") if filters.per_family else literal("").label("family")
-    )
-    return unsampled.apply(select(TASKS.c.id, func.lower(TASKS.c.repo).label("repo"), family, rank, *strata))
+    groups = [_build_group(name).label(f"group_{name}") for name in filters.caps]
+    return unsampled.apply(select(TASKS.c.id, *groups, rank, *strata))
+
+
+def _build_group(name: str) -> ColumnElement[Any]:
+    """Return the value that tasks of a group share; a task without one has its own."""
+    repo = func.lower(TASKS.c.repo)
+    if name == "repo":
+        return repo
+    return func.coalesce(repo.concat(" ").concat(TASKS.c[name]) if name == "functions" else TASKS.c[name], TASKS.c.id)
 
 
 def _build_stratum(name: str) -> ColumnElement[Any]:
@@ -86,10 +94,9 @@ def _build_stratum(name: str) -> ColumnElement[Any]:
 
 
 def _cap(query: Select[Any], filters: TaskFilters) -> Select[Any]:
-    for name, most in (("family", filters.per_family), ("repo", filters.per_repo)):
-        if most is not None:
-            rows = _number(query, [name]).subquery()
-            query = select(*(rows.c[column] for column in dict(query.selected_columns))).where(rows.c.place <= most)
+    for name, most in filters.caps.items():
+        rows = _number(query, [f"group_{name}"]).subquery()
+        query = select(*(rows.c[column] for column in dict(query.selected_columns))).where(rows.c.place <= most)
     return query
 
 

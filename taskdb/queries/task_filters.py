@@ -148,6 +148,10 @@ class TaskFilters(ColumnFilters):
     allocate: Allocation = Allocation.PROPORTIONAL
     per_repo: int | None = None
     per_family: int | None = None
+    per_functions: int | None = None
+    per_operators: int | None = None
+    per_edit_group: int | None = None
+    per_failing_set: int | None = None
 
     @property
     def is_resolved(self) -> bool:
@@ -157,7 +161,13 @@ class TaskFilters(ColumnFilters):
     @property
     def is_sampled(self) -> bool:
         """Whether only some of the matching tasks are selected."""
-        return any(limit is not None for limit in (self.sample, self.per_repo, self.per_family))
+        return self.sample is not None or bool(self.caps)
+
+    @property
+    def caps(self) -> dict[str, int]:
+        """Column of `CAPPED` -> greatest number of tasks that share a value of it, in the order of `CAPPED`."""
+        limits = {name: getattr(self, f"per_{name}") for name in CAPPED}
+        return {name: limit for name, limit in limits.items() if limit is not None}
 
     def apply(self, query: Select[Any], columns: Mapping[str, ColumnElement[Any]] | None = None) -> Select[Any]:
         """Return the query with these filters.
@@ -255,9 +265,17 @@ def _match_words(name: str, words: Words, columns: Mapping[str, ColumnElement[An
         return or_(value.is_(None), match_words(value, lowered))
     if name == "tests" and ALL in lowered:
         return true()
+    if WORD_FILTERS[name].is_list:
+        return _match_lists(value, lowered)
     # Values of the other columns are lower-case, so that their indices are used.
     value = func.lower(value) if WORD_FILTERS[name].has_mixed_case else value
     return match_words(value, lowered)
+
+
+def _match_lists(value: ColumnElement[Any], words: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that a list of words has any of some words; `none` stands for an empty or absent list."""
+    listed = literal(",").concat(func.lower(func.coalesce(value, ""))).concat(",")
+    return or_(*(listed.contains(f",{'' if word == NEVER else word},", autoescape=True) for word in words))
 
 
 def _match_bounds(value: ColumnElement[Any], bounds: Range) -> list[ColumnElement[bool]]:
@@ -459,9 +477,15 @@ STRATA = (
     "split",
     "audited",
     "family",
+    "operators",
     "year",
 )
 """Columns by which a sample is stratified; `year`: that of `created_at`."""
+CAPPED = ("edit_group", "failing_set", "functions", "family", "operators", "repo")
+"""Columns by which selected tasks can be limited, in the order in which the limits are applied.
+
+A task without a value is a group of its own. Functions of different repositories are different.
+"""
 SAMPLING = "Sampling"
 
 
@@ -500,6 +524,22 @@ _LIST = (
     ),
     FilterField("per_repo", "N", "Select at most N tasks of one repository.", _parse_number, SAMPLING),
     FilterField("per_family", "N", "Select at most N tasks of one family.", _parse_number, SAMPLING),
+    FilterField(
+        "per_functions", "N", "Select at most N tasks that change the same functions.", _parse_number, SAMPLING
+    ),
+    FilterField(
+        "per_operators", "N", "Select at most N tasks with bugs of the same operators.", _parse_number, SAMPLING
+    ),
+    FilterField(
+        "per_edit_group",
+        "N",
+        "Select at most N tasks that change the same functions by the same operators.",
+        _parse_number,
+        SAMPLING,
+    ),
+    FilterField(
+        "per_failing_set", "N", "Select at most N tasks with the same FAIL_TO_PASS tests.", _parse_number, SAMPLING
+    ),
 )
 FILTERS: Mapping[str, FilterField] = {option.name: option for option in _LIST}
 """All filters, in the order in which help lists them."""

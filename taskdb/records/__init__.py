@@ -470,6 +470,21 @@ class Injection(Part):
     """A line for people, such as `a < b became a <= b`; it reveals the bug."""
 
 
+class ChangedCode(Part):
+    """Code that a gold patch changes, measured in the agent's tree: what tasks are compared by."""
+
+    functions: tuple[str, ...]
+    """`PATH::NAME` of the innermost definitions around changed lines, before and after the patch, with the names of
+    classes around them; `PATH` alone for lines outside of any. Sorted; of source files, where it changes any."""
+    files: int
+    lines: int
+    """Added and removed lines."""
+    hunks: int
+    call_depth: int | None
+    """Calls from the nearest FAIL_TO_PASS test to a changed function, by names in the source: 1 where the test itself
+    names one. Null where none was found. Equal names are taken for equal functions, so it is a lower bound."""
+
+
 class Task(Record):
     """A task as it is exported: self-contained, it needs its image and nothing else of the database."""
 
@@ -528,6 +543,8 @@ class Task(Record):
     """Injected bugs, of injected-bug tasks; empty in earlier records, and for all other kinds."""
     mirror: Annotated[MirrorOrigin | None, LATER] = None
     """The change that a mirrored task makes again; null for other kinds."""
+    changed_code: Annotated[ChangedCode | None, MEASURED] = None
+    """Null where its tree could not be read, and in records of earlier versions."""
 
     @property
     def rests_on_copies(self) -> bool:

@@ -16,12 +16,18 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 from taskdb.records import Kind, TestOrigin
 from taskdb.records.tags import ChangeKind
-from taskdb.schema.measures import choose_split, count_tokens
+from taskdb.schema.measures import (
+    choose_split,
+    compute_edit_group,
+    compute_failing_set,
+    count_tokens,
+    join_words,
+)
 
 COMMON, MORE = "Filters", "More filters"
 """Headings of filters in the help of a command."""
 NEVER = "none"
-"""Word for tasks that were never audited."""
+"""Word for tasks that were never audited, and for empty lists of words."""
 ALL = "all"
 """Word for tasks whose tests are of any origin."""
 
@@ -65,7 +71,7 @@ _VERDICT = (
     "of the verdict, null where there is none ([Judge](guide/verify/judge.md)); "
     "[read](guide/verify/judge.md#reading-a-verdict) its findings before its probabilities"
 )
-_SIZE = "of the gold patch"
+_SIZE = "of the gold patch; of tasks of earlier versions, that of the change"
 
 
 class TaskColumns:
@@ -164,8 +170,24 @@ class TaskColumns:
             doc="words and signs of the problem statement",
         ),
     ]
-    changed_files: Annotated[int, TaskColumn(sql="c.n_gold_files", doc=_SIZE, exported=True)]
-    changed_lines: Annotated[int, TaskColumn(sql="c.gold_lines", doc=_SIZE, exported=True)]
+    changed_files: Annotated[
+        int,
+        TaskColumn(
+            record=lambda task: task.changed_code.files if task.changed_code else 0,
+            sql="CASE WHEN t.changed_files > 0 THEN t.changed_files ELSE c.n_gold_files END",
+            doc=_SIZE,
+            exported=True,
+        ),
+    ]
+    changed_lines: Annotated[
+        int,
+        TaskColumn(
+            record=lambda task: task.changed_code.lines if task.changed_code else 0,
+            sql="CASE WHEN t.changed_files > 0 THEN t.changed_lines ELSE c.gold_lines END",
+            doc=_SIZE,
+            exported=True,
+        ),
+    ]
     family: Annotated[
         str,
         TaskColumn(sql="d.name", exported=True, doc="name of the change it comes from: siblings and variants share it"),
@@ -231,6 +253,74 @@ class TaskColumns:
             "(guide/verify/verify.md#again) of tests, else 0",
         ),
     ]
+    functions: Annotated[
+        str | None,
+        TaskColumn(
+            record=lambda task: join_words(task.changed_code.functions) if task.changed_code else None,
+            exported=True,
+            doc="functions that the gold patch changes, as `PATH::NAME`, or `PATH` for code outside of any, separated "
+            "by commas; null for tasks of earlier versions",
+        ),
+    ]
+    operators: Annotated[
+        str | None,
+        TaskColumn(
+            record=lambda task: join_words(injection.operator for injection in task.injections) or None,
+            exported=True,
+            doc="how injected bugs were made: mutation operators, `history` or `model-written`, separated by commas; "
+            "null for other tasks, and for those of earlier versions",
+        ),
+    ]
+    edit_group: Annotated[
+        str | None,
+        TaskColumn(
+            record=compute_edit_group,
+            exported=True,
+            doc="key of the tasks of a repository that change the same functions by the same operators; null where "
+            "`functions` is",
+        ),
+    ]
+    failing_set: Annotated[
+        str | None,
+        TaskColumn(
+            record=compute_failing_set,
+            exported=True,
+            doc="key of the tasks of a repository with the same FAIL_TO_PASS tests; null where there are none",
+        ),
+    ]
+    changed_hunks: Annotated[
+        int | None,
+        TaskColumn(
+            record=lambda task: task.changed_code.hunks if task.changed_code else None,
+            exported=True,
+            doc="hunks of the gold patch; null for tasks of earlier versions",
+        ),
+    ]
+    call_depth: Annotated[
+        int | None,
+        TaskColumn(
+            record=lambda task: task.changed_code.call_depth if task.changed_code else None,
+            exported=True,
+            doc="calls from the nearest FAIL_TO_PASS test to a changed function, [by names](guide/query/select.md#"
+            "variety); null where none was found",
+        ),
+    ]
+    n_findings: Annotated[
+        int | None,
+        TaskColumn(
+            sql="j.n_findings",
+            exported=True,
+            doc="findings of the verdict, null where there is none ([Judge](guide/verify/judge.md))",
+        ),
+    ]
+    findings: Annotated[
+        str | None,
+        TaskColumn(
+            sql=None,
+            exported=True,
+            doc="rules of the verdict's findings, separated by commas; null where there is no verdict",
+        ),
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------ filters
@@ -262,6 +352,9 @@ class ColumnFilter:
     """Its heading there."""
     choices: Sequence[str] = ()
     """Words that it takes; empty for any."""
+    is_list: bool = False
+    """Whether values of the column are lists of words (`measures.join_words`): those with any of the words are
+    selected, and by `none` those that are empty or null."""
     has_mixed_case: bool = False
     """Whether values of the column have upper case. Others are compared as they are, so that their indices are used."""
 
@@ -351,7 +444,23 @@ class ColumnFilters:
         ),
     ] = None
     """`human`, `model-written`, or `all`."""
+    operators: Annotated[
+        Words | str | None,
+        ColumnFilter(help="Select tasks with bugs of these operators.", metavar="OPERATOR[,...]", is_list=True),
+    ] = None
+    findings: Annotated[
+        Words | str | None,
+        ColumnFilter(
+            help="Select tasks whose verdict has findings of these rules, or none.",
+            metavar="RULE[,...]|none",
+            is_list=True,
+        ),
+    ] = None
     changed_files: Annotated[Range | None, ColumnFilter(help="Select by files that the gold patch changes.")] = None
+    changed_hunks: Annotated[Range | None, ColumnFilter(help="Select by hunks of the gold patch.")] = None
+    call_depth: Annotated[
+        Range | None, ColumnFilter(help="Select by the calls from a failing test to a changed function.")
+    ] = None
     statement_tokens: Annotated[Range | None, ColumnFilter(help="Select by the length of the statement in tokens.")] = (
         None
     )
@@ -364,6 +473,7 @@ class ColumnFilters:
     unfair_tests: Annotated[Range | None, ColumnFilter(help="Select by the judge's probability of unfair tests.")] = (
         None
     )
+    n_findings: Annotated[Range | None, ColumnFilter(help="Select by the number of the judge's findings.")] = None
     n_weak_tests: Annotated[
         Range | None, ColumnFilter(help="Select by the number of tests that are weak evidence.")
     ] = None

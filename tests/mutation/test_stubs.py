@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from derivers.structure.definitions import get_function, iterate_definitions
+from derivers.structure.definitions import get_function, iterate_definition_nodes
 from mutation.grammars import GRAMMARS, find_grammar
 from mutation.mutation import apply_edits
 from mutation.source_file import SourceFile
@@ -274,7 +274,7 @@ def replace_bodies(path: str, source: str) -> str:
     grammar = find_grammar(path)
     assert grammar is not None
     file = SourceFile(source.encode(), grammar)
-    functions = (get_function(node) for _, node in iterate_definitions(file.root))
+    functions = (get_function(node) for _, node in iterate_definition_nodes(file.root))
     stubs = [build_stub(file, function) for function in functions if function is not None]
     edits = [stub for stub in stubs if stub is not None]
     after = apply_edits(file.bytes, edits)
@@ -329,7 +329,7 @@ def test_statements_are_counted_at_any_depth(path: str, source: str, number: int
     grammar = find_grammar(path)
     assert grammar is not None
     file = SourceFile(source.encode(), grammar)
-    functions = filter(None, (get_function(node) for _, node in iterate_definitions(file.root)))
+    functions = filter(None, (get_function(node) for _, node in iterate_definition_nodes(file.root)))
     first = min(functions, key=lambda function: function.start_byte)
     assert count_statements(first) == number
 

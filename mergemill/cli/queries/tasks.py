@@ -33,6 +33,7 @@ from mergemill.cli.queries.change_report import (
 from taskdb.artifacts import open_artifacts
 from taskdb.queries import derivation_counts, saved_selections
 from taskdb.queries import tasks as queries
+from taskdb.queries.diversity import compute_diversity
 from taskdb.queries.evidence import VerdictRanks, describe_forger, describe_gold, load_gold_values, rank_verdict
 from taskdb.queries.histograms import count_bins
 from taskdb.queries.task_filters import TaskFilters, check_columns
@@ -113,11 +114,26 @@ def search_tasks(
 @app.command("stats")
 @with_settings(StorageSettings)
 @with_filters
-def show_stats(as_json: JsonOption = False, *, storage: StorageSettings, filters: TaskFilters) -> None:
+def show_stats(
+    diversity: Annotated[
+        bool,
+        typer.Option(
+            "--diversity",
+            help="Count what the tasks of each kind are made of, and near duplicates among them, instead.",
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+    *,
+    storage: StorageSettings,
+    filters: TaskFilters,
+) -> None:
     """Count tasks by status, kind, language, repository and licence, and by ranges of their numbers.
 
     Example: mergemill tasks stats --repo pallets/flask
     """
+    if diversity:
+        _print_diversity(storage, filters, as_json=as_json)
+        return
     # Other commands draw no charts.
     from mergemill.cli.queries import charts  # noqa: PLC0415
 
@@ -133,6 +149,12 @@ def show_stats(as_json: JsonOption = False, *, storage: StorageSettings, filters
         charts.print_charts(stats, bins)
     else:
         output.print_fields(stats.items())
+
+
+def _print_diversity(storage: StorageSettings, filters: TaskFilters, *, as_json: bool) -> None:
+    with Store.open(storage.db, create=False) as store:
+        rows = [asdict(row) for row in compute_diversity(store, resolve_filters(filters, storage))]
+    output.print_rows(rows, (), as_lines=as_json, nothing=NO_TASKS)
 
 
 @app.command("select")
