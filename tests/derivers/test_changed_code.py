@@ -9,6 +9,7 @@ import pytest
 from backends.git import GitRepository
 from backends.scratch import open_scratch
 from derivers.changed_code import DefinitionWords, compute_call_depth, list_changed_functions, measure_changed_code
+from derivers.structure.definitions import find_enclosing_definition
 from miner.patches import split_commit
 from taskdb.records import ChangedCode, FailureKind, Task
 from tests import records
@@ -91,6 +92,27 @@ def test_the_call_depth_is_the_shortest_way_by_names() -> None:
         return compute_call_depth({"add"}, [frozenset(words)], definitions)
 
     assert [measure("add", "pay"), measure("total"), measure("pay"), measure("loop")] == [1, 2, 3, None]
+
+
+def test_the_name_of_an_overload_is_that_of_all() -> None:
+    source = b"class A {\n int f(int a) {\n  return 1;\n }\n int f() {\n  return 2;\n }\n}\n"
+    assert [find_enclosing_definition("A.java", source, line) for line in (1, 3, 6)] == ["A", "A.f", "A.f"]
+
+
+def test_a_constructor_is_called_by_the_name_of_its_class(tmp_path: Path) -> None:
+    repo, services = TinyRepo(tmp_path / "repo"), create_services(tmp_path)
+    base = repo.commit("Start", {"cart.py": CART, "test_cart.py": "def test_cart():\n    assert cart.Cart([])\n"})
+    merge = repo.commit("Copy", {"cart.py": CART.replace("= items", "= list(items)")})
+    candidate = records.make_candidate(records.make_pull_request(), source=f"git:{repo.path}", base_commit=base)
+    task = records.make_task(
+        records.make_verification(records.make_environment(candidate)),
+        candidate,
+        gold_patch=services.artifacts.put_text(repo.git("diff", base, merge) + "\n"),
+        test_patch=services.artifacts.put_text(""),
+        FAIL_TO_PASS=(("test_cart.py::test_cart", FailureKind.ERROR),),
+    )
+    code = measure_changed_code(task, services)
+    assert (code.functions, code.call_depth) == (("cart.py::Cart.__init__",), 1)
 
 
 def make_task(folder: Path, tests: list[str], *, setup: bool = False) -> tuple[ChangedCode, Task]:
