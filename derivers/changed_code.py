@@ -177,8 +177,8 @@ def _split_words(text: str) -> frozenset[str]:
     return frozenset(map(sys.intern, _WORD.findall(text)))
 
 
-# The tasks of a change have the same base tree, and reading one takes seconds.
-@lru_cache(maxsize=1)
+# The tasks of a change have the same base tree, and reading one takes seconds. Workers have changes of their own.
+@lru_cache(maxsize=4)
 def _index_definitions(path: Path, commit: str) -> tuple[DefinitionWords, ...]:
     """Return the definitions of a tree's source files; none where these are too large."""
     repository = GitRepository(path)
