@@ -17,7 +17,7 @@ from derivers.structure.definitions import CodeDefinition, find_innermost, list_
 from evaluation.reports.coverage import CoveredLines
 from languages.paths import is_source
 from languages.registry import detect_file_language, language_family
-from mutation import Mutation, generate_mutants
+from mutation import Mutation, generate_mutants, select_diverse
 from taskdb.records import Candidate, TestId
 
 MAX_FILES = 6
@@ -28,17 +28,28 @@ MAX_FILE_BYTES = 200_000
 """Larger files are mostly data."""
 
 
+MUTANTS_PER_TASK = 40
+"""Mutants that are kept for each task of an environment. Each holds the text of its file."""
+MIN_MUTANTS_PER_FILE = 60
+"""Mutants of a file that are kept at least."""
+
+
 @dataclass(frozen=True)
 class SiteLimits:
-    """Numbers of files, and of lines in each, into which bugs are injected."""
+    """Numbers of files, of lines in each, and of mutants of all files; None for all."""
 
     files: int = MAX_FILES
     lines: int = MAX_LINES_PER_FILE
+    mutants: int | None = None
 
     @classmethod
     def for_tasks(cls, number: int) -> SiteLimits:
         """Return the limits for a number of tasks of the same environment: they grow with it."""
-        return cls(files=max(MAX_FILES, number), lines=MAX_LINES_PER_FILE * (1 + number // 5))
+        return cls(
+            files=max(MAX_FILES, number),
+            lines=MAX_LINES_PER_FILE * (1 + number // 5),
+            mutants=MUTANTS_PER_TASK * number,
+        )
 
 
 DEFAULT_LIMITS = SiteLimits()
@@ -139,16 +150,21 @@ def list_mutants(
     covered: CoveredLines | None,
     limits: SiteLimits = DEFAULT_LIMITS,
 ) -> list[Mutation]:
-    """Return all mutants of the selected lines, in the order of the change."""
-    mutants = [
-        mutant
-        for path, content in contents.items()
-        for mutant in generate_mutants(path, content, select_lines(candidate, path, content, covered, limits))
-    ]
-    return sorted(
-        mutants,
-        key=lambda mutant: hash_for_order(candidate, f"{mutant.path}:{mutant.line}:{mutant.operator}:{mutant.detail}"),
-    )
+    """Return the mutants of the selected lines, in the order of the change.
+
+    Where there are more than the limit, each file has an equal share, of different operators and lines.
+    """
+
+    def rank(mutant: Mutation) -> str:
+        return hash_for_order(candidate, f"{mutant.path}:{mutant.line}:{mutant.operator}:{mutant.detail}")
+
+    mutants: list[Mutation] = []
+    for path, content in contents.items():
+        lines = select_lines(candidate, path, content, covered, limits)
+        own = sorted(generate_mutants(path, content, lines), key=rank)
+        share = len(own) if limits.mutants is None else max(MIN_MUTANTS_PER_FILE, limits.mutants // len(contents))
+        mutants += own if len(own) <= share else select_diverse(own, share)
+    return sorted(mutants, key=rank)
 
 
 def hash_for_order(candidate: Candidate, item: str) -> str:

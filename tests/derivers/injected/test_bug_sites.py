@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,16 @@ def test_more_tasks_have_more_files_and_lines(tmp_path: Path) -> None:
         path, content = next(iter(files.items()))
         counts.append((len(files), len(bug_sites.select_lines(change, path, content, None, limits))))
     assert counts == [(6, 100), (20, 161)]
+
+
+def test_each_file_has_a_share_of_the_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bug_sites, "MIN_MUTANTS_PER_FILE", 2)
+    change = make_candidate(make_pull_request())
+    contents = {"greet.py": (CODE * 9).encode(), "words.py": CODE.encode()}
+    mutants = bug_sites.list_mutants(change, contents, None, bug_sites.SiteLimits(mutants=8))
+    assert Counter(mutant.path for mutant in mutants) == {"greet.py": 4, "words.py": 4}
+    assert len({mutant.operator for mutant in mutants if mutant.path == "greet.py"}) == 4
+    assert len(bug_sites.list_mutants(change, contents, None, bug_sites.SiteLimits(mutants=1))) == 4
 
 
 def test_the_order_depends_on_the_change(tmp_path: Path) -> None:
