@@ -21,6 +21,10 @@ from taskdb.records import TestId
 
 MAX_GROUPS = 40
 """Groups of test files. Each is run once, and each run starts the runner and a container."""
+MIN_GROUP_SECONDS = 2.0
+"""Least share of a suite's seconds that a group has; shorter runs are mostly their start."""
+MAX_GROUP_SHARE = 0.6
+"""Share of a suite's seconds that a group takes at most; where compilers take most of the time, groups save nothing."""
 
 
 def list_passing(report: EvaluationReport | None) -> frozenset[TestId]:
@@ -94,7 +98,9 @@ def measure_reach(
     script: str,
     workdir: str,
 ) -> TestReach:
-    """Run the groups of test files and return the lines that each executes; without a collector, the suite is one.
+    """Run the groups of test files and return the lines that each executes.
+
+    The whole suite is the only group without a collector, and where groups save nothing.
 
     Args:
         pool: containers of the base tree.
@@ -108,20 +114,19 @@ def measure_reach(
         Transient: the engine failed.
     """
     files = sorted({test.partition("::")[0] for test in whole.passing} & set(test_files))
-    parts = [] if whole.covered is None else list(split_files(files, MAX_GROUPS))
+    undivided = TestReach(groups=(whole,), functions=functions)
+    number = min(MAX_GROUPS, int(whole.seconds / MIN_GROUP_SECONDS))
+    parts = list(split_files(files, number)) if whole.covered is not None and number > 1 else []
     if len(parts) < 2:
-        return TestReach(groups=(whole,), functions=functions)
-    groups = []
+        return undivided
+    groups: list[TestGroup] = []
     for part in parts:
         result = run_tests(pool, script, workdir=workdir, files=part, collect_lines=True)
-        if result.covered_lines is None:
-            return TestReach(groups=(whole,), functions=functions)
+        seconds = result.exec_result.seconds
+        if result.covered_lines is None or (not groups and seconds > MAX_GROUP_SHARE * whole.seconds):
+            return undivided
         passing = list_passing(result.report) & whole.passing
-        groups.append(
-            TestGroup(
-                files=tuple(part), passing=passing, covered=result.covered_lines, seconds=result.exec_result.seconds
-            )
-        )
+        groups.append(TestGroup(files=tuple(part), passing=passing, covered=result.covered_lines, seconds=seconds))
     return TestReach(groups=tuple(groups), functions=functions)
 
 

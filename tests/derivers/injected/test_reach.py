@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from derivers.injected import reach
 from derivers.injected.bug_sites import FunctionMap
-from derivers.injected.reach import TestGroup, TestReach, split_files
+from derivers.injected.reach import TestGroup, TestReach, measure_reach, split_files
+from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from evaluation.runner.run import EvaluationResult
 from mutation import Mutation
+from tests.derivers.injected.test_search import make_result
 
 CODE = b"LIMIT = 3\n\n\ndef f(a):\n    if a:\n        return 1\n    return 2\n\n\ndef g(a):\n    return a\n"
 
@@ -47,8 +53,8 @@ def test_a_bug_is_tried_with_the_files_that_call_its_function(line: int, files: 
 
 
 def test_a_function_that_no_test_calls_is_not_tried() -> None:
-    reach = replace(REACH, groups=REACH.groups[2:])
-    assert reach.select(Mutation(operator="constant", path="a.py", line=5, detail="", after=b"")) is None
+    rest = replace(REACH, groups=REACH.groups[2:])
+    assert rest.select(Mutation(operator="constant", path="a.py", line=5, detail="", after=b"")) is None
 
 
 def test_without_a_collector_all_tests_are_run() -> None:
@@ -64,3 +70,42 @@ def test_without_a_collector_all_tests_are_run() -> None:
 def test_files_are_split_evenly(number: int, parts: list[list[str]]) -> None:
     assert list(split_files(["a", "b", "c"], number)) == parts
     assert list(split_files([], number)) == []
+
+
+@pytest.mark.parametrize(
+    ("suite", "each", "covered", "groups"),
+    [
+        (10.0, 3.0, True, [("tests/test_a.py", "tests/test_b.py"), ("tests/test_c.py",)]),
+        (100.0, 3.0, True, [("tests/test_a.py",), ("tests/test_b.py",), ("tests/test_c.py",)]),
+        (3.0, 1.0, True, [()]),  # too short to be divided
+        (10.0, 7.0, True, [()]),  # a group takes almost as long as the suite
+        (10.0, 3.0, False, [()]),  # the language has no collector
+    ],
+)
+def test_a_suite_is_divided_where_that_saves_time(
+    suite: float,
+    each: float,
+    covered: bool,
+    groups: list[tuple[str, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = {"a.py": frozenset({1, 5})} if covered else None
+    tests = [f"tests/test_{name}.py::test" for name in "abc"]
+    monkeypatch.setattr(reach, "MAX_GROUPS", 2 if suite == 10.0 else 40)
+
+    def run_tests(*_: Any, files: Sequence[str], **__: Any) -> EvaluationResult:
+        outcomes = {f"{file}::test": Outcome(status=OutcomeStatus.PASSED) for file in files}
+        result = make_result()
+        return replace(
+            result,
+            report=EvaluationReport(outcomes=outcomes | {"flaky": outcomes[f"{files[0]}::test"]}, uncollected={}),
+            exec_result=replace(result.exec_result, seconds=each),
+            covered_lines=lines,
+        )
+
+    monkeypatch.setattr(reach, "run_tests", run_tests)
+    whole = TestGroup(files=(), passing=frozenset(tests), covered=lines, seconds=suite)
+    files = {test.partition("::")[0] for test in tests}
+    measured = measure_reach(cast("Any", None), whole, REACH.functions, files, script="", workdir="/testbed")
+    assert [group.files for group in measured.groups] == groups
+    assert frozenset[str]().union(*(group.passing for group in measured.groups)) == set(tests)

@@ -12,7 +12,7 @@ from backends.overlay import open_patched_commit
 from backends.sandbox.images import ImageInfo
 from backends.services import Services
 from derivers.base import KindRejection
-from derivers.injected import derive_injected, search
+from derivers.injected import derive_injected, reach, search
 from mutation.operators import MUTANT_OPERATORS
 from taskdb.records import BuildPlan, Candidate, Certificate, FailureKind, Kind, Verification
 from taskdb.records.lineage import Lineage
@@ -157,7 +157,9 @@ def test_a_bug_that_tests_detect_becomes_a_certified_task(tmp_path: Path) -> Non
     assert (certificate.gold, certificate.noop) == ((1.0, 1.0, 1.0), 0.0)
 
 
-def test_an_environment_gives_tasks_without_a_verification(tmp_path: Path) -> None:
+def test_an_environment_gives_tasks_without_a_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reach, "MIN_GROUP_SECONDS", 0.01)
+    monkeypatch.setattr(reach, "MAX_GROUP_SHARE", 100.0)
     tests: dict[str, str | bytes | None] = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
     lineage, services = prepare(tmp_path, tests, per_environment=2)
     lineage = replace(lineage, verification=None)
