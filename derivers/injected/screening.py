@@ -50,8 +50,8 @@ class BugScreening:
             Transient: the engine failed.
         """
         most = MAX_TRIED_BUGS + TRIED_BUGS_PER_TASK * tasks
-        limit = compute_timeout(self.search, self.whole.seconds)
-        size = min(BATCH_SIZE, 2 * tasks + 2, max(1, int(MAX_BATCH_SECONDS / limit) - 1))
+        longest = self._compute_limit(self.whole)
+        size = min(BATCH_SIZE, 2 * tasks + 2, max(1, int(MAX_BATCH_SECONDS / longest) - 1))
         while self.n_tried < most and not self.search.is_out_of_time():
             batch = self.queue.take(min(size, most - self.n_tried))
             if not batch:
@@ -81,13 +81,13 @@ class BugScreening:
                 before=self.contents[bug.path],
                 after=bug.after,
                 files=group.files,
-                seconds=compute_timeout(self.search, group.seconds),
+                seconds=self._compute_limit(group),
             )
             for bug, group in bugs
         ]
         last = TestGroup.join([group for _, group in bugs])
         files = last.files if all(group.files for _, group in bugs) else self.whole.files
-        runs.append(SeriesRun(files=files, seconds=compute_timeout(self.search, self.whole.seconds)))
+        runs.append(SeriesRun(files=files, seconds=self._compute_limit(self.whole)))
         results = None
         if sum(run.seconds for run in runs) <= MAX_BATCH_SECONDS:
             results = run_series(
@@ -100,9 +100,13 @@ class BugScreening:
             )
         return [self._run_alone(*pair) for pair in bugs] if results is None else results[:-1]
 
+    def _compute_limit(self, group: TestGroup) -> float:
+        """Return the time limit of a run, at most that of the suite: groups have the start of the runner in each."""
+        return compute_timeout(self.search, min(group.seconds, self.whole.seconds))
+
     def _run_alone(self, bug: Mutation, group: TestGroup) -> EvaluationResult:
         patch = build_patch(bug.path, self.contents[bug.path], bug.after)
-        limit = TimeLimit(expected=0.0, minimum=compute_timeout(self.search, group.seconds))
+        limit = TimeLimit(expected=0.0, minimum=self._compute_limit(group))
         return run_tests(
             self.search.pool,
             self.search.script,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -137,3 +137,14 @@ def test_the_number_of_bugs_grows_with_the_tasks(monkeypatch: pytest.MonkeyPatch
     tried = make_screening(bugs)
     assert list(tried.iterate_detected(4)) == []
     assert tried.n_tried == 9
+
+
+def test_a_run_of_several_groups_has_the_limit_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs()
+    monkeypatch.setattr(screening, "run_series", runs.run_series)
+    monkeypatch.setattr(BugSearch, "script", "")
+    tried = make_screening(BUGS)
+    groups = tuple(replace(group, seconds=500.0) for group in tried.reach.groups)
+    tried.reach = replace(tried.reach, groups=groups)
+    list(tried.iterate_detected(3))
+    assert [run.seconds for run in runs.series[0]] == [20.0, 20.0, 20.0], "five times two seconds, and ten"
