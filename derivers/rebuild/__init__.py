@@ -100,9 +100,9 @@ class RebuildTaskBuilder:
         tasks: list[Task] = []
         for item in detected:
             is_new = frozenset(item.failing_tests) not in seen
-            task = self._build_task(item, number + 1) if is_new else Reason.SAME_TESTS
+            task = self._build_task(item, number + 1) if is_new else Reason.SAME_TESTS_FAIL
             if isinstance(task, Task) and frozenset(test for test, _ in task.FAIL_TO_PASS) in seen:
-                task = Reason.SAME_TESTS
+                task = Reason.SAME_TESTS_FAIL
             if isinstance(task, Reason):
                 self.search.tally[task] += 1
                 continue
@@ -128,7 +128,7 @@ class RebuildTaskBuilder:
         failing = sorted(test for test, _ in evidence.lists.fail_to_pass)
         # The agent sees all other test files, in which no test may fail.
         if not {test.partition("::")[0] for test in failing} <= set(hidden):
-            return Reason.NOT_STABLE
+            return Reason.FURTHER_TESTS_FAIL
         statement = self._write_statement(item, evidence, failing, patches, remaining)
         if statement is None:
             return Reason.STATEMENT_LEAKS

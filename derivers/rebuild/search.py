@@ -39,13 +39,15 @@ class Reason(StrEnum):
     """All, or more than `derivers.injected.search.MAX_FAILING_TESTS`."""
     TESTS_IN_SOURCE = "tests-in-source"
     """The failing tests are in files that cannot be removed from the agent's tree."""
-    SAME_TESTS = "same-tests"
+    SAME_TESTS_FAIL = "same-tests-fail"
     """Another task of the environment has the same FAIL_TO_PASS tests."""
     COPY_IN_TREE = "copy-in-tree"
     """Another file of the agent's tree has most of the removed code."""
     NO_IMAGE = "no-image"
     NOT_STABLE = "not-stable"
     """In the task's own image no test fails in every run without the code and passes in every run with it."""
+    FURTHER_TESTS_FAIL = "further-tests-fail"
+    """In the task's own image tests fail without the code in files that the agent sees."""
     STATEMENT_LEAKS = "statement-leaks"
 
 
