@@ -56,6 +56,10 @@ REQUESTS: list[dict[str, Any]] = [
     {"sample": 30, "seed": "x", "stratify": "language,year", "where": "changed_lines > 20"},
     {"sample": 30, "stratify": ["license"], "allocate": "equal", "per_family": 1},
     {"per_repo": 4, "per_family": 1, "language": "go,rust"},
+    {"operators": ["Operators-1", "none"], "findings": "findings-2,findings-1"},
+    {"findings": "%,findings_1,findings-2"},
+    {"per_edit_group": 2, "per_failing_set": 1},
+    {"per_functions": 1, "per_operators": 2, "seed": "y"},
     *({name: tuple(find_middle(ROWS, name))} for name in RANGE_FILTERS),
 ]
 
