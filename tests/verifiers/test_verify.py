@@ -82,6 +82,8 @@ def test_a_change_is_verified_and_derived(tmp_path: Path) -> None:
     (task,) = made
     gold = services.artifacts.get_text(task.gold_patch)
     assert "CHANGELOG.md" not in gold
+    assert task.changed_code is not None
+    assert (task.changed_code.functions, task.changed_code.files) == (("shop/__init__.py::total",), 1)
     assert compute_guess_bound(task, services) <= BOUND
     assert (task.control_bound or 1) <= BOUND
     assert task.evaluations == json.loads(services.artifacts.get(task.blind_controls or ""))["evaluations"] == 1
