@@ -54,6 +54,17 @@ def is_url(location: str) -> bool:
     return "://" in location or _SCP_PATTERN.match(location) is not None
 
 
+def split_head(source: str) -> tuple[str, str]:
+    """Return location and branch of a `head:` source; the branch is empty where none is named."""
+    location, _, revision = source.removeprefix("head:").partition("#")
+    return location, revision
+
+
+def _find_history(source: str) -> str:
+    """Return the source whose clone a source reads: that of a head is its repository's."""
+    return f"git:{split_head(source)[0]}" if source.startswith("head:") else source
+
+
 def parse_repo_name(url: str) -> str:
     """Return `owner/name` of a clone URL; the host's name is the owner where there is none."""
     match = _OWNER_NAME_PATTERN.search(url.rstrip("/"))
@@ -86,7 +97,7 @@ class CloneStore:
         """Return the history of a source, checked to be complete.
 
         Args:
-            source: `git:...`, `pypi:NAME`, `instances:FILE` or `github:OWNER/NAME`.
+            source: `git:...`, `pypi:NAME`, `instances:FILE`, `github:OWNER/NAME` or `head:...`.
             repo: `owner/name`; needed for `instances:`, whose file may name several.
             fresh: fetch an existing clone of the store; only the miner does.
 
@@ -94,6 +105,7 @@ class CloneStore:
             InputError: not a repository, empty, a shallow or partial clone, or no such repository.
             Transient: the network failed.
         """
+        source = _find_history(source)
         scheme, _, location = source.partition(":")
         if scheme == "pypi":
             return open_checked(self.find_package(location), has_head=False)
@@ -148,6 +160,7 @@ class CloneStore:
 
     def find_existing(self, source: str, repo: str = "") -> Path | None:
         """Return the clone of a source on this machine, without a network; None when there is none."""
+        source = _find_history(source)
         scheme, _, location = source.partition(":")
         if clone := self._find_local(source, repo):
             return clone

@@ -13,6 +13,7 @@ from languages.paths import is_incidental
 from miner.benchmarks import load_benchmarks
 from miner.changes import Change, FindSimilar
 from miner.git.commits import read_commits
+from miner.git.head import read_head
 from miner.instances import read_instances
 from miner.rules import find_rejection
 from miner.rules.files import should_await_tests
@@ -48,11 +49,16 @@ def _read_pypi(source: str, services: Services, _: Sequence[str]) -> Iterator[Ch
     return read_releases(source, services)
 
 
+def _read_head(source: str, services: Services, _: Sequence[str]) -> Iterator[Change]:
+    return read_head(source, services)
+
+
 SOURCES: Mapping[str, ChangeReader] = {
     "github": _read_github,
     "git": _read_git,
     "pypi": _read_pypi,
     "instances": read_instances,
+    "head": _read_head,
 }
 """Scheme -> reader."""
 
@@ -142,7 +148,8 @@ def select_candidate(change: Change, services: Services, find_similar: FindSimil
     change.make_tags, change.find_similar = make_tags, find_similar_sketches
     rejection = find_rejection(change, settings.mining)
     if rejection is None:
-        keys = change.sketch.keys if find_similar and request.shape is not Shape.INSTANCE else ()
+        is_sketched = request.shape not in (Shape.INSTANCE, Shape.HEAD)
+        keys = change.sketch.keys if find_similar and is_sketched else ()
         return MinedChange(request, _build_candidate(change, make_tags().primary, services), make_tags(), keys)
     reason, detail = rejection
     result = Rejection(

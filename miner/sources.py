@@ -6,6 +6,7 @@
     git:PATH_OR_URL          a repository's history
     pypi:NAME                a package's releases
     instances:FILE.jsonl     published tasks in SWE-bench's fields
+    head:PATH_OR_URL#BRANCH  the newest commit of a branch, for its environment; without #BRANCH of the default branch
     @FILE                    a list of sources, a line each, `#` comments
 """
 
@@ -16,13 +17,13 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from backends.clones import is_url
+from backends.clones import is_url, split_head
 from core.errors import InputError, UsageError
 from core.files import read_input
 
-SCHEMES: tuple[str, ...] = ("github", "git", "pypi", "instances")
+SCHEMES: tuple[str, ...] = ("github", "git", "pypi", "instances", "head")
 
-SOURCE_FORMS = "github:OWNER/NAME, git:PATH_OR_URL, pypi:NAME, instances:FILE.jsonl or @FILE"
+SOURCE_FORMS = "github:OWNER/NAME, git:PATH_OR_URL, pypi:NAME, instances:FILE.jsonl, head:PATH_OR_URL[#BRANCH] or @FILE"
 """Forms of source words, for messages."""
 _ADVICE = f"use {SOURCE_FORMS}"
 _REPOSITORY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}$)[\w.-]{1,100}(?<!\.git)$", re.ASCII)
@@ -67,6 +68,10 @@ def canonicalize_source(word: str, clones: Path) -> str:
         clones: folder of the clones (`settings.storage.store_dir / "clones"`).
     """
     scheme, _, place = word.partition(":")
+    if scheme == "head":
+        location, revision = split_head(word)
+        end = f"#{revision}" if revision else ""
+        return f"head:{location if is_url(location) else _make_absolute(location)}{end}"
     if scheme == "instances" or (scheme == "git" and not is_url(place)):
         return f"{scheme}:{_make_absolute(place)}"
     if scheme != "github":

@@ -61,6 +61,8 @@ class Reason(StrEnum):
     CANARY_PASSES = "canary-passes"
     """A test that must fail passes, so the harness reports no failures."""
     OUT_OF_BUDGET = "out-of-budget"
+    NO_CHANGE = "no-change"
+    """It is the head of a branch: no patch that a test could show."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +86,9 @@ def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
     """
     started = time.perf_counter()
     environment = lineage.require_environment()
+    if not lineage.candidate.gold_files and not lineage.candidate.test_files:
+        detail = "the head of a branch has no patch; its environment gives tasks"
+        return make_rejection(lineage, Reason.NO_CHANGE, detail, None, seconds=0.0)
     with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
         verifier = CandidateVerifier(
             candidate=lineage.candidate,

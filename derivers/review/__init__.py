@@ -13,6 +13,7 @@ from derivers.bugfix import check_bugfix
 from derivers.review.clean import review_clean_change
 from derivers.review.construction import (
     NotReviewableError,
+    Reason,
     build_diff_review,
     build_file_review,
     count_changed_lines,
@@ -48,6 +49,8 @@ def derive_review(lineage: Lineage, services: Services) -> list[Task] | KindReje
         InputError: the clone is missing or lacks objects.
     """
     candidate = lineage.candidate
+    if not candidate.gold_files:
+        return KindRejection(Reason.NO_SOURCE_LINES, "there is no patch to review")
     history = ReviewHistory(services.clones.open(candidate.source, candidate.repo))
     verification = lineage.verification
     repairs_tests = verification is not None and check_bugfix(verification) is None

@@ -154,11 +154,6 @@ TASK_KINDS: Mapping[Kind, TaskKind] = {
 
 DEFAULT_KINDS = tuple(kind for kind, row in TASK_KINDS.items() if row.is_default)
 
-ENVIRONMENT_KINDS = tuple(
-    kind for kind, row in TASK_KINDS.items() if row.prerequisites.requirement is Requirement.ENVIRONMENT
-)
-"""Kinds that an environment gives whatever was decided on its change."""
-
 
 def get_prerequisites(kinds: Iterable[Kind]) -> dict[Kind, Prerequisites]:
     """Return the prerequisites of some kinds, in the order in which they are derived."""

@@ -68,6 +68,8 @@ class Rule:
     needs: RuleInput
     applies_to_published: bool = False
     """Whether published tasks are checked too; their publisher has applied rules of its own already."""
+    applies_to_heads: bool = False
+    """Whether heads are checked too, which have no patches."""
 
 
 def _build_source_rule(reason: Reason) -> Rule:
@@ -77,7 +79,7 @@ def _build_source_rule(reason: Reason) -> Rule:
         rejection = change.source_rejection
         return rejection[1] if rejection and rejection[0] is reason else None
 
-    return Rule(reason, has_no_source_rejection, RuleInput.SOURCE, applies_to_published=True)
+    return Rule(reason, has_no_source_rejection, RuleInput.SOURCE, applies_to_published=True, applies_to_heads=True)
 
 
 RULES: tuple[Rule, ...] = (
@@ -90,7 +92,7 @@ RULES: tuple[Rule, ...] = (
     _build_source_rule(Reason.NO_TESTS),
     Rule(Reason.NO_BASE, has_base_commit, RuleInput.RECORD),
     Rule(Reason.EMPTY, changes_any_file, RuleInput.RECORD, applies_to_published=True),
-    Rule(Reason.IN_BENCHMARK, is_in_no_benchmark, RuleInput.RECORD),
+    Rule(Reason.IN_BENCHMARK, is_in_no_benchmark, RuleInput.RECORD, applies_to_heads=True),
     Rule(Reason.BOT, is_written_by_person, RuleInput.RECORD),
     Rule(Reason.NOT_A_CHANGE, is_original_change, RuleInput.RECORD),
     Rule(Reason.SUBMODULE, changes_no_submodule, RuleInput.RECORD, applies_to_published=True),
@@ -111,7 +113,7 @@ RULES: tuple[Rule, ...] = (
     Rule(Reason.DOCSTRINGS_ONLY, changes_more_than_docstrings, RuleInput.PATCHES),
     Rule(Reason.TESTS_UNCHANGED, changes_test_code, RuleInput.PATCHES),
     Rule(Reason.NEAR_DUPLICATE, is_no_benchmark_copy, RuleInput.PATCHES),
-    Rule(Reason.LICENSE, license_is_allowed, RuleInput.CLONE, applies_to_published=True),
+    Rule(Reason.LICENSE, license_is_allowed, RuleInput.CLONE, applies_to_published=True, applies_to_heads=True),
     Rule(Reason.ROUND_TRIP, patches_reproduce_merge, RuleInput.PATCHES, applies_to_published=True),
     Rule(Reason.NO_TESTS, has_tests_or_is_performance, RuleInput.TAGS, applies_to_published=True),
     Rule(Reason.NOT_ROUTED, has_route, RuleInput.TAGS),
@@ -121,8 +123,9 @@ RULES: tuple[Rule, ...] = (
 
 def find_rejection(change: Change, mining: MiningSettings) -> tuple[Reason, str] | None:
     """Return reason and detail of the first rule that fails; None for a candidate."""
-    is_published = change.pull_request.shape is Shape.INSTANCE
+    shape = change.pull_request.shape
     for rule in RULES:
-        if (rule.applies_to_published or not is_published) and (detail := rule.check(change, mining)):
+        applies = {Shape.INSTANCE: rule.applies_to_published, Shape.HEAD: rule.applies_to_heads}.get(shape, True)
+        if applies and (detail := rule.check(change, mining)):
             return rule.reason, detail
     return None

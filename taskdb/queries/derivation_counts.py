@@ -8,10 +8,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Select, column, func, select, table, text
+from sqlalchemy import Connection, Select, case, column, func, select, table, text
 
 from taskdb import counts
-from taskdb.records import Kind, Stage
+from taskdb.records import Kind
+from taskdb.records.kinds import ENVIRONMENT_KINDS
 from taskdb.schema.batches import fetch_tuples
 from taskdb.schema.columns import CHANGE_LISTING as _CHANGES
 from taskdb.schema.columns import DERIVATION_LISTING as _LISTED
@@ -75,23 +76,29 @@ def count_by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, A
     return counted
 
 
-def count_of_rejected(store: Store, sources: Sequence[str] = (), repo: str | None = None) -> list[dict[str, Any]]:
-    """Return a row for each kind that environments of rejected changes gave.
+def count_of_environments(store: Store, sources: Sequence[str] = (), repo: str | None = None) -> list[dict[str, Any]]:
+    """Return a row for each kind with tasks that descend from environments alone.
 
-    Keys are `kind`, `changes`, `tasks` and `certified`.
+    Keys are `kind`, `changes` (whose environments they are), `rejected` (changes among these), `tasks` and `certified`.
     """
-    query = select(_KIND, func.count(_CHANGE.distinct()), func.count(), func.count(_LISTED.c.certificate))
-    of_environments = _CHANGES.join(_LISTED, _CHANGES.c.change == _CHANGE).join(
-        _TASK, (_TASK.c.id == _LISTED.c.task) & (_TASK.c.parent == _CHANGES.c.environment)
+    change, rejected = _LISTED.c.change, _CHANGES.c.rejected_by.is_not(None)
+    counts_of_kind = (
+        func.count(change.distinct()),
+        func.count(case((rejected, change)).distinct()),
+        func.count(),
+        func.count(_LISTED.c.certificate),
     )
-    query = query.select_from(of_environments).where(_CHANGES.c.rejected_by.in_(_REJECTING))
+    joined = _LISTED.join(_TASK, _TASK.c.id == _LISTED.c.task).join(
+        _CHANGES, (_CHANGES.c.change == change) & (_CHANGES.c.environment == _TASK.c.parent)
+    )
+    query = select(_KIND, *counts_of_kind).select_from(joined).where(_KIND.in_(ENVIRONMENT_KINDS))
     if sources:
-        query = query.where(match_words(_CHANGES.c.source, sources))
+        query = query.where(match_words(_LISTED.c.source, sources))
     if repo is not None:
-        query = query.where(_CHANGES.c.repo == repo)
+        query = query.where(_LISTED.c.repo == repo)
     with store.read_transaction() as connection:
         rows = fetch_tuples(connection, query.group_by(_KIND).order_by(_KIND))
-    return [dict(zip(("kind", "changes", "tasks", "certified"), row, strict=True)) for row in rows]
+    return [dict(zip(("kind", "changes", "rejected", "tasks", "certified"), row, strict=True)) for row in rows]
 
 
 def count_of_environment(connection: Connection, environment: str) -> dict[str, dict[str, int]]:
@@ -102,10 +109,8 @@ def count_of_environment(connection: Connection, environment: str) -> dict[str, 
     return {kind: {"tasks": n, "certified": n_certified} for kind, n, n_certified in rows}
 
 
-_REJECTING = (Stage.VERIFY.value, Stage.JUDGE.value, Stage.DERIVE.value, Stage.CERTIFY.value)
-"""Stages that reject a change which has an environment."""
 _TASK = table("task", column("id"), column("parent"))
-_KIND, _CHANGE = _LISTED.c.kind, _LISTED.c.change
+_KIND = _LISTED.c.kind
 _REJECTED = text("""SELECT h.source, h.name, h.rejected_by, h.reason FROM change_listing h
                     WHERE h.rejected_by IN ('verify', 'judge')
                     AND EXISTS (SELECT 1 FROM derivation_listing d WHERE d.change = h.change)""")

@@ -55,6 +55,8 @@ class Shape(StrEnum):
     COMMIT = "commit"
     RELEASE = "release"
     INSTANCE = "instance"
+    HEAD = "head"
+    """It is none: the newest commit of a branch, of which the environment alone is used."""
 
 
 class TestOrigin(StrEnum):

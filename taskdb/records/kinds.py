@@ -45,6 +45,9 @@ LIST_KINDS = (
 )
 """Kinds whose reward lists of tests alone decide, so that their tests need negative controls."""
 
+ENVIRONMENT_KINDS = (Kind.INJECTED,)
+"""Kinds that an environment gives, whatever was decided on its change (`Requirement.ENVIRONMENT`)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prerequisites:

@@ -153,11 +153,17 @@ def test_tasks_of_an_environment_are_listed_and_their_change_stays_rejected(db: 
         assert listed == {task.name: "certified", other.name: "rejected"}
         (row,) = derivation_counts.count_by_change(store)
         assert (row["rejected"], row["injected"]) == (f"verify {REASON}", "certified, gold-fails")
-        rejected = [{"kind": "injected", "changes": 1, "tasks": 2, "certified": 1}]
-        assert derivation_counts.count_of_rejected(store) == rejected
-        assert derivation_counts.count_of_rejected(store, ["git:other"], "ada/greet") == []
+        other_candidate, other_environment = add_rejected(store, 2)
+        add_lineage(store, 3, task_fields={"kind": Kind.INJECTED, "name": "ada__greet-3.injected-1"})
+        counted = {"kind": "injected", "changes": 1, "rejected": 1, "tasks": 2, "certified": 1}
+        assert derivation_counts.count_of_environments(store) == [counted]
+        add_tasks(store, other_candidate, other_environment, 1)
+        assert derivation_counts.count_of_environments(store, ["git:greet"], "ada/greet") == [
+            counted | {"changes": 2, "rejected": 2, "tasks": 3}
+        ]
+        assert derivation_counts.count_of_environments(store, ["git:other"], "ada/greet") == []
         funnel = {row["stage"]: row["rejected"] for row in queries.compute_funnel(store)}
-        assert funnel["verify"] == {REASON: 1}
+        assert funnel["verify"] == {REASON: 2}
         change, report = queries.look_up_change(store, "ada__greet-1")
         assert change.name == candidate.name
         assert report["environment"]["tasks"] == {"injected": {"tasks": 2, "certified": 1}}

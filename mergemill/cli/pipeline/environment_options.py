@@ -11,6 +11,7 @@ import typer
 from core.errors import UsageError
 from mergemill.cli.options import CommandFunction, replace_parameter
 from taskdb.records import Kind
+from taskdb.records.kinds import ENVIRONMENT_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,8 +113,6 @@ def select_kinds(kinds: Sequence[Kind] | None) -> tuple[Kind, ...]:
     Raises:
         UsageError: a kind needs more than an environment.
     """
-    from mergemill.pipeline.kinds import ENVIRONMENT_KINDS  # noqa: PLC0415 - derivers load slowly
-
     if kinds is None or set(kinds) == set(Kind):
         return ENVIRONMENT_KINDS
     if other := next((kind for kind in kinds if kind not in ENVIRONMENT_KINDS), None):

@@ -16,7 +16,7 @@ from mergemill.cli import output
 from mergemill.cli.options import JsonOption, with_settings
 from mergemill.cli.queries.step_reports import print_step_funnel
 from taskdb.queries import tasks as queries
-from taskdb.queries.derivation_counts import count_of_rejected
+from taskdb.queries.derivation_counts import count_of_environments
 from taskdb.queries.simulations import compute_simulation_funnel
 from taskdb.queries.world_histories import compute_world_funnel
 from taskdb.store import Store
@@ -105,16 +105,16 @@ def funnel(
             return
         stages = queries.compute_funnel(store, resolved, repo)
         examples = queries.find_examples(store, resolved, repo)
-        of_rejected = count_of_rejected(store, resolved, repo)
+        of_environments = count_of_environments(store, resolved, repo)
         quotas = [row for row in list_waiting(store, quota) if repo in (None, row["repo"])]
     if as_json:
         output.print_rows(stages, (), as_lines=True, nothing="")
         return
     print_funnel(stages, examples)
-    for row in of_rejected:
-        changes = format_count(row["changes"], "rejected change")
+    for row in of_environments:
         tasks = f"{format_count(row['tasks'], row['kind'] + ' task')}, {row['certified']} of them certified"
-        output.print_text(f"{tasks}, of the environments of {changes}")
+        changes = f"{format_count(row['changes'], 'change')}, {row['rejected']} of them rejected"
+        output.print_text(f"{tasks}, from the environments of {changes}")
     if quotas:
         output.print_text("")
         output.print_rows(quotas, (), as_lines=False, nothing="")

@@ -18,7 +18,7 @@ from mergemill.pipeline import kinds
 from mergemill.pipeline.kinds import DEFAULT_KINDS, TASK_KINDS, TaskKind, get_prerequisites, list_stages
 from taskdb.artifacts import Artifacts
 from taskdb.records import Kind, Rejection, Stage, Task
-from taskdb.records.kinds import LIST_KINDS, Prerequisites, Requirement
+from taskdb.records.kinds import ENVIRONMENT_KINDS, LIST_KINDS, Prerequisites, Requirement
 from taskdb.records.lineage import Lineage
 from taskdb.records.oracles import (
     MigrationOracle,
@@ -52,6 +52,12 @@ def make_task(kind: Kind) -> Task:
 
 def test_kinds_that_lists_of_tests_decide_need_controls() -> None:
     assert {kind for kind, row in TASK_KINDS.items() if row.reward is REWARDS[TESTS]} == set(LIST_KINDS)
+
+
+def test_kinds_of_environments_are_those_that_require_nothing_else() -> None:
+    rows = {kind: row.prerequisites for kind, row in TASK_KINDS.items()}
+    assert {kind for kind, it in rows.items() if it.requirement is Requirement.ENVIRONMENT} == set(ENVIRONMENT_KINDS)
+    assert not any(rows[kind].needs_new_tests for kind in ENVIRONMENT_KINDS)
 
 
 def test_every_kind_has_exactly_one_row() -> None:
