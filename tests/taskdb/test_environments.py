@@ -15,6 +15,7 @@ from taskdb.queries.pages import load_task_records
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Candidate, Environment, Kind, Stage, Task
 from taskdb.records.work import StageResult
+from taskdb.renewals import load_kinds
 from taskdb.store import Store
 from tests import records
 from tests.scopes import make_scope
@@ -181,3 +182,16 @@ def test_a_task_of_an_environment_is_shown_and_exported_with_its_lineage(db: str
     with Store.open(f"sqlite:///{tmp_path}/other.db") as other:
         add_records(other, {record.id: record for record in (*lineage, task)})
         assert [row["name"] for row in queries.list_tasks(other, TaskFilters())] == [task.name]
+
+
+def test_a_new_verification_replaces_the_tasks_of_the_change_and_none_of_its_environment(db: str) -> None:
+    with Store.open(db) as store:
+        task = add_lineage(store, task_fields={"kind": Kind.INJECTED, "name": "ada__greet-1.injected-1"})
+        candidate = store.get(Candidate, task.candidate)
+        environment = records.make_environment(candidate)
+        (other,) = add_tasks(store, candidate, environment, 2)
+        keep(store, Stage.CERTIFY, records.make_certificate(other), Kind.INJECTED)
+        change = find(store)["ada__greet-1"].change
+        with store.read_transaction() as connection:
+            kinds, certified = load_kinds(connection, change, make_scope(kinds=tuple(Kind)).kinds)
+    assert (kinds, certified) == ((Kind.INJECTED,), {task.name: Kind.INJECTED})

@@ -181,6 +181,18 @@ def test_a_repository_has_no_more_tasks_than_its_limit_and_others_take_what_one_
     assert run.n_new == 0
 
 
+def test_an_environment_is_asked_again_for_what_another_did_not_give(database: EnvironmentDatabase) -> None:
+    database.add(1)
+    database.add(2)
+    states = database.store.find_environments(make_scope(kinds=(KIND,)), KIND)
+    order = EnvironmentTaskRequest(per_environment=4).place
+    first, second = [state.name for state in sorted(states, key=lambda state: order(state.environment))]
+    deriver = LimitedEnvironments({first: 1, second: 99})
+    database.derive(deriver, per_environment=4, per_repository=5)
+    assert database.count() == {first: 1, second: 4}
+    assert sorted(deriver.calls) == sorted([(first, 4), (second, 1), (second, 3)])
+
+
 def test_environments_of_one_plan_have_no_more_tasks_than_the_limit_of_a_family(
     database: EnvironmentDatabase,
 ) -> None:
