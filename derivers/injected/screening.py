@@ -59,7 +59,8 @@ class BugScreening:
             self.n_tried += len(batch)
             groups = [self.reach.select(bug) for bug in batch]
             reached = [(bug, group) for bug, group in zip(batch, groups, strict=True) if group and group.passing]
-            self.search.tally[Reason.NO_MUTANT_DETECTED] += len(batch) - len(reached)
+            if n_unreached := len(batch) - len(reached):
+                self.search.tally[Reason.NO_MUTANT_DETECTED] += n_unreached
             yield from self._screen(reached)
 
     def _screen(self, bugs: Sequence[tuple[Mutation, TestGroup]]) -> Iterator[DetectedBug]:
