@@ -1,6 +1,6 @@
 """What would have to be true for a task: a condition for each reason for which a change is rejected.
 
-docs/guide/operate/losses.md is this table for people; a test compares the two, and both with the reasons of the stages.
+docs/guide/query/losses.md is this table for people; a test compares the two, and both with the reasons of the stages.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ BUILD: Mapping[str, str] = {
 }
 VERIFY: Mapping[str, str] = {
     "no-fail-to-pass": "a test that the runner collects, and does not skip, failed without the gold patch",
+    "no-change": "it were a change: the head of a branch has neither patch nor statement",
     "flaky": "a test that the gold patch fixes had the same result in every run, and no date in its name",
     "gold-fails": "its tests passed with the gold patch: often a service, a program or a newer dependency is missing",
     "patch-does-not-apply": "the gold patch applied to the tree of the image",
@@ -121,12 +122,28 @@ DERIVE: Mapping[str, str] = {
     "tests-in-source": "the tests that detect a bug were in files of their own, which can be hidden",
     "bugs-do-not-combine": "each bug were still detected among the others",
     "no-image": "the engine had the environment's image, and could write the task's",
-    "no-further-task": "more bugs could be tried in its environment",
+    "no-further-task": "more could be tried in its environment",
     "same-tests-fail": "other tests failed with the bug than with those of its environment's other tasks",
     "further-tests-fail": "only hidden tests failed with the bug in the task's own image",
     "enough-tasks": "`--per-environment` were higher",
     "not-stable": "a test failed in every run with the bug, and passed in every run without it",
     "statement-leaks": "a statement could be written that does not show the bug",
+    "no-removable-code": "tests executed a function of source that is not trivial, in a language with a grammar",
+    "no-further-code": "more code of its environment could be removed",
+    "copy-in-tree": "no other file had most of the removed code",
+    "no-similar-change": "the database had a fix of a similar project that may be mirrored",
+    "no-tested-code": "passing tests executed a source file in a language with a grammar",
+    "no-counterpart": "the model saw code in it for which the issue makes sense",
+    "bug-outside-source": "the model's bug changed source alone",
+    "bug-does-not-apply": "the text that the model's bug replaces stood once in its file",
+    "bug-does-not-parse": "the file could be parsed with the model's bug",
+    "bug-does-nothing": "the model's bug changed more than comments and white space",
+    "statement-length": "the model's statement were neither too short nor too long",
+    "names-other-project": "the model's statement did not name the project that the issue is from",
+    "tests-not-run": "the test runner collected the model's tests",
+    "tests-fail-without-bug": "the model's tests passed without its bug",
+    "tests-pass-with-bug": "the model's tests failed with its bug",
+    "tests-unreliable": "the model's tests had the same result in every run",
     "too-far-apart": "the changes touched a common folder, or fewer commits lay between them",
     "part-without-task": "each of the changes alone were a bug fix or a feature",
     "does-not-apply": "its patches applied to the common base",

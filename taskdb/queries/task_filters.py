@@ -21,6 +21,7 @@ from sqlalchemy import (
     Select,
     String,
     column,
+    exists,
     func,
     literal,
     or_,
@@ -275,7 +276,9 @@ def _match_words(name: str, words: Words, columns: Mapping[str, ColumnElement[An
 def _match_lists(value: ColumnElement[Any], words: Sequence[str]) -> ColumnElement[bool]:
     """Return the condition that a list of words has any of some words; `none` stands for an empty or absent list."""
     listed = literal(",").concat(func.lower(func.coalesce(value, ""))).concat(",")
-    return or_(*(listed.contains(f",{'' if word == NEVER else word},", autoescape=True) for word in words))
+    escaped = ("" if word == NEVER else re.sub(r"[/%_]", r"/\g<0>", word) for word in words)
+    word = select_words(escaped).subquery().c.value
+    return exists().where(listed.like(literal("%,").concat(word).concat(",%"), escape="/"))
 
 
 def _match_bounds(value: ColumnElement[Any], bounds: Range) -> list[ColumnElement[bool]]:

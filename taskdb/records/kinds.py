@@ -45,7 +45,7 @@ LIST_KINDS = (
 )
 """Kinds whose reward lists of tests alone decide, so that their tests need negative controls."""
 
-ENVIRONMENT_KINDS = (Kind.INJECTED,)
+ENVIRONMENT_KINDS = (Kind.INJECTED, Kind.REBUILD, Kind.MIRRORED)
 """Kinds that an environment gives, whatever was decided on its change (`Requirement.ENVIRONMENT`)."""
 
 

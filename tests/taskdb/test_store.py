@@ -260,6 +260,7 @@ def test_why_shows_a_rejected_change_with_its_test_lists(db: str) -> None:
         "verdict",
         "verification",
         "environment",
+        "mirrored",
         "runs",
     }
     assert [(e["stage"], e["ok"], e["reason"]) for e in story["events"]] == [

@@ -61,14 +61,14 @@ class LimitedEnvironments:
 
 
 def make_services() -> Services:
-    def get_text(key: str) -> str:
+    def refuse(key: str) -> Any:
         raise InputError(f"no artifact {key}")
 
     images = SimpleNamespace(inspect=lambda _: object(), hold=nullcontext)
     fakes: Any = {
         "sandbox": SimpleNamespace(images=images),
         "clones": SimpleNamespace(keep_tree=lambda *_: None),
-        "artifacts": SimpleNamespace(get_text=get_text),
+        "artifacts": SimpleNamespace(get=refuse, get_text=refuse),
     }
     return Services(settings=Settings(), **fakes)
 
