@@ -159,7 +159,9 @@ def _dump_task(task: Task) -> dict[str, Any]:
     }
 
 
-_FIELDS = Task.model_fields.keys() - {"plan", "oracle", "published", "FAIL_TO_PASS", "kind", "weak_tests"}
+_TREES = {"changed_code", "injections", "mirror", "published", "weak_tests"}
+"""Fields that are trees: columns of the view have what is counted of them."""
+_FIELDS = Task.model_fields.keys() - {"plan", "oracle", "FAIL_TO_PASS", "kind"} - _TREES
 """Fields whose values are columns as they are."""
 
 

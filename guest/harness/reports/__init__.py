@@ -45,6 +45,8 @@ ctest       ctest --show-only=json-v1 > $OUT/tests.json; ctest --output-junit $O
             GoogleTest's own reports replace ctest's rows of the same tests
 googletest  GTEST_OUTPUT=xml:$OUT/ ctest            (or the executables; the slash makes it one file for each)
 catch2      the executable -r xml -o $OUT/NAME.xml  (-r junit is read, too, but does not name files)
+meson       meson test -C B > $OUT/build.txt 2>&1; cp B/meson-logs/testlog*.junit.xml $OUT
+            cp B/meson-info/intro-tests.json B/meson-info/intro-targets.json $OUT    (for the files of the tests)
 cases       ctest --show-only=json-v1 > $OUT/tests.json; $RP asset case_runner.py > $OUT/case_runner.py
             python3 -I -S $OUT/case_runner.py $OUT/tests.json $OUT    (Catch2, doctest; prints what ctest leaves out)
 luaunit     LUAUNIT_OUTPUT=junit LUAUNIT_JUNIT_FNAME=$OUT/reports/FILE.xml lua FILE > $OUT/reports/FILE.txt 2>&1

@@ -176,7 +176,7 @@ def _import_foreign_rows(path: Path, format_name: str, settings: Settings, *, as
     source = f"instances:{locate_imports(settings.storage)}"
     exit_code = 0
     if names:
-        scope = make_scope(Stage.MINE, [source], only=None, kind=None, retry=None, source=settings.source)
+        scope = make_scope(Stage.MINE, [source], only=None, kind=None, retry=None, settings=settings)
         exit_code = run_scope(Stage.MINE, replace(scope, only=names), settings, as_json=as_json)
         exit_code = _store_published_tasks(names, source, settings, exit_code, as_json=as_json)
     n_bad = sum(result.problem is not None and not result.waits for result in results)

@@ -45,7 +45,7 @@ def certify(
             raise UsageError("--again takes a bundle and no source, kind or reason", advice="choose tasks with --only")
         print_certificates(again, split_words(only), settings, as_json=as_json)
         return
-    scope = make_scope(Stage.CERTIFY, sources, only=only, kind=kind, retry=retry, source=settings.source)
+    scope = make_scope(Stage.CERTIFY, sources, only=only, kind=kind, retry=retry, settings=settings)
     raise typer.Exit(run_scope(Stage.CERTIFY, scope, settings, as_json=as_json))
 
 

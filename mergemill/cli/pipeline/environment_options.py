@@ -104,15 +104,19 @@ def _reject_options(given: Mapping[str, Any], total: int | None) -> None:
         raise UsageError(f"--{name.replace('_', '-')} is for tasks from environments", advice="add --from environments")
 
 
-def select_kinds(kinds: Sequence[Kind] | None) -> tuple[Kind, ...]:
+def select_kinds(kinds: Sequence[Kind] | None, *, has_model: bool) -> tuple[Kind, ...]:
     """Return the kinds of tasks to derive from environments.
 
     Args:
-        kinds: those that were named; None, or all kinds, for all that environments give.
+        kinds: those that were named; all kinds, for all that environments give; None, for those that can be made.
+        has_model: whether a model is configured, without which no issue can be mirrored.
 
     Raises:
         UsageError: a kind needs more than an environment.
     """
+    if kinds is None and not has_model:
+        # A search without a model would be remembered as one that found nothing.
+        return tuple(kind for kind in ENVIRONMENT_KINDS if kind is not Kind.MIRRORED)
     if kinds is None or set(kinds) == set(Kind):
         return ENVIRONMENT_KINDS
     if other := next((kind for kind in kinds if kind not in ENVIRONMENT_KINDS), None):

@@ -39,7 +39,7 @@ def judge(
     settings: Settings,
 ) -> None:
     """Judge whether each problem statement is sufficient for its tests."""
-    scope = make_scope(Stage.JUDGE, sources, only=only, kind=kind, retry=retry, source=settings.source)
+    scope = make_scope(Stage.JUDGE, sources, only=only, kind=kind, retry=retry, settings=settings)
     if are_instance_files(scope.sources):
         raise typer.Exit(print_judged_files(scope.sources, split_words(only), settings, as_json=as_json))
     raise typer.Exit(run_scope(Stage.JUDGE, scope, settings, as_json=as_json))

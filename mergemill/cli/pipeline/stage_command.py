@@ -12,7 +12,7 @@ from rich.console import Console
 
 from core.config import Settings
 from core.errors import UsageError
-from core.settings.mining import SourceSettings
+from core.settings.models import OFF
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
@@ -83,7 +83,7 @@ def make_run_app(*, example: str) -> typer.Typer:
     ) -> None:
         request = make_request(given, settings.derive)
         scope = make_scope(
-            None, sources, only=only, kind=kind, retry=retry, source=settings.source, of_environments=bool(request)
+            None, sources, only=only, kind=kind, retry=retry, settings=settings, of_environments=bool(request)
         )
         raise typer.Exit(run_scope(None, scope, settings, as_json=as_json, max_tasks=tasks, environments=request))
 
@@ -111,7 +111,7 @@ def make_derive_app(*, example: str) -> typer.Typer:
             only=only,
             kind=kind,
             retry=retry,
-            source=settings.source,
+            settings=settings,
             of_environments=bool(request),
         )
         raise typer.Exit(run_scope(Stage.DERIVE, scope, settings, as_json=as_json, environments=request))
@@ -131,7 +131,7 @@ def make_stage_app(stage: Stage, *, example: str) -> typer.Typer:
         as_json: JsonOption = False,
         settings: Settings,
     ) -> None:
-        scope = make_scope(stage, sources, only=only, kind=kind, retry=retry, source=settings.source)
+        scope = make_scope(stage, sources, only=only, kind=kind, retry=retry, settings=settings)
         raise typer.Exit(run_scope(stage, scope, settings, as_json=as_json))
 
     return make_app(stage.value, with_settings()(command), example=example)
@@ -151,7 +151,7 @@ def make_scope(
     only: str | None,
     kind: Sequence[str] | None,
     retry: str | None,
-    source: SourceSettings,
+    settings: Settings,
     of_environments: bool = False,
 ) -> Scope:
     """Return the scope that the options describe. `of_environments`: whether tasks are derived from environments.
@@ -166,8 +166,9 @@ def make_scope(
         raise UsageError("no source is named", advice=f"a source is {SOURCE_FORMS}")
     kinds = parse_kinds(kind)
     if of_environments:
-        kinds = select_kinds(kinds if kind else None)
+        kinds = select_kinds(kinds if kind else None, has_model=settings.llm.url != OFF)
     stages = (stage,) if stage else _ENVIRONMENT_STAGES if of_environments else list_stages(kinds)
+    source = settings.source
     return Scope(
         sources=expand_sources(sources or ()),
         only=split_words(only),

@@ -45,7 +45,7 @@ def verify(
     """Run the tests with and without each gold patch, or with --again those of old tasks once more."""
     if again and kind:
         raise UsageError("--again takes no kind", advice="it renews all tasks of a change; choose changes with --only")
-    scope = make_scope(Stage.VERIFY, sources, only=only, kind=kind, retry=retry, source=settings.source)
+    scope = make_scope(Stage.VERIFY, sources, only=only, kind=kind, retry=retry, settings=settings)
     if again:
         scope = make_renewal_scope(scope)
     raise typer.Exit(run_scope(Stage.VERIFY, scope, settings, as_json=as_json))

@@ -175,8 +175,9 @@ def test_a_run_costs_less_than_starting_a_container(sandbox, base):
         run()
         return time.monotonic() - started
 
-    alone = sorted(cost(lambda: sandbox.run(base, ["sleep", "0.5"], limits=LIMITS)) for _ in range(3))
+    # The least of three: other work on the machine only adds to a cost.
+    alone = min(cost(lambda: sandbox.run(base, ["sleep", "0.5"], limits=LIMITS)) for _ in range(3))
     with sandbox.open_pool(base, limits=LIMITS) as pool:
         pool.run(["sleep", "0.5"])
-        together = sorted(cost(lambda: pool.run(["sleep", "0.5"])) for _ in range(3))
-    assert together[1] < alone[1]
+        together = min(cost(lambda: pool.run(["sleep", "0.5"])) for _ in range(3))
+    assert together < alone

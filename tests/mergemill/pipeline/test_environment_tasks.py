@@ -15,8 +15,9 @@ import pytest
 from backends.cluster.local import LocalCluster
 from backends.services import Services
 from core.config import Settings
-from core.errors import InputError, Transient
+from core.errors import InputError, Transient, UsageError
 from derivers.base import FewerTasks, KindRejection, build_task
+from mergemill.cli.pipeline.environment_options import select_kinds
 from mergemill.execution.progress import JsonLinesProgress
 from mergemill.pipeline.environment_tasks import EnvironmentRounds, EnvironmentTaskRequest
 from mergemill.pipeline.kinds import TASK_KINDS
@@ -25,6 +26,7 @@ from mergemill.pipeline.runs import process_environments
 from taskdb.queries import tasks as queries
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Kind, Stage, Task
+from taskdb.records.kinds import ENVIRONMENT_KINDS
 from taskdb.records.lineage import Lineage
 from taskdb.store import Store
 from tests import records
@@ -258,3 +260,12 @@ def test_a_task_of_an_environment_descends_from_that_alone() -> None:
     assert task == build_task(lineage, KIND, 1)
     assert (task.parent, task.image, task.plan) == (environment.id, environment.image, environment.plan)
     assert build_task(verified, KIND, 1).parent == verified.require_verification().id
+
+
+def test_issues_are_mirrored_only_on_request_where_no_model_is_configured() -> None:
+    assert select_kinds(None, has_model=True) == ENVIRONMENT_KINDS
+    assert select_kinds(None, has_model=False) == (Kind.INJECTED, Kind.REBUILD)
+    assert select_kinds(tuple(Kind), has_model=False) == ENVIRONMENT_KINDS
+    assert select_kinds([Kind.MIRRORED], has_model=False) == (Kind.MIRRORED,)
+    with pytest.raises(UsageError, match="--kind bugfix: an environment alone gives no such task"):
+        select_kinds([Kind.INJECTED, Kind.BUGFIX], has_model=True)

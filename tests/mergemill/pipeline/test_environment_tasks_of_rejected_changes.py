@@ -97,7 +97,8 @@ def test_a_change_without_a_failing_test_gives_as_many_injected_bugs_as_are_want
     assert (run.lines[-1]["tasks"], run.lines[-1]["certified"]) == ({"injected": 1}, 1)
     assert run.lines[-1]["rejected"] == {"no-base": 1, "no-fail-to-pass": 1}
 
-    wanted = ("run", "git:ada__cart", "--from", "environments", "--per-environment", "2", "--json")
+    of_environments = ("--from", "environments", "--kind", "injected", "--per-environment")
+    wanted = ("run", "git:ada__cart", *of_environments, "2", "--json")
     run = run_mergemill(*wanted, cwd=tmp_path)
     assert run.exit_code == 0, run.stderr
     assert (run.lines[-1]["tasks"], run.lines[-1]["certified"]) == ({"injected": 2}, 2)
@@ -105,7 +106,7 @@ def test_a_change_without_a_failing_test_gives_as_many_injected_bugs_as_are_want
     assert names == [f"{change}.injected-{number}" for number in (1, 2)]
     assert run_mergemill(*wanted, cwd=tmp_path).lines[-1]["new"] == 0
 
-    held = ("derive", "--from", "environments", "--per-environment", "3", "--per-repository", "2")
+    held = ("derive", *of_environments, "3", "--per-repository", "2")
     run = run_mergemill(*held, cwd=tmp_path)
     assert (run.exit_code, "1 environment (--per-repository 2)" in run.stderr) == (0, True)
     assert "this run: 0 new results" in run.stdout
