@@ -43,6 +43,17 @@ def format_task_name(change: str, kind: Kind, number: int | None) -> str:
     return f"{change}.{kind}" + (f"-{number}" if number is not None else "")
 
 
+def get_number(task: Task) -> int:
+    """Return the number at the end of a task's name; 0 for none."""
+    number = task.name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def get_next_number(lineage: Lineage) -> int:
+    """Return the number of the next task of an environment, after those that exist."""
+    return max(map(get_number, lineage.existing), default=0) + 1
+
+
 def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields: Any) -> Task:
     """Return a task with all fields that follow from its change, overridden by `fields`.
 

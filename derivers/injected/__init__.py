@@ -26,7 +26,7 @@ from derivers.injected.evidence import OwnChange
 from derivers.injected.history_bugs import list_history_bugs
 from derivers.injected.reach import TestGroup, measure_reach
 from derivers.injected.screening import MAX_BATCH_SECONDS, BugScreening
-from derivers.injected.search import BugSearch, Reason, compute_timeout, find_hideable_files
+from derivers.injected.search import BugSearch, Reason, compute_timeout, find_hideable_files, select_test_files
 from derivers.injected.task_builder import InjectedTaskBuilder
 from derivers.structure.definitions import CodeDefinition
 from evaluation.reports.coverage import CoveredLines
@@ -36,8 +36,6 @@ from taskdb.records.lineage import Lineage
 
 __all__ = ["Reason", "derive_injected"]
 
-MAX_TEST_RUNS = 20
-"""Approximate test runs for a change: the whole suite is run where the time budget allows so many runs of it."""
 POOL_SIZE = 40
 """Mutants among which bugs are tried until enough are detected."""
 TASKS_PER_BUDGET = 10
@@ -63,7 +61,7 @@ def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRe
     candidate, environment = lineage.candidate, lineage.require_environment()
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
     hideable = find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
-    files = _select_test_files(lineage, services, hideable)
+    files = select_test_files(lineage, services, hideable)
     with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
         search = BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
         passing = search.run_base()
@@ -154,17 +152,6 @@ def _list_history_bugs(
     except InputError:
         return ()
     return list_history_bugs(history, candidate.base_commit, contents, functions)
-
-
-def _select_test_files(lineage: Lineage, services: Services, hideable: frozenset[str]) -> tuple[str, ...]:
-    """Return the test files to run: empty, for the whole suite, where time allows; else those of the verification."""
-    environment = lineage.require_environment()
-    seconds, limit = environment.test_seconds, services.test_limits(environment.plan.language).seconds
-    if seconds * MAX_TEST_RUNS <= services.settings.budget.seconds and seconds <= limit / 2:
-        return ()
-    verified = lineage.verification.eval_files if lineage.verification else ()
-    chosen = verified or lineage.tests.files
-    return tuple(sorted(hideable & set(chosen)))
 
 
 def _collect_bugs(

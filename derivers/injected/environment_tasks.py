@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from derivers.base import get_next_number
 from derivers.injected.screening import BugScreening
 from derivers.injected.search import DetectedBug, Reason
 from derivers.injected.task_builder import InjectedTaskBuilder, list_own_tests
@@ -41,7 +42,7 @@ class EnvironmentTasks:
         search = self.screening.search
         existing = search.lineage.existing
         self._failing_sets = {frozenset(test for test, _ in task.FAIL_TO_PASS) for task in existing}
-        number = max((get_number(task) for task in existing), default=0) + 1
+        number = get_next_number(search.lineage)
         detected = self.screening.iterate_detected(count)
         tasks: list[Task] = []
         while len(tasks) < count and not search.is_out_of_time():
@@ -107,9 +108,3 @@ class EnvironmentTasks:
 
     def _are_apart(self, bugs: list[DetectedBug]) -> bool:
         return len({self.builder.find_place(bug) for bug in bugs}) == len(bugs)
-
-
-def get_number(task: Task) -> int:
-    """Return the number at the end of a task's name; 0 for none."""
-    number = task.name.rpartition("-")[2]
-    return int(number) if number.isdecimal() else 0

@@ -21,6 +21,8 @@ from mutation import Mutation, build_patch
 from taskdb.records import TestId
 from taskdb.records.lineage import Lineage
 
+MAX_TEST_RUNS = 20
+"""Approximate test runs for a change: the whole suite is run where the time budget allows so many runs of it."""
 MAX_TRIED_BUGS = 12
 """Bugs that are tried for a task of a change; half as many for each further task."""
 MAX_FAILING_TESTS = 50
@@ -228,6 +230,17 @@ def classify_run(
 def find_hideable_files(paths: Iterable[str]) -> frozenset[str]:
     """Return the files of a tree that contain only tests, and so can be removed from it."""
     return frozenset(path for path in paths if is_test_file(path) and is_protected(path))
+
+
+def select_test_files(lineage: Lineage, services: Services, hideable: frozenset[str]) -> tuple[str, ...]:
+    """Return the test files to run: empty, for the whole suite, where time allows; else those of the verification."""
+    environment = lineage.require_environment()
+    seconds, limit = environment.test_seconds, services.test_limits(environment.plan.language).seconds
+    if seconds * MAX_TEST_RUNS <= services.settings.budget.seconds and seconds <= limit / 2:
+        return ()
+    verified = lineage.verification.eval_files if lineage.verification else ()
+    chosen = verified or lineage.tests.files
+    return tuple(sorted(hideable & set(chosen)))
 
 
 def compute_timeout(search: BugSearch, seconds: float) -> float:

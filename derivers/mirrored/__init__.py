@@ -18,9 +18,9 @@ from backends.llm.base import LanguageModel
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from backends.tree import CommitTree
-from derivers.base import FewerTasks, KindRejection
+from derivers.base import FewerTasks, KindRejection, get_next_number
 from derivers.injected import bug_sites
-from derivers.injected.search import BugSearch, compute_timeout, find_hideable_files
+from derivers.injected.search import BugSearch, compute_timeout, find_hideable_files, select_test_files
 from derivers.mirrored.gates import ACCEPT_ALL, MirrorGates, MirrorObjection, Reason
 from derivers.mirrored.matching import ChangeModel, MirrorPlace, match_models
 from derivers.mirrored.trial import MirrorBase, MirrorTrial
@@ -31,8 +31,6 @@ from taskdb.records.lineage import Lineage
 
 __all__ = ["Reason", "derive_mirrored"]
 
-MAX_TEST_RUNS = 20
-"""Approximate test runs for a task: the whole suite is run where the time budget allows so many runs of it."""
 MAX_TRIED_CHANGES = 3
 """Changes that are tried for each task that is wanted."""
 
@@ -83,12 +81,6 @@ def count_wanted(lineage: Lineage, services: Services) -> int:
     return per_environment - len(lineage.existing) if per_environment else 1
 
 
-def get_next_number(lineage: Lineage) -> int:
-    """Return the number of the next task, after those that exist."""
-    endings = (task.name.rpartition("-")[2] for task in lineage.existing)
-    return max((int(ending) for ending in endings if ending.isdecimal()), default=0) + 1
-
-
 @dataclass(frozen=True)
 class MeasuredBase:
     """A base tree, and the time limit in seconds of a run of its tests with a bug."""
@@ -102,7 +94,7 @@ def _read_base(lineage: Lineage, services: Services) -> MeasuredBase | KindRejec
     candidate, environment = lineage.candidate, lineage.require_environment()
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
     hideable = find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
-    files = _select_test_files(lineage, services, hideable)
+    files = select_test_files(lineage, services, hideable)
     with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
         search = BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
         passing = search.run_base()
@@ -122,16 +114,6 @@ def _read_base(lineage: Lineage, services: Services) -> MeasuredBase | KindRejec
         files=files,
     )
     return MeasuredBase(tree, compute_timeout(search, search.base_result.test_seconds))
-
-
-def _select_test_files(lineage: Lineage, services: Services, hideable: frozenset[str]) -> tuple[str, ...]:
-    """Return the test files to run: empty, for the whole suite, where time allows; else those of the change."""
-    environment = lineage.require_environment()
-    seconds, limit = environment.test_seconds, services.test_limits(environment.plan.language).seconds
-    if seconds * MAX_TEST_RUNS <= services.settings.budget.seconds and seconds <= limit / 2:
-        return ()
-    chosen = (lineage.verification.eval_files if lineage.verification else ()) or lineage.candidate.test_files
-    return tuple(sorted(hideable & set(chosen)))
 
 
 def _read_model(candidate: Candidate, services: Services) -> ChangeModel:

@@ -6,18 +6,17 @@ these are the hidden tests. A removal is kept when some tests fail with it in ev
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from backends.services import Services
-from derivers.base import FewerTasks, KindRejection, build_task
+from derivers.base import FewerTasks, KindRejection, build_task, get_next_number
 from derivers.injected import search as bugs
 from derivers.injected.evidence import InjectionEvidence, verify_injection
 from derivers.injected.failure_statement import collect_failures, order_failures
 from derivers.injected.patches import InjectionPatches, build_injection_patches
 from derivers.rebuild.agent_tree import RemainingLines, find_remaining_lines
-from derivers.rebuild.search import DetectedRemoval, Reason, RemovalSearch, convert_reason, select_test_files
+from derivers.rebuild.search import DetectedRemoval, Reason, RemovalSearch, convert_reason
 from derivers.rebuild.selection import select_removals
 from derivers.rebuild.statement import write_statement
 from taskdb.records import Kind, Task, TestId, TestOrigin
@@ -43,7 +42,7 @@ def derive_rebuild(lineage: Lineage, services: Services) -> list[Task] | KindRej
     candidate, environment = lineage.candidate, lineage.require_environment()
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
     hideable = bugs.find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
-    files = select_test_files(lineage, services, hideable)
+    files = bugs.select_test_files(lineage, services, hideable)
     limits = services.test_limits(environment.plan.language)
     with services.sandbox.open_pool(environment.image, limits=limits) as pool:
         base = bugs.BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
@@ -96,11 +95,11 @@ class RebuildTaskBuilder:
         """
         existing = self.lineage.existing
         seen = {frozenset(test for test, _ in task.FAIL_TO_PASS) for task in existing}
-        number = max((_parse_number(task.name) for task in existing), default=0)
+        number = get_next_number(self.lineage)
         tasks: list[Task] = []
         for item in detected:
             is_new = frozenset(item.failing_tests) not in seen
-            task = self._build_task(item, number + 1) if is_new else Reason.SAME_TESTS_FAIL
+            task = self._build_task(item, number) if is_new else Reason.SAME_TESTS_FAIL
             if isinstance(task, Task) and frozenset(test for test, _ in task.FAIL_TO_PASS) in seen:
                 task = Reason.SAME_TESTS_FAIL
             if isinstance(task, Reason):
@@ -176,9 +175,3 @@ class RebuildTaskBuilder:
             tests=TestOrigin.HUMAN,
             published=None,
         )
-
-
-def _parse_number(name: str) -> int:
-    """Return the number at the end of a task's name, 0 where there is none."""
-    match = re.search(r"-(\d+)$", name)
-    return int(match[1]) if match else 0

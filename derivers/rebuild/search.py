@@ -8,16 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from backends.git import GitRepository
-from backends.services import Services
 from derivers.injected import search as bugs
 from derivers.injected.patches import build_injection_patches
 from derivers.rebuild.removals import Removal
 from evaluation.runner.run import run_tests
 from taskdb.records import TestId
-from taskdb.records.lineage import Lineage
-
-MAX_TEST_RUNS = 20
-"""Approximate test runs for a change: the whole suite is run where the time budget allows so many runs of it."""
 
 
 class Reason(StrEnum):
@@ -121,13 +116,3 @@ class RemovalSearch:
             return Reason.NO_FURTHER_CODE, "every function that can be removed is a task"
         furthest = max(self.tally, key=list(Reason).index)
         return furthest, f"{sum(self.tally.values())} removals gave no task: {counts}"
-
-
-def select_test_files(lineage: Lineage, services: Services, hideable: frozenset[str]) -> tuple[str, ...]:
-    """Return the test files to run: empty, for the whole suite, where time allows; else those of the change."""
-    environment = lineage.require_environment()
-    seconds, limit = environment.test_seconds, services.test_limits(environment.plan.language).seconds
-    if seconds * MAX_TEST_RUNS <= services.settings.budget.seconds and seconds <= limit / 2:
-        return ()
-    evaluated = lineage.verification.eval_files if lineage.verification else ()
-    return tuple(sorted(hideable & set(evaluated or lineage.tests.files)))

@@ -20,9 +20,8 @@ from miner.similarity import build_sketch
 from taskdb.records import Candidate, Task, TestId, WrittenTests
 from taskdb.records.lineage import Lineage
 from verifiers.judge.assess import find_decisive_rule
-from verifiers.judge.case import JudgeCase
 from verifiers.judge.rules import apply_rules
-from verifiers.judge.stage import TreeSearch
+from verifiers.judge.stage import build_task_case
 from verifiers.strength import EditOutcome, EditRunner, draft_edits
 from verifiers.written_tests import MAX_EDITS, judge_edits, split_edits
 from verifiers.written_tests.answer import TestFileAnswer, find_path_objection, find_text_objection
@@ -91,17 +90,7 @@ def _check_originality(task: Task, mirrored: Candidate, services: Services) -> K
 
 def _check_statement(task: Task, services: Services, repository: GitRepository, commit: str) -> KindRejection | None:
     """Return the judge's finding for which a statement is rejected, such as a name that the tests need and it lacks."""
-    case = JudgeCase(
-        name=task.name,
-        repo=task.repo,
-        statement=task.problem_statement,
-        gold_patch=services.artifacts.get_text(task.gold_patch),
-        test_patch=services.artifacts.get_text(task.test_patch),
-        fail_to_pass=tuple(test for test, _ in task.FAIL_TO_PASS),
-        pass_to_pass=task.PASS_TO_PASS,
-        find_in_base_tree=TreeSearch(lambda: repository, commit).find_texts,
-    ).cache_searches()
-    findings = apply_rules(case)
+    findings = apply_rules(build_task_case(task, services, repository, commit))
     decisive = find_decisive_rule(findings)
     finding = next((finding for finding in findings if finding.rule == decisive), None) or next(
         (finding for finding in findings if _REJECTED_FINDING.match(finding.rule)), None

@@ -14,9 +14,8 @@ from mergemill.pipeline.variants import LEFT_OPEN
 from taskdb.records import Task
 from taskdb.records.lineage import Lineage
 from verifiers.audit import audit_image
-from verifiers.judge.case import JudgeCase
 from verifiers.judge.rules import DECISIVE, apply_rules
-from verifiers.judge.stage import TreeSearch
+from verifiers.judge.stage import build_task_case
 
 
 class Reason(StrEnum):
@@ -33,17 +32,7 @@ def check_rebuild(_lineage: Lineage, task: Task, services: Services) -> KindReje
         Transient: the engine failed.
     """
     with open_task_tree(task, services) as (repository, commit):
-        case = JudgeCase(
-            name=task.name,
-            repo=task.repo,
-            statement=task.problem_statement,
-            gold_patch=services.artifacts.get_text(task.gold_patch),
-            test_patch=services.artifacts.get_text(task.test_patch),
-            fail_to_pass=tuple(test for test, _ in task.FAIL_TO_PASS),
-            pass_to_pass=task.PASS_TO_PASS,
-            find_in_base_tree=TreeSearch(lambda: repository, commit).find_texts,
-        ).cache_searches()
-        findings = apply_rules(case)
+        findings = apply_rules(build_task_case(task, services, repository, commit))
     for finding in findings:
         if finding.rule in DECISIVE or LEFT_OPEN.match(finding.rule):
             return KindRejection(finding.rule, f"{finding.detail}: {finding.quote!r}")

@@ -12,7 +12,7 @@ from typing import Any
 from backends.git import GitRepository, TreeEntry
 from backends.llm.base import LanguageModel
 from backends.services import Services
-from taskdb.records import Rejection
+from taskdb.records import Rejection, Task
 from taskdb.records.lineage import Lineage
 from taskdb.records.verdicts import ModelCall, Verdict
 from verifiers.judge.assess import Assessment, assess
@@ -107,6 +107,20 @@ def build_case(lineage: Lineage, services: Services) -> JudgeCase:
         number=_parse_number(candidate.name),
         merge_commit=candidate.merge_commit,
         find_in_base_tree=search.find_texts,
+    ).cache_searches()
+
+
+def build_task_case(task: Task, services: Services, repository: GitRepository, commit: str) -> JudgeCase:
+    """Build the case of a task with a statement of its own; `commit` is that of the agent's tree in `repository`."""
+    return JudgeCase(
+        name=task.name,
+        repo=task.repo,
+        statement=task.problem_statement,
+        gold_patch=services.artifacts.get_text(task.gold_patch),
+        test_patch=services.artifacts.get_text(task.test_patch),
+        fail_to_pass=tuple(test for test, _ in task.FAIL_TO_PASS),
+        pass_to_pass=task.PASS_TO_PASS,
+        find_in_base_tree=TreeSearch(lambda: repository, commit).find_texts,
     ).cache_searches()
 
 

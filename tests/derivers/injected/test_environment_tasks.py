@@ -10,7 +10,8 @@ from typing import cast
 
 import pytest
 
-from derivers.injected.environment_tasks import EnvironmentTasks, get_number
+from derivers.base import get_number
+from derivers.injected.environment_tasks import EnvironmentTasks
 from derivers.injected.screening import BugScreening
 from derivers.injected.search import DetectedBug, Reason
 from derivers.injected.task_builder import InjectedTaskBuilder

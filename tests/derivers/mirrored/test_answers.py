@@ -14,8 +14,8 @@ from backends.llm.client import ChatModel
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from backends.tree import CommitTree
-from derivers.base import KindRejection
-from derivers.mirrored import MirroredTaskBuilder, derive_mirrored, get_next_number
+from derivers.base import KindRejection, get_next_number
+from derivers.mirrored import MirroredTaskBuilder, derive_mirrored
 from derivers.mirrored.answer import MirrorAnswer
 from derivers.mirrored.gates import AnswerProgress, MirrorObjection, Reason
 from derivers.mirrored.matching import ChangeModel, MirrorPlace
