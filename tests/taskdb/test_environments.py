@@ -175,8 +175,12 @@ def test_a_task_of_an_environment_is_shown_and_exported_with_its_lineage(db: str
     with Store.open(db) as store:
         candidate, environment = add_rejected(store)
         (task,) = add_tasks(store, candidate, environment, 1)
-        found = load_task_records(store, task)
-        assert (found.environment, found.verification, found.candidate) == (environment, None, candidate)
+        records_of_task = load_task_records(store, task)
+        assert (records_of_task.environment, records_of_task.verification, records_of_task.candidate) == (
+            environment,
+            None,
+            candidate,
+        )
         (lineage,) = load_lineages(store, [task]).values()
         assert [type(record).__name__ for record in lineage] == ["PullRequest", "Candidate", "Environment"]
     with Store.open(f"sqlite:///{tmp_path}/other.db") as other:

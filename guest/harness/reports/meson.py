@@ -42,9 +42,9 @@ class MesonTests:
             suites, command = test.get("suite"), test.get("cmd")
             project = str(suites[0]).partition(":")[0] if isinstance(suites, list) and suites else ""
             words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
-            found = (programs.get(word) or (tree.find_file(word) if "/" in word else "") for word in words)
+            files = (programs.get(word) or (tree.find_file(word) if "/" in word else "") for word in words)
             name = xunit.replace_unprintable(str(test.get("name")))
-            self.files.setdefault(name, []).append((project, next(filter(None, found), "")))
+            self.files.setdefault(name, []).append((project, next(filter(None, files), "")))
 
     def _read_programs(self, content):
         """Return program -> its source in the tree: of several, the one of its name, or one named as a test."""

@@ -52,13 +52,13 @@ def list_reasons(stage: Stage) -> set[str]:
 def test_every_reason_of_a_stage_has_a_condition(stage: Stage) -> None:
     further: Collection[str] = DECISIVE if stage is Stage.DERIVE else ()
     assert not ({*list_reasons(stage), *further} - CONDITIONS[stage].keys())
-    found = {
+    defined = {
         str(path.relative_to(ROOT)) for path in (ROOT / "derivers").rglob("*.py") if "class Reason(" in path.read_text()
     }
     named = {
         name.rpartition(".")[0].replace(".", "/") for name in REASONS[Stage.DERIVE] if name.startswith("derivers.")
     }
-    assert {path.removesuffix(".py").removesuffix("/__init__") for path in found} == named
+    assert {path.removesuffix(".py").removesuffix("/__init__") for path in defined} == named
 
 
 def test_the_page_has_the_conditions_and_they_name_options_that_exist() -> None:
