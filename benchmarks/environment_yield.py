@@ -1,0 +1,256 @@
+"""Certified tasks per core-hour over a list of repositories, of this version or another, with or without environments.
+
+    python -m benchmarks.environment_yield LIST --work DIR [--clones DIR] [--program PATH] [--changes N]
+        [--per-environment N] [--kind KIND,...] [--seconds N] [--compare DIR] [--page PAGE]
+
+For each repository the newest changes are mined, built, verified, derived and certified; then their environments give
+tasks, where `--per-environment` is given. CPU seconds are those of the commands, of an engine of its own and of all
+containers, counted by the kernel, so other work of the machine is not in them. A repository that was measured is not
+measured again by the same command, so a run that was interrupted goes on; one that takes longer than `--seconds` is
+interrupted, and counts with what it gave until then.
+
+`--compare` prints the ratio to another folder, measured before with another program: over the repositories that both
+have, certified tasks per core-hour of the sums. Exit code 1 where it is below RATIO_GOAL.
+
+A list has a line for each repository: language, tab, OWNER/NAME. `benchmarks/draws` has the lists.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.isolated_engine import start_engine
+from benchmarks.page_table import write_table
+from core.errors import MachineError, UsageError
+
+RATIO_GOAL = 8.0
+"""Certified tasks per core-hour, as a multiple of another version's."""
+KINDS = "bugfix,feature,performance,test-writing,review,injected"
+"""Kinds that every version has and that need no model."""
+ENVIRONMENT_KINDS = "injected,rebuild"
+INTERRUPT_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class RepositoryYield:
+    """What a repository gave, and what that cost."""
+
+    repository: str
+    language: str
+    environments: int
+    """Environments that were built."""
+    verified: int
+    """Changes that verification accepted."""
+    derived: Mapping[str, int]
+    """Kind -> tasks."""
+    certified: Mapping[str, int]
+    """Kind -> certified tasks."""
+    cpu_seconds: float
+    wall_seconds: float
+    is_complete: bool
+    """Whether no command was interrupted."""
+
+    @property
+    def n_certified(self) -> int:
+        """Certified tasks of all kinds."""
+        return sum(self.certified.values())
+
+    @property
+    def per_core_hour(self) -> float:
+        """Certified tasks per core-hour."""
+        return self.n_certified * 3600 / self.cpu_seconds if self.cpu_seconds else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class YieldMeasurement:
+    """Commands of a version over repositories.
+
+    program: the command line program.
+    folder: for the databases and stores of the repositories.
+    options: options of the command line.
+    """
+
+    program: str
+    folder: Path
+    options: argparse.Namespace
+
+    def list_commands(self, source: str) -> list[list[str]]:
+        """Return the commands that are run over a source, in order."""
+        kinds, number = ["--kind", self.options.kind], self.options.per_environment
+        commands = [["run", source, "--limit", str(self.options.changes), *kinds]]
+        if number:
+            environments = ["--from", "environments", "--per-environment", str(number), "--kind", ENVIRONMENT_KINDS]
+            commands += [["derive", source, *environments], ["certify", source, "--kind", ENVIRONMENT_KINDS]]
+        return commands
+
+    def run(self, source: str, name: str) -> bool:
+        """Run all commands over a source; return whether none had to be interrupted.
+
+        Raises:
+            SystemExit: a command failed by a mistake of the user or of the machine.
+        """
+        place = self.folder / name
+        place.mkdir(parents=True, exist_ok=True)
+        end = time.monotonic() + self.options.seconds
+        for command in self.list_commands(source):
+            storage = ["--db", f"sqlite:///{place}/yield.db", "--store", str(place / "store")]
+            code = self._run_command([self.program, "--quiet", *command, *storage], place / "log", end)
+            if code is None:
+                return False
+            if code in (UsageError.exit_code, MachineError.exit_code):
+                raise SystemExit(f"{name}: {command[0]} ended with {code}: {place / 'log'} says why")
+        return True
+
+    def _run_command(self, command: Sequence[str], log: Path, end: float) -> int | None:
+        """Return the exit code of a command, None where it was interrupted at the end of its time."""
+        with log.open("ab") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+            try:
+                return process.wait(max(1.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGINT)
+            try:
+                process.wait(INTERRUPT_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        return None
+
+    def count(self, name: str) -> dict[str, Any]:
+        """Return the fields of a yield that the database of a repository has."""
+        storage = ["--db", f"sqlite:///{self.folder / name}/yield.db", "--store", str(self.folder / name / "store")]
+        tasks = [json.loads(line) for line in self._read(["tasks", "list", "--json", *storage])]
+        funnel = [json.loads(line) for line in self._read(["funnel", "--json", *storage])]
+        rows = {row["stage"]: row for row in funnel if "stage" in row}
+        return {
+            "environments": int(rows.get("build", {}).get("out", 0)),
+            "verified": int(rows.get("verify", {}).get("out", 0)),
+            "derived": dict(Counter(task["kind"] for task in tasks)),
+            "certified": dict(Counter(task["kind"] for task in tasks if task["status"] == "certified")),
+        }
+
+    def _read(self, command: Sequence[str]) -> list[str]:
+        done = subprocess.run([self.program, *command], capture_output=True, text=True, check=False)
+        return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def read_list(path: Path) -> list[tuple[str, str]]:
+    """Return language and OWNER/NAME of each repository of a list."""
+    rows = [line.split("\t") for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    return [(language, repository) for language, repository in rows]
+
+
+def read_rows(folder: Path) -> dict[str, RepositoryYield]:
+    """Return repository -> its yield, of those that were measured in a folder."""
+    path = folder / "rows.jsonl"
+    rows = [RepositoryYield(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+    return {row.repository: row for row in rows}
+
+
+def find_source(repository: str, clones: Path | None) -> str:
+    """Return the source of a repository: its clone in a folder, as OWNER__NAME, if there is one."""
+    clone = clones / repository.replace("/", "__") if clones else None
+    return f"git:{clone}" if clone and clone.exists() else f"git:https://github.com/{repository}"
+
+
+def render_table(rows: Sequence[RepositoryYield]) -> str:
+    """Return a Markdown table with a row for each repository, and the sums."""
+    head = "| repository | language | environments | verified | tasks by kind (certified of derived) | certified | "
+    lines = [f"{head}CPU s | certified per core-hour |", "|---|---|--:|--:|---|--:|--:|--:|"]
+    for row in rows:
+        numbers = [f"{kind} {row.certified.get(kind, 0)}/{number}" for kind, number in sorted(row.derived.items())]
+        name = row.repository if row.is_complete else f"{row.repository} (cut off)"
+        place = f"{name} | {row.language} | {row.environments} | {row.verified} | {', '.join(numbers) or '-'}"
+        lines.append(f"| {place} | {row.n_certified} | {row.cpu_seconds:.0f} | {row.per_core_hour:.0f} |")
+    certified, seconds, per_hour = summarize(rows)
+    environments = sum(row.environments for row in rows)
+    lines.append(f"| all {len(rows)} | | {environments} | | | {certified} | {seconds:.0f} | {per_hour:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+def summarize(rows: Sequence[RepositoryYield]) -> tuple[int, float, float]:
+    """Return certified tasks, CPU seconds, and certified tasks per core-hour of all rows together."""
+    certified, seconds = sum(row.n_certified for row in rows), sum(row.cpu_seconds for row in rows)
+    return certified, seconds, certified * 3600 / seconds if seconds else 0.0
+
+
+def compare(rows: Mapping[str, RepositoryYield], others: Mapping[str, RepositoryYield]) -> tuple[str, bool]:
+    """Return a line with the ratio over the repositories that both have, and whether it reaches the goal."""
+    both = sorted(rows.keys() & others.keys())
+    certified, _, now = summarize([rows[name] for name in both])
+    other_certified, _, before = summarize([others[name] for name in both])
+    ratio = now / before if before else float("inf") if now else 0.0
+    line = (
+        f"{len(both)} repositories: {certified} certified tasks, {now:.1f} per core-hour; the other version "
+        f"{other_certified}, {before:.1f} per core-hour: ratio {ratio:.1f} (goal {RATIO_GOAL:.0f})\n"
+    )
+    return line, ratio >= RATIO_GOAL
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("list", type=Path)
+    parser.add_argument("--work", type=Path, required=True, help="folder for engine, databases and measured rows, kept")
+    parser.add_argument("--clones", type=Path, help="folder with clones as OWNER__NAME")
+    parser.add_argument("--program", default="mergemill", help="command line program of the version to measure")
+    parser.add_argument("--changes", type=int, default=1, help="newest changes of each repository")
+    parser.add_argument("--per-environment", type=int, default=0, help="tasks of each kind; 0 derives none so")
+    parser.add_argument("--kind", default=KINDS, help="kinds of tasks of changes")
+    parser.add_argument("--seconds", type=float, default=900.0, help="wall seconds of a repository at most")
+    parser.add_argument("--compare", type=Path, metavar="DIR", help="folder of another version's measurement")
+    parser.add_argument("--page", type=Path)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what was not measured yet, and print; return the exit code."""
+    options = parse_arguments(arguments)
+    repositories = read_list(options.list)
+    rows = read_rows(options.work)
+    waiting = [(language, name) for language, name in repositories if name not in rows]
+    if waiting:
+        options.work.mkdir(parents=True, exist_ok=True)
+        with start_engine(options.work / "engine", keep=True) as engine:
+            os.environ["DOCKER_HOST"] = engine.host
+            measurement = YieldMeasurement(program=options.program, folder=options.work, options=options)
+            for language, repository in waiting:
+                name = repository.replace("/", "__")
+                cpu, wall = engine.group.read_cpu_seconds(), time.monotonic()
+                is_complete = measurement.run(find_source(repository, options.clones), name)
+                row = RepositoryYield(
+                    repository=repository,
+                    language=language,
+                    cpu_seconds=engine.group.read_cpu_seconds() - cpu,
+                    wall_seconds=time.monotonic() - wall,
+                    is_complete=is_complete,
+                    **measurement.count(name),
+                )
+                with (options.work / "rows.jsonl").open("a") as output:
+                    output.write(json.dumps(asdict(row)) + "\n")
+                print(f"{repository}: {row.n_certified} certified, {row.cpu_seconds:.0f} CPU s", file=sys.stderr)
+    measured = read_rows(options.work)
+    table = render_table([measured[name] for _, name in repositories if name in measured])
+    reaches_goal = True
+    if options.compare:
+        line, reaches_goal = compare(measured, read_rows(options.compare))
+        table += "\n" + line
+    sys.stdout.write(table)
+    if options.page:
+        write_table(options.page, "benchmarks.environment_yield", table)
+    return int(not reaches_goal)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
