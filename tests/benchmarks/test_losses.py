@@ -51,12 +51,17 @@ def test_no_grading_has_another_value_when_containers_are_killed(
         "nothing": b"",
         "kills its tests": make_patch(SHOP, KILLS_ALL),
     }
-    killer = ContainerKiller(share=1 / 3, seconds=1.0, seed=7)  # draws 6 of the first 10 containers
-    counts = count_losses(lambda patch: grade(shop.task, shop.services, patch), submissions, killer, gradings)
-    assert [count.calm for count in counts] == [1.0, 0.0, 0.0]
-    assert killer.n_killed >= 4, "nothing was disturbed"
-    assert [count.n_wrong for count in counts] == [0, 0, 0], render_table(counts, killer)
-    assert containers == 1 or sum(count.values[count.calm] for count in counts) == gradings, "a value is missing"
+    # On a busy machine a container may end before it is killed; then the gradings are repeated with other draws.
+    killers: list[ContainerKiller] = []
+    counts: list[LossCount] = []
+    while sum(killer.n_killed for killer in killers) < 4:
+        assert len(killers) < 3, "nothing was disturbed"
+        killers.append(ContainerKiller(share=1 / 3, seconds=1.0, seed=7 + len(killers)))
+        counts += count_losses(lambda patch: grade(shop.task, shop.services, patch), submissions, killers[-1], gradings)
+    n_graded = gradings * len(killers)
+    assert [count.calm for count in counts] == [1.0, 0.0, 0.0] * len(killers)
+    assert [count.n_wrong for count in counts] == [0, 0, 0] * len(killers), render_table(counts, killers[-1])
+    assert containers == 1 or sum(count.values[count.calm] for count in counts) == n_graded, "a value is missing"
     assert containers > 1 or any(count.retried for count in counts)
 
 
