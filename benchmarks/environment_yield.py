@@ -73,17 +73,41 @@ class RepositoryYield:
 
 
 @dataclass(frozen=True, kw_only=True)
+class YieldCounts:
+    """What a database has: environments, verified changes, and kind -> tasks."""
+
+    environments: int
+    verified: int
+    derived: Counter[str]
+    certified: Counter[str]
+
+    def __sub__(self, other: YieldCounts) -> dict[str, Any]:
+        """Return the fields of a yield by which the counts have grown."""
+        return {
+            "environments": self.environments - other.environments,
+            "verified": self.verified - other.verified,
+            "derived": dict(self.derived - other.derived),
+            "certified": dict(self.certified - other.certified),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
 class YieldMeasurement:
     """Commands of a version over repositories.
 
     program: the command line program.
-    folder: for the databases and stores of the repositories.
+    folder: for the database and the store.
     options: options of the command line.
     """
 
     program: str
     folder: Path
     options: argparse.Namespace
+
+    @property
+    def storage(self) -> list[str]:
+        """Options that name the database and the store of all repositories."""
+        return ["--db", f"sqlite:///{self.folder}/yield.db", "--store", str(self.folder / "store")]
 
     def list_commands(self, source: str) -> list[list[str]]:
         """Return the commands that are run over a source, in order."""
@@ -94,22 +118,19 @@ class YieldMeasurement:
             commands += [["derive", source, *environments], ["certify", source, "--kind", ENVIRONMENT_KINDS]]
         return commands
 
-    def run(self, source: str, name: str) -> bool:
+    def run(self, source: str) -> bool:
         """Run all commands over a source; return whether none had to be interrupted.
 
         Raises:
             SystemExit: a command failed by a mistake of the user or of the machine.
         """
-        place = self.folder / name
-        place.mkdir(parents=True, exist_ok=True)
-        end = time.monotonic() + self.options.seconds
+        log, end = self.folder / "log", time.monotonic() + self.options.seconds
         for command in self.list_commands(source):
-            storage = ["--db", f"sqlite:///{place}/yield.db", "--store", str(place / "store")]
-            code = self._run_command([self.program, "--quiet", *command, *storage], place / "log", end)
+            code = self._run_command([self.program, "--quiet", *command, *self.storage], log, end)
             if code is None:
                 return False
             if code in (UsageError.exit_code, MachineError.exit_code):
-                raise SystemExit(f"{name}: {command[0]} ended with {code}: {place / 'log'} says why")
+                raise SystemExit(f"{source}: {command[0]} ended with {code}: {log} says why")
         return True
 
     def _run_command(self, command: Sequence[str], log: Path, end: float) -> int | None:
@@ -127,18 +148,17 @@ class YieldMeasurement:
                 process.wait()
         return None
 
-    def count(self, name: str) -> dict[str, Any]:
-        """Return the fields of a yield that the database of a repository has."""
-        storage = ["--db", f"sqlite:///{self.folder / name}/yield.db", "--store", str(self.folder / name / "store")]
-        tasks = [json.loads(line) for line in self._read(["tasks", "list", "--json", *storage])]
-        funnel = [json.loads(line) for line in self._read(["funnel", "--json", *storage])]
-        rows = {row["stage"]: row for row in funnel if "stage" in row}
-        return {
-            "environments": int(rows.get("build", {}).get("out", 0)),
-            "verified": int(rows.get("verify", {}).get("out", 0)),
-            "derived": dict(Counter(task["kind"] for task in tasks)),
-            "certified": dict(Counter(task["kind"] for task in tasks if task["status"] == "certified")),
-        }
+    def count(self) -> YieldCounts:
+        """Return what the database has by now."""
+        tasks = [json.loads(line) for line in self._read(["tasks", "list", "--json", *self.storage])]
+        funnel = [json.loads(line) for line in self._read(["funnel", "--json", *self.storage])]
+        stages = {row["stage"]: int(row["out"]) for row in funnel if "stage" in row}
+        return YieldCounts(
+            environments=stages.get("build", 0),
+            verified=stages.get("verify", 0),
+            derived=Counter(task["kind"] for task in tasks),
+            certified=Counter(task["kind"] for task in tasks if task["status"] == "certified"),
+        )
 
     def _read(self, command: Sequence[str]) -> list[str]:
         done = subprocess.run([self.program, *command], capture_output=True, text=True, check=False)
@@ -226,16 +246,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.environ["DOCKER_HOST"] = engine.host
             measurement = YieldMeasurement(program=options.program, folder=options.work, options=options)
             for language, repository in waiting:
-                name = repository.replace("/", "__")
+                before = measurement.count()
                 cpu, wall = engine.group.read_cpu_seconds(), time.monotonic()
-                is_complete = measurement.run(find_source(repository, options.clones), name)
+                is_complete = measurement.run(find_source(repository, options.clones))
+                cpu_seconds, wall_seconds = engine.group.read_cpu_seconds() - cpu, time.monotonic() - wall
                 row = RepositoryYield(
                     repository=repository,
                     language=language,
-                    cpu_seconds=engine.group.read_cpu_seconds() - cpu,
-                    wall_seconds=time.monotonic() - wall,
+                    cpu_seconds=cpu_seconds,
+                    wall_seconds=wall_seconds,
                     is_complete=is_complete,
-                    **measurement.count(name),
+                    **(measurement.count() - before),
                 )
                 with (options.work / "rows.jsonl").open("a") as output:
                     output.write(json.dumps(asdict(row)) + "\n")
