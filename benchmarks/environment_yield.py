@@ -1,13 +1,13 @@
 """Certified tasks per core-hour over a list of repositories, of this version or another, with or without environments.
 
     python -m benchmarks.environment_yield LIST --work DIR [--clones DIR] [--program PATH] [--changes N]
-        [--per-environment N] [--kind KIND,...] [--seconds N] [--compare DIR] [--page PAGE]
+        [--per-environment N] [--kind KIND,...] [--cpu-seconds N] [--compare DIR] [--page PAGE]
 
 For each repository the newest changes are mined, built, verified, derived and certified; then their environments give
 tasks, where `--per-environment` is given. CPU seconds are those of the commands, of an engine of its own and of all
 containers, counted by the kernel, so other work of the machine is not in them. A repository that was measured is not
-measured again by the same command, so a run that was interrupted goes on; one that takes longer than `--seconds` is
-interrupted, and counts with what it gave until then.
+measured again by the same command, so a run that was interrupted goes on; one that takes more than `--cpu-seconds`
+is interrupted, and counts with what it gave until then.
 
 `--compare` prints the ratio to another folder, measured before with another program: over the repositories that both
 have, certified tasks per core-hour of the sums. Exit code 1 where it is below RATIO_GOAL.
@@ -25,7 +25,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,9 @@ RATIO_GOAL = 8.0
 KINDS = "bugfix,feature,performance,test-writing,review,injected"
 """Kinds that every version has and that need no model."""
 ENVIRONMENT_KINDS = "injected,rebuild"
+POLL_SECONDS = 0.5
 INTERRUPT_SECONDS = 60
+"""Seconds in which an interrupted command stores what it has."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,13 @@ class YieldMeasurement:
 
     program: the command line program.
     folder: for the database and the store.
+    read_cpu_seconds: returns the CPU seconds used so far.
     options: options of the command line.
     """
 
     program: str
     folder: Path
+    read_cpu_seconds: Callable[[], float]
     options: argparse.Namespace
 
     @property
@@ -124,7 +129,7 @@ class YieldMeasurement:
         Raises:
             SystemExit: a command failed by a mistake of the user or of the machine.
         """
-        log, end = self.folder / "log", time.monotonic() + self.options.seconds
+        log, end = self.folder / "log", self.read_cpu_seconds() + self.options.cpu_seconds
         for command in self.list_commands(source):
             code = self._run_command([self.program, "--quiet", *command, *self.storage], log, end)
             if code is None:
@@ -134,13 +139,19 @@ class YieldMeasurement:
         return True
 
     def _run_command(self, command: Sequence[str], log: Path, end: float) -> int | None:
-        """Return the exit code of a command, None where it was interrupted at the end of its time."""
+        """Return the exit code of a command, None where it was interrupted as its CPU seconds were used up.
+
+        Args:
+            command: program and arguments.
+            log: file for its output.
+            end: CPU seconds of the meter at which it is interrupted.
+        """
         with log.open("ab") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-            try:
-                return process.wait(max(1.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGINT)
+            while self.read_cpu_seconds() < end:
+                with suppress(subprocess.TimeoutExpired):
+                    return process.wait(POLL_SECONDS)
+            process.send_signal(signal.SIGINT)
             try:
                 process.wait(INTERRUPT_SECONDS)
             except subprocess.TimeoutExpired:
@@ -228,7 +239,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--changes", type=int, default=1, help="newest changes of each repository")
     parser.add_argument("--per-environment", type=int, default=0, help="tasks of each kind; 0 derives none so")
     parser.add_argument("--kind", default=KINDS, help="kinds of tasks of changes")
-    parser.add_argument("--seconds", type=float, default=900.0, help="wall seconds of a repository at most")
+    parser.add_argument("--cpu-seconds", type=float, default=1800.0, help="CPU seconds of a repository at most")
     parser.add_argument("--compare", type=Path, metavar="DIR", help="folder of another version's measurement")
     parser.add_argument("--page", type=Path)
     return parser.parse_args(arguments)
@@ -244,12 +255,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.work.mkdir(parents=True, exist_ok=True)
         with start_engine(options.work / "engine", keep=True) as engine:
             os.environ["DOCKER_HOST"] = engine.host
-            measurement = YieldMeasurement(program=options.program, folder=options.work, options=options)
+            read = engine.group.read_cpu_seconds
+            measurement = YieldMeasurement(
+                program=options.program, folder=options.work, read_cpu_seconds=read, options=options
+            )
             for language, repository in waiting:
                 before = measurement.count()
-                cpu, wall = engine.group.read_cpu_seconds(), time.monotonic()
+                cpu, wall = read(), time.monotonic()
                 is_complete = measurement.run(find_source(repository, options.clones))
-                cpu_seconds, wall_seconds = engine.group.read_cpu_seconds() - cpu, time.monotonic() - wall
+                cpu_seconds, wall_seconds = read() - cpu, time.monotonic() - wall
                 row = RepositoryYield(
                     repository=repository,
                     language=language,

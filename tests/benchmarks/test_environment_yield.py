@@ -51,16 +51,19 @@ def make_yield(repository: str, certified: int, cpu_seconds: float) -> Repositor
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a program in place of mergemill; each reading of the meter is 10 CPU seconds later."""
+    """Return a program in place of mergemill; each command but those that list costs 10 CPU seconds."""
     path = tmp_path / "program"
     path.write_text(PROGRAM)
     path.chmod(0o755)
-    readings = iter(range(0, 1000, 10))
+
+    def read_cpu_seconds() -> float:
+        calls = Path(f"{path}.calls")
+        return 10.0 * (calls.read_text().count("--quiet") if calls.exists() else 0)
 
     @contextmanager
     def start(folder: Path, **options: Any) -> Iterator[SimpleNamespace]:
         del folder, options
-        yield SimpleNamespace(host="unix:///none", group=SimpleNamespace(read_cpu_seconds=lambda: next(readings)))
+        yield SimpleNamespace(host="unix:///none", group=SimpleNamespace(read_cpu_seconds=read_cpu_seconds))
 
     monkeypatch.setattr(environment_yield, "start_engine", start)
     monkeypatch.setenv("DOCKER_HOST", "unix:///none")
@@ -96,21 +99,21 @@ def test_tasks_and_seconds_of_each_repository_are_kept(
     assert "git:https://github.com/a/one --limit 1 --kind bugfix" in calls[0]
     assert "--from environments --per-environment 5 --kind injected,rebuild" in calls[1]
     row = read_rows(work)["b/two"]
-    assert (row.environments, row.verified, row.n_certified, row.cpu_seconds) == (3, 2, 1, 10)
+    assert (row.environments, row.verified, row.n_certified, row.cpu_seconds) == (3, 2, 1, 30)
     assert (row.derived, row.certified) == ({"bugfix": 1, "injected": 1}, {"bugfix": 1})
-    assert "| all 2 | | 6 | | | 2 | 20 | 360 |" in capsys.readouterr().out
+    assert "| all 2 | | 6 | | | 2 | 60 | 120 |" in capsys.readouterr().out
     # What was measured is not measured again.
     assert main([str(path), "--work", str(work), "--program", str(program)]) == 0
     assert Path(f"{program}.calls").read_text().count("--quiet") == len(calls)
 
 
-def test_a_repository_that_takes_too_long_is_cut_off(
+def test_a_repository_that_takes_too_much_is_cut_off(
     program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clones = tmp_path / "clones"
     (clones / "slow__one").mkdir(parents=True)
     path, work = write_list(tmp_path, "slow/one"), tmp_path / "work"
-    options = ["--program", str(program), "--clones", str(clones), "--seconds", "1", "--per-environment", "5"]
+    options = ["--program", str(program), "--clones", str(clones), "--cpu-seconds", "5", "--per-environment", "5"]
     assert main([str(path), "--work", str(work), *options]) == 0
     calls = Path(f"{program}.calls").read_text().splitlines()
     assert [call.split()[1] for call in calls if call.startswith("--quiet")] == ["run"]
@@ -140,6 +143,6 @@ def test_the_ratio_is_that_of_the_sums_over_repositories_of_both() -> None:
 def test_the_benchmark_comes_out_bad_below_its_goal(program: Path, tmp_path: Path) -> None:
     path, work, other = write_list(tmp_path, "a/one"), tmp_path / "work", tmp_path / "other"
     other.mkdir()
-    row = make_yield("a/one", 1, 10.0)
+    row = make_yield("a/one", 1, 20.0)
     (other / "rows.jsonl").write_text(json.dumps(row.__dict__) + "\n")
     assert main([str(path), "--work", str(work), "--program", str(program), "--compare", str(other)]) == 1
