@@ -6,7 +6,7 @@
 For each repository the newest changes are mined, built, verified, derived and certified; then their environments give
 tasks, where `--per-environment` is given. CPU seconds are those of the commands, of an engine of its own and of all
 containers, counted by the kernel, so other work of the machine is not in them. A repository that was measured is not
-measured again by the same command, so a run that was interrupted goes on; one that takes more than `--cpu-seconds`
+measured again by the same command, so a run that was interrupted goes on, with what it had used counted; one that takes more than `--cpu-seconds`
 is interrupted, and counts with what it gave until then.
 
 `--compare` prints the ratio to another folder, measured before with another program: over the repositories that both
@@ -84,6 +84,12 @@ class YieldCounts:
     derived: Counter[str]
     certified: Counter[str]
 
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> YieldCounts:
+        """Return the counts of a JSON object."""
+        counters = {name: Counter(fields[name]) for name in ("derived", "certified")}
+        return cls(environments=fields["environments"], verified=fields["verified"], **counters)
+
     def __sub__(self, other: YieldCounts) -> dict[str, Any]:
         """Return the fields of a yield by which the counts have grown."""
         return {
@@ -92,6 +98,35 @@ class YieldCounts:
             "derived": dict(self.derived - other.derived),
             "certified": dict(self.certified - other.certified),
         }
+
+
+@dataclass(kw_only=True)
+class BegunRepository:
+    """What a repository has used by now, kept in a file, as an interrupted measurement continues with its database."""
+
+    path: Path
+    repository: str
+    before: YieldCounts
+    """Counts of the database before the first command."""
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+
+    @classmethod
+    def open(cls, path: Path, repository: str, count: Callable[[], YieldCounts]) -> BegunRepository:
+        """Return what the file has of a repository, or a new one."""
+        fields = json.loads(path.read_text()) if path.exists() else {}
+        if fields.get("repository") != repository:
+            return cls(path=path, repository=repository, before=count())
+        return cls(path=path, **{**fields, "before": YieldCounts.read(fields["before"])})
+
+    def save(self, cpu_seconds: float, wall_seconds: float) -> None:
+        """Set the sums, and replace the file."""
+        self.cpu_seconds, self.wall_seconds = cpu_seconds, wall_seconds
+        fields = asdict(self)
+        del fields["path"]
+        written = self.path.with_suffix(".new")
+        written.write_text(json.dumps(fields))
+        written.replace(self.path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,32 +158,48 @@ class YieldMeasurement:
             commands += [["derive", source, *environments], ["certify", source, "--kind", ENVIRONMENT_KINDS]]
         return commands
 
-    def run(self, source: str) -> bool:
-        """Run all commands over a source; return whether none had to be interrupted.
+    def measure(self, language: str, repository: str, source: str) -> RepositoryYield:
+        """Run all commands over a source; return what it gave.
 
         Raises:
             SystemExit: a command failed by a mistake of the user or of the machine.
         """
-        log, end = self.folder / "log", self.read_cpu_seconds() + self.options.cpu_seconds
-        for command in self.list_commands(source):
-            code = self._run_command([self.program, "--quiet", *command, *self.storage], log, end)
-            if code is None:
-                return False
-            if code in (UsageError.exit_code, MachineError.exit_code):
-                raise SystemExit(f"{source}: {command[0]} ended with {code}: {log} says why")
-        return True
+        log = self.folder / "log"
+        begun = BegunRepository.open(self.folder / "begun.json", repository, self.count)
+        cpu, wall = self.read_cpu_seconds() - begun.cpu_seconds, time.monotonic() - begun.wall_seconds
 
-    def _run_command(self, command: Sequence[str], log: Path, end: float) -> int | None:
+        def may_go_on() -> bool:
+            begun.save(self.read_cpu_seconds() - cpu, time.monotonic() - wall)
+            return begun.cpu_seconds < self.options.cpu_seconds
+
+        code: int | None = 0
+        for command in self.list_commands(source):
+            code = self._run_command([self.program, "--quiet", *command, *self.storage], log, may_go_on)
+            if code is None:
+                break
+            if code in (UsageError.exit_code, MachineError.exit_code):
+                raise SystemExit(f"{repository}: {command[0]} ended with {code}: {log} says why")
+        may_go_on()
+        return RepositoryYield(
+            repository=repository,
+            language=language,
+            cpu_seconds=begun.cpu_seconds,
+            wall_seconds=begun.wall_seconds,
+            is_complete=code is not None,
+            **(self.count() - begun.before),
+        )
+
+    def _run_command(self, command: Sequence[str], log: Path, may_go_on: Callable[[], bool]) -> int | None:
         """Return the exit code of a command, None where it was interrupted as its CPU seconds were used up.
 
         Args:
             command: program and arguments.
             log: file for its output.
-            end: CPU seconds of the meter at which it is interrupted.
+            may_go_on: asked now and then whether CPU seconds are left.
         """
         with log.open("ab") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-            while self.read_cpu_seconds() < end:
+            while may_go_on():
                 with suppress(subprocess.TimeoutExpired):
                     return process.wait(POLL_SECONDS)
             process.send_signal(signal.SIGINT)
@@ -260,18 +311,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 program=options.program, folder=options.work, read_cpu_seconds=read, options=options
             )
             for language, repository in waiting:
-                before = measurement.count()
-                cpu, wall = read(), time.monotonic()
-                is_complete = measurement.run(find_source(repository, options.clones))
-                cpu_seconds, wall_seconds = read() - cpu, time.monotonic() - wall
-                row = RepositoryYield(
-                    repository=repository,
-                    language=language,
-                    cpu_seconds=cpu_seconds,
-                    wall_seconds=wall_seconds,
-                    is_complete=is_complete,
-                    **(measurement.count() - before),
-                )
+                row = measurement.measure(language, repository, find_source(repository, options.clones))
                 with (options.work / "rows.jsonl").open("a") as output:
                     output.write(json.dumps(asdict(row)) + "\n")
                 print(f"{repository}: {row.n_certified} certified, {row.cpu_seconds:.0f} CPU s", file=sys.stderr)

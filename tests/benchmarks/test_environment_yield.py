@@ -121,6 +121,18 @@ def test_a_repository_that_takes_too_much_is_cut_off(
     assert "slow/one (cut off)" in capsys.readouterr().out
 
 
+def test_an_interrupted_measurement_counts_what_it_had_used(program: Path, tmp_path: Path) -> None:
+    path, work = write_list(tmp_path, "a/one"), tmp_path / "work"
+    work.mkdir()
+    counts = {"environments": 1, "verified": 0, "derived": {}, "certified": {}}
+    begun = {"repository": "a/one", "before": counts, "cpu_seconds": 7.0, "wall_seconds": 100.0}
+    (work / "begun.json").write_text(json.dumps(begun))
+    assert main([str(path), "--work", str(work), "--program", str(program)]) == 0
+    row = read_rows(work)["a/one"]
+    assert (row.cpu_seconds, row.environments, row.verified) == (17, 2, 2)
+    assert row.wall_seconds > 100
+
+
 def test_a_mistake_ends_the_measurement_without_a_row(program: Path, tmp_path: Path) -> None:
     path, work = write_list(tmp_path, "broken/one"), tmp_path / "work"
     with pytest.raises(SystemExit, match="broken/one: run ended with 2"):
