@@ -6,8 +6,8 @@
 For each repository the newest changes are mined, built, verified, derived and certified; then their environments give
 tasks, where `--per-environment` is given. CPU seconds are those of the commands, of an engine of its own and of all
 containers, counted by the kernel, so other work of the machine is not in them. A repository that was measured is not
-measured again by the same command, so a run that was interrupted goes on, with what it had used counted; one that takes more than `--cpu-seconds`
-is interrupted, and counts with what it gave until then.
+measured again by the same command, so a run that was interrupted goes on, with what it had used counted; one that
+takes more than `--cpu-seconds` is interrupted, and counts with what it gave until then.
 
 `--compare` prints the ratio to another folder, measured before with another program: over the repositories that both
 have, certified tasks per core-hour of the sums. Exit code 1 where it is below RATIO_GOAL.
@@ -81,22 +81,16 @@ class YieldCounts:
 
     environments: int
     verified: int
-    derived: Counter[str]
-    certified: Counter[str]
-
-    @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> YieldCounts:
-        """Return the counts of a JSON object."""
-        counters = {name: Counter(fields[name]) for name in ("derived", "certified")}
-        return cls(environments=fields["environments"], verified=fields["verified"], **counters)
+    derived: Mapping[str, int]
+    certified: Mapping[str, int]
 
     def __sub__(self, other: YieldCounts) -> dict[str, Any]:
         """Return the fields of a yield by which the counts have grown."""
         return {
             "environments": self.environments - other.environments,
             "verified": self.verified - other.verified,
-            "derived": dict(self.derived - other.derived),
-            "certified": dict(self.certified - other.certified),
+            "derived": dict(Counter(self.derived) - Counter(other.derived)),
+            "certified": dict(Counter(self.certified) - Counter(other.certified)),
         }
 
 
@@ -117,7 +111,7 @@ class BegunRepository:
         fields = json.loads(path.read_text()) if path.exists() else {}
         if fields.get("repository") != repository:
             return cls(path=path, repository=repository, before=count())
-        return cls(path=path, **{**fields, "before": YieldCounts.read(fields["before"])})
+        return cls(path=path, **{**fields, "before": YieldCounts(**fields["before"])})
 
     def save(self, cpu_seconds: float, wall_seconds: float) -> None:
         """Set the sums, and replace the file."""
@@ -170,7 +164,7 @@ class YieldMeasurement:
 
         def may_go_on() -> bool:
             begun.save(self.read_cpu_seconds() - cpu, time.monotonic() - wall)
-            return begun.cpu_seconds < self.options.cpu_seconds
+            return begun.cpu_seconds < float(self.options.cpu_seconds)
 
         code: int | None = 0
         for command in self.list_commands(source):
@@ -218,8 +212,8 @@ class YieldMeasurement:
         return YieldCounts(
             environments=stages.get("build", 0),
             verified=stages.get("verify", 0),
-            derived=Counter(task["kind"] for task in tasks),
-            certified=Counter(task["kind"] for task in tasks if task["status"] == "certified"),
+            derived=dict(Counter(task["kind"] for task in tasks)),
+            certified=dict(Counter(task["kind"] for task in tasks if task["status"] == "certified")),
         )
 
     def _read(self, command: Sequence[str]) -> list[str]:
