@@ -136,7 +136,13 @@ def _derive_many(
     with services.sandbox.open_pool(environment.image, limits=series_limits) as series_pool:
         search.pool = series_pool
         screening = BugScreening(search=search, queue=queue, reach=reach, whole=whole, contents=contents)
-        builder = InjectedTaskBuilder(search=search, repository=repository, bug_writer=bug_writer, functions=functions)
+        builder = InjectedTaskBuilder(
+            search=search,
+            repository=repository,
+            bug_writer=bug_writer,
+            functions=functions,
+            list_foreseen=screening.list_failing_sets,
+        )
         tasks = EnvironmentTasks(screening=screening, builder=builder).build_tasks(number)
     rest = KindRejection(*search.explain_rejection())
     return FewerTasks(tasks, rest) if tasks else rest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from backends.overlay import open_patched_commit
@@ -12,6 +12,7 @@ from derivers.bugfix import BEHAVIOURAL_FAILURES
 from derivers.injected.patches import InjectionPatches
 from derivers.injected.search import Reason
 from evaluation.controls.controls import BlindControls, build_controls
+from evaluation.controls.trials import ControlMemory
 from evaluation.dated_ids import make_undated_lists
 from evaluation.lists import OutcomeLists
 from evaluation.reports.outcomes import EvaluationReport
@@ -31,6 +32,10 @@ class EarlierRuns:
     """Outcomes of the tree without the bug, of tests with the same status in each run."""
     buggy: EvaluationReport | None
     """Outcomes of the tree with all bugs of the task; None where they were not tried together."""
+    memory: ControlMemory | None = None
+    """Values of tests, with their results in earlier runs of the tree without the bug."""
+    foreseen: Collection[frozenset[TestId]] = ()
+    """Tests that fail with other bugs, of which tasks are expected."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +122,7 @@ def verify_injection(
         if own is not None and (reason := _check_both_needed(evaluator, lists, own)):
             return reason
         seconds = max(run.record.seconds for run in gold_runs)
-        controls = _build_controls(lineage, services, patches, evaluator, lists=lists, seconds=seconds)
+        controls = _build_controls(lineage, services, patches, evaluator, lists=lists, seconds=seconds, earlier=earlier)
     return InjectionEvidence(
         image=image,
         script=evaluator.script,
@@ -147,6 +152,7 @@ def _build_controls(
     *,
     lists: OutcomeLists,
     seconds: float,
+    earlier: EarlierRuns | None,
 ) -> BlindControls:
     """Return sabotaged copies of the FAIL_TO_PASS tests, on the agent's tree."""
     candidate = lineage.candidate
@@ -161,6 +167,8 @@ def _build_controls(
             tests=[test for test, _ in lists.fail_to_pass],
             others=lists.pass_to_pass,
             seconds=seconds,
+            memory=earlier.memory if earlier else None,
+            foreseen=earlier.foreseen if earlier else (),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from derivers.injected.bug_queue import BugQueue
 from derivers.injected.reach import TestGroup, TestReach
@@ -13,6 +13,7 @@ from evaluation.runner.series import SeriesRun, run_series
 from evaluation.runner.time_limit import TimeLimit
 from evaluation.script.render import TESTS_UID
 from mutation import Mutation, build_patch
+from taskdb.records import TestId
 
 BATCH_SIZE = 20
 """Bugs that are tried in a container at most."""
@@ -35,6 +36,12 @@ class BugScreening:
     contents: Mapping[str, bytes]
     """Files of the base tree into which bugs are injected."""
     n_tried: int = 0
+    _detected: list[DetectedBug] = field(default_factory=list)
+    """Bugs of the last batch with which tests fail."""
+
+    def list_failing_sets(self) -> list[frozenset[TestId]]:
+        """Return the tests that fail with each bug of the last batch."""
+        return [frozenset(bug.failing_tests) for bug in self._detected]
 
     def use_whole_suite(self) -> None:
         """Try all further bugs with all tests, as others fail than those that execute the code of a bug."""
@@ -66,11 +73,13 @@ class BugScreening:
     def _screen(self, bugs: Sequence[tuple[Mutation, TestGroup]]) -> Iterator[DetectedBug]:
         """Yield those bugs of a batch that tests detect."""
         everything = self.whole.passing
+        self._detected = []
         for (bug, group), result in zip(bugs, self._run(bugs), strict=True):
             patch = build_patch(bug.path, self.contents[bug.path], bug.after)
             detected = self.search.read_run(bug, patch, result, group.passing, everything)
             if detected:
-                yield detected
+                self._detected.append(detected)
+        yield from self._detected
 
     def _run(self, bugs: Sequence[tuple[Mutation, TestGroup]]) -> list[EvaluationResult]:
         """Return the result of the run with each bug: of a series, or alone where bugs disturb each other."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from backends.git import GitError, GitRepository
 from derivers.base import build_task
@@ -15,6 +16,7 @@ from derivers.injected.patches import InjectionPatches, build_injection_patches
 from derivers.injected.reach import list_passing
 from derivers.injected.search import BugSearch, DetectedBug, Reason
 from derivers.statements import render_template
+from evaluation.controls.trials import ControlMemory
 from taskdb.records import Injection, Kind, Task, TestId
 
 
@@ -27,6 +29,14 @@ class InjectedTaskBuilder:
     bug_writer: BugWriter | None
     functions: FunctionMap
     """Functions of the files of the base tree into which bugs are injected."""
+    list_foreseen: Callable[[], Collection[frozenset[TestId]]] = tuple
+    """Returns the tests that fail with each bug of which tasks are expected."""
+
+    @cached_property
+    def memory(self) -> ControlMemory:
+        """Values of tests and their results in runs: with the gold patch every task has the tree of the base."""
+        base_commit = self.search.lineage.candidate.base_commit
+        return ControlMemory.share_tree(self.repository, base_commit, list_passing(self.search.stable_report))
 
     def build_tasks(self, detected: Iterator[DetectedBug], own: OwnChange | None = None) -> list[Task]:
         """Return the tasks, each with bugs of its own; bugs that give none are counted in the tally.
@@ -154,9 +164,10 @@ class InjectedTaskBuilder:
         Tests that the run with the bug left out do not execute its code, so their outcomes are those of the base tree.
         """
         base = self.search.stable_report
-        if len(bugs) > 1:
-            return EarlierRuns(base=base, buggy=None)
-        return EarlierRuns(base=base, buggy=replace(base, outcomes={**base.outcomes, **bugs[0].report.outcomes}))
+        buggy = None
+        if len(bugs) == 1:
+            buggy = replace(base, outcomes={**base.outcomes, **bugs[0].report.outcomes})
+        return EarlierRuns(base=base, buggy=buggy, memory=self.memory, foreseen=self.list_foreseen())
 
     def _find_visible_failures(self, evidence: InjectionEvidence, hidden: Collection[str]) -> list[TestId]:
         """Return tests of the agent's tree that fail with the bug, though they always pass without it."""

@@ -13,24 +13,15 @@ import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from math import prod
 from random import Random
 from typing import Any
 
 from backends.git import GitError, GitRepository, list_patch_paths
 from backends.index import ScratchIndex
 from evaluation.controls import NO_CONTROLS
-from evaluation.controls.alternatives import MAX_ALTERNATIVES, TreeWords
-from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
-from evaluation.controls.calls import SilentHelpers, silence_assertions
-from evaluation.controls.features import (
-    Surroundings,
-    TreeCounts,
-    add_familiarity,
-    compute_balance,
-    count_tree,
-    sort_by_likeness,
-)
+from evaluation.controls.blocks import TestBlock, TestFile, find_blocks
+from evaluation.controls.calls import SilentHelpers
+from evaluation.controls.features import TreeCounts, add_familiarity, count_tree
 from evaluation.controls.odds import select_menus, sort_by_odds
 from evaluation.controls.planning import (
     BOUND,
@@ -40,25 +31,29 @@ from evaluation.controls.planning import (
     MAX_MENUS,
     MAX_READER_EVALUATIONS,
     MAX_VALUES,
-    MIN_INSTANCES,
     OTHER_INSTANCES,
     GradingPlan,
-    are_separate,
     compute_cost,
     count_values,
-    is_disjoint,
     make_menus,
     rank_plans,
 )
 from evaluation.controls.single import SingleTest, confirm_single_tests, list_seen_failures
-from evaluation.controls.sites import Site, list_sites
-from evaluation.controls.tables import list_changed_ids
-from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from evaluation.controls.sites import Site
+from evaluation.controls.trials import (
+    ControlMemory,
+    TrialPlan,
+    TrialResult,
+    TriedBlock,
+    TriedInstance,
+    ValueTrial,
+    read_true,
+)
+from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from evaluation.runner.time_limit import limit_repeat
 from guest.controls import blind
-from guest.controls.choices import Variant, name_instances
-from guest.controls.texts import DRAWN_WORD, WORD_LENGTH, Edit, apply_edits, rename_test, restore_test_id
+from guest.controls.texts import DRAWN_WORD, WORD_LENGTH, Edit, apply_edits, rename_test
 from languages.paths import is_protected
 from taskdb.artifacts import Artifacts
 from taskdb.records import RunVariant, TestId
@@ -72,26 +67,14 @@ MAX_OTHER_SECONDS = 0.5
 MAX_BLOCKS = 400
 MAX_FEW_BLOCKS = 70
 """Tests that are tried where they stand once."""
-SPARE_SHARE = 1.3
-SPARE_VALUES = 12
-"""Values that are tried for each that is needed, and besides: gold passes some or fails them otherwise, and the true
-one shall lie between others in every feature."""
-SPARE_REACH = 4
-"""Combinations of values that are tried for each instance, as readers find some true values."""
-KEPT_SHARE = 0.5
-"""Share of the values of a site that are expected to be of use."""
-MANY_SITES = 4
-"""Sites of a test of which few values are tried each."""
 MORE_INSTANCES = (1.0, 1.5, 2.0, 4.0, 8.0)
 """Multiples of the planned instances of a test that are tried, as long as they cost less than further evaluations."""
 ROUNDING = 1 + 1e-9
 MAX_TRIALS = 800
 """Instances that are tried at most, of all tests together where each has LEAST_TRIALS."""
 LEAST_TRIALS = 40
-LEAST_BALANCE = 0.1
-"""Balance of a site below which its true value shows among the others."""
-INPUT_SITES = 4
-"""Inputs of a test that are tried where it has nothing else."""
+MAX_SHARED_TRIALS = 2400
+"""Instances of a run that tries values for further tasks as well."""
 TRIAL_SECONDS = 120.0
 """Time that the instances of the first run may take, by the seconds of the tests."""
 
@@ -128,11 +111,9 @@ class BlindControls:
 
 @dataclass(kw_only=True)
 class _Candidate:
-    """A block with its sites, and the results of the first run."""
+    """A block with the values that gold was seen to fail."""
 
-    file: TestFile
-    block: TestBlock
-    sites: list[Site]
+    tried: TriedBlock
     is_likely: bool
     """Whether its name occurs in a test to control."""
     seconds: float = 0.0
@@ -145,70 +126,19 @@ class _Candidate:
     is_required: bool = False
 
     @property
+    def file(self) -> TestFile:
+        """File of the block."""
+        return self.tried.file
+
+    @property
+    def block(self) -> TestBlock:
+        """The block."""
+        return self.tried.block
+
+    @property
     def cost(self) -> float:
         """Seconds of an instance."""
         return self.seconds + self.file.sites.instance_seconds
-
-    @cached_property
-    def single(self) -> SingleTest:
-        """The block as it stands once."""
-        return SingleTest(file=self.file, block=self.block, sites=self.sites)
-
-    @property
-    def can_repeat(self) -> bool:
-        """Whether instances of the block can be written: it has a name and begins a line."""
-        line = self.file.source.rfind(b"\n", 0, self.block.start) + 1
-        return bool(self.block.name_span) and not self.file.source[line : self.block.start].strip()
-
-    def compute_balance(self, site: Site, tree: TreeCounts) -> float:
-        """Return how well the true value of a site hides among the others, 0..0.5."""
-        return compute_balance(self._read_surroundings(site, tree), self._read_true(site), site.texts)
-
-    def list_combinable(self) -> list[Site]:
-        """Return sites that may be changed at once (`evaluation.controls.planning.are_separate`)."""
-        chosen: list[Site] = []
-        for site in self.sites:
-            if not (site.is_input or site.is_known) and all(
-                site.is_inverted == other.is_inverted
-                and is_disjoint(site.spans, other.spans)
-                and are_separate(self._find_places(site), self._find_places(other))
-                for other in chosen
-            ):
-                chosen.append(site)
-        return chosen
-
-    def _find_places(self, site: Site) -> list[tuple[int, int]]:
-        """Return the lines of a site, with the first byte of the container of each place."""
-        groups = dict(site.groups)
-        return sorted({(self.file.source.count(b"\n", 0, start), groups.get(start, start)) for start, _ in site.spans})
-
-    def count_combinations(self, most: int) -> int:
-        """Return the number of instances that the sites could give together. `most`: number to reach."""
-        combinable = self.list_combinable()
-        number = prod(1 + len(site.texts) for site in combinable)
-        if all(site.is_inverted for site in combinable):
-            number = max([number, *(1 + len(site.texts) for site in self.sites if site.is_input)])
-        return min(number, most)
-
-    def choose_alike(self, tree: TreeCounts) -> None:
-        """Keep those values of each site that are most like the true one, the most alike first."""
-        self.sites = [
-            replace(
-                site,
-                texts=tuple(
-                    sort_by_likeness(self._read_surroundings(site, tree), self._read_true(site), site.texts)[
-                        :MAX_ALTERNATIVES
-                    ]
-                ),
-            )
-            for site in self.sites
-        ]
-
-    def _read_surroundings(self, site: Site, tree: TreeCounts) -> Surroundings:
-        return Surroundings.read(self.file, (self.block.start, self.block.end), site.spans, tree)
-
-    def _read_true(self, site: Site) -> str:
-        return self.file.source[slice(*site.spans[0])].decode(errors="replace")
 
     def describe(self, tree: TreeCounts) -> dict[str, Any]:
         """Return the block of a document, without menus. `tree`: counts of the agent's tree."""
@@ -246,14 +176,14 @@ class _Candidate:
             yield {**described, "values": values}
 
     def _describe_site(self, site: Site, tree: TreeCounts) -> dict[str, Any]:
-        surroundings, true = self._read_surroundings(site, tree), self._read_true(site)
+        surroundings, true = self.tried.read_surroundings(site, tree), read_true(self.file, site)
         texts = [true, *(value["text"] for value in self.values[site])]
         own, *others = add_familiarity([[*surroundings.describe(text), site.shows(text)] for text in texts])
         return {
             "features": own,
             "is_natural": site.is_natural(true),
             "spans": [list(span) for span in site.spans],
-            "places": self._find_places(site),
+            "places": self.tried.find_places(site),
             "literal": site.literal_start,
             "inverts": site.is_inverted,
             "is_input": site.is_input,
@@ -275,10 +205,12 @@ class ControlBuilder:
         others: further listed tests, of which a sample is controlled as well.
         test_files: path -> content of the tests' files in every evaluation.
         old_files: path -> content of those that the agent's tree contains.
-        random: random that chooses among equally good values.
+        random: random of the sample of other tests, and of the draws by which menus are compared.
         seconds: duration of a run of all tests.
         report: report of a run with the gold patch, for the seconds of each test.
         tree: tokens and trigrams of the agent's tree, with their numbers.
+        memory: values and results of tasks with the same tree of the gold patch; of this task alone by default.
+        foreseen: tests that fail in further tasks of the memory, whose values are tried in the same runs.
     """
 
     evaluator: Evaluator
@@ -291,12 +223,20 @@ class ControlBuilder:
     seconds: float = 0.0
     report: EvaluationReport | None = None
     tree: TreeCounts = field(default_factory=TreeCounts)
+    memory: ControlMemory | None = None
+    foreseen: Collection[frozenset[TestId]] = ()
     runs: list[EvaluationRun] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        own = ControlMemory(seed=str(self.random.getrandbits(64)), read_tree=lambda _: self.tree)
+        self._memory = self.memory or own
+        # Of its own, so that controls do not depend on how many trials an earlier task has saved.
+        self._names = Random(self.random.getrandbits(64))  # noqa: S311 - nobody sees an instance of these runs
 
     def build(self) -> BlindControls:
         """Return controls whose other values the gold patch was seen to fail, and that it passes as a grading."""
         candidates = self._select_candidates()
-        self._confirm_values([candidate for candidate in candidates if candidate.can_repeat])
+        self._confirm_values([candidate for candidate in candidates if candidate.tried.can_repeat])
         repeated = [candidate for candidate in candidates if candidate.values]
         document, broken = self._try_repeated(candidates, repeated)
         for drop in (_drop_broken_tests, _drop_broken_files):
@@ -318,33 +258,34 @@ class ControlBuilder:
         """Return the tests of the files that required tests may be, and a sample of the others."""
         likely: list[_Candidate] = []
         other: list[_Candidate] = []
-        words = TreeWords.read(self.tree.tokens)
         for path, file in self._files.items():
-            content = self.test_files[path]
             old_lines = frozenset(line.strip() for line in self.old_files.get(path, b"").splitlines())
             is_own = path in self._required_files
             # A file without tests of its own may define tests that classes in other files inherit.
             ids = [test.partition("::") for test in self.required]
             names = [name for file_path, _, name in ids if not is_own or file_path == path]
             for block in find_blocks(file):
-                name = content[slice(*block.name_span)].decode() if block.name_span else ""
+                name = file.source[slice(*block.name_span)].decode() if block.name_span else ""
                 is_likely = any(name in test for test in names) and (is_own or bool(name))
-                sites = list_sites(file, block, old_lines, self.random, words) if is_own or is_likely else []
-                if sites:
-                    candidate = _Candidate(file=file, block=block, sites=sites, is_likely=is_likely)
-                    candidate.choose_alike(self.tree)
+                if not (is_own or is_likely):
+                    continue
+                if tried := self._memory.find_block(file, block, old_lines):
                     seconds = self._list_seconds(path if is_own else "", name)
-                    candidate.seconds, candidate.n_cases = sum(seconds), max(1, len(seconds))
+                    candidate = _Candidate(
+                        tried=tried, is_likely=is_likely, seconds=sum(seconds), n_cases=max(1, len(seconds))
+                    )
                     (likely if is_likely else other).append(candidate)
         # A sample of the others is controlled, too, so that a submission cannot rely on which tests are.
         other = [candidate for candidate in other if candidate.seconds <= MAX_OTHER_SECONDS]
         self.random.shuffle(other)
+        # Of those that were tried for other tasks no value needs another run.
+        other.sort(key=lambda candidate: not candidate.tried.results)
         return [*likely[: MAX_BLOCKS - MAX_OTHER_BLOCKS], *other[:MAX_OTHER_BLOCKS]]
 
     @cached_property
     def _files(self) -> dict[str, TestFile]:
         """Path -> test file, of languages with a grammar."""
-        parsed = {path: parse_test_file(path, content) for path, content in self.test_files.items()}
+        parsed = {path: self._memory.parse(path, content) for path, content in self.test_files.items()}
         return {path: file for path, file in parsed.items() if file is not None}
 
     @cached_property
@@ -362,33 +303,106 @@ class ControlBuilder:
     def _confirm_values(self, candidates: Sequence[_Candidate]) -> None:
         """Run the other values of all candidates as instances, and keep those that gold fails as it should.
 
-        Where no instance left a result, because an input took all the memory or time, or because of an error of types,
-        they are tried once more: without inputs in the first case, else values that stand in the file.
+        No run is made where each value of the likely tests was tried for an earlier task. Where no instance left a
+        result, because an input took all the memory or time, or because of an error of types, they are tried once more:
+        without inputs in the first case, else values that stand in the file.
         """
-        wanted = self._count_wanted(candidates)
-        most = max(LEAST_TRIALS, MAX_TRIALS // max(1, sum(candidate.n_cases for candidate in candidates)))
-        trials = {
-            id(c): _choose_values(c, self.tree, wanted if c.is_likely else OTHER_INSTANCES, most) for c in candidates
-        }
-        self._run_trials(candidates, trials)
-        lost = [candidate for candidate in candidates if candidate.is_likely]
-        if any(candidate.tests for candidate in lost):
+        trials = self._choose_trials(candidates)
+        likely = [candidate for candidate in candidates if candidate.is_likely]
+        if all(self._is_known(candidate, trial) for candidate in likely for trial in trials[id(candidate)]):
+            self._read_trials(candidates, trials)
+            return
+        plans = self._plan_trials(candidates, trials)
+        shared = self._add_further_trials(plans)
+        self._run_trials(shared)
+        self._read_trials(candidates, trials)
+        if shared != plans and not any(plan.has_outcomes for plan in _make_plans(likely, trials)):
+            self._memory.is_crowded = True
+            self._run_trials(plans)
+            self._read_trials(candidates, trials)
+        if any(candidate.tests for candidate in likely):
             return
         is_killed = self.runs[-1].record.killed_by is not None
         again = {
             id(c): [trial for trial in trials[id(c)] if not trial.site.is_input]
             if is_killed
             else [trial for trial in trials[id(c)] if _stands_in_file(c.file, trial.text)][:MAX_VALUES]
-            for c in lost
+            for c in likely
         }
-        tried = [candidate for candidate in lost if again[id(candidate)]]
-        if tried:
-            self._run_trials(tried, again)
+        if any(again.values()):
+            retried = [candidate for candidate in likely if again[id(candidate)]]
+            self._run_trials(_make_plans(retried, again))
+            self._read_trials(retried, again)
+
+    def _choose_trials(self, candidates: Sequence[_Candidate]) -> dict[int, list[ValueTrial]]:
+        """Return id of a candidate -> the values to try."""
+        wanted = self._count_wanted(candidates)
+        most = max(LEAST_TRIALS, MAX_TRIALS // max(1, sum(candidate.n_cases for candidate in candidates)))
+        return {id(c): c.tried.choose_trials(wanted if c.is_likely else OTHER_INSTANCES, most) for c in candidates}
+
+    def _plan_trials(
+        self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[ValueTrial]]
+    ) -> list[TrialPlan]:
+        """Return the trials without a result; with each also that of the same value with or without assertions."""
+        unknown = {
+            (id(c), trial.key[:2]) for c in candidates for trial in trials[id(c)] if not self._is_known(c, trial)
+        }
+        missing = {id(c): [t for t in trials[id(c)] if (id(c), t.key[:2]) in unknown] for c in candidates}
+        return _make_plans(candidates, missing)
+
+    def _is_known(self, candidate: _Candidate, trial: ValueTrial) -> bool:
+        """Return whether a run has shown the outcomes of a value in all tests of its block."""
+        result = candidate.tried.results.get(trial.key)
+        if result is None:
+            return False
+        further = self._required_files - result.files
+        # Classes of further files may inherit the test.
+        return not further or not any(
+            candidate.tried.name in test and test.partition("::")[0] in further
+            for test in (*self.required, *self.others)
+        )
+
+    def _add_further_trials(self, plans: Sequence[TrialPlan]) -> list[TrialPlan]:
+        """Return trials with those that further tasks of the memory are expected to need, as far as there is room."""
+        if self._memory.is_crowded or self._memory.read_file is None:
+            return list(plans)
+        shared = {plan.place: plan for plan in plans}
+        room = MAX_SHARED_TRIALS - sum(len(plan.trials) for plan in plans)
+        seconds = max(TRIAL_SECONDS, self.seconds) - sum(plan.cost for plan in plans)
+        for failing in self.foreseen:
+            for plan in self._foresee(failing).plan_likely_trials():
+                known = shared.get(plan.place, replace(plan, trials=()))
+                added = replace(plan, trials=plan.list_others(known))
+                if added.trials and len(added.trials) <= room and added.cost <= seconds:
+                    shared[plan.place] = replace(known, trials=(*known.trials, *added.trials))
+                    room -= len(added.trials)
+                    seconds -= added.cost
+        return list(shared.values())
+
+    def _foresee(self, failing: frozenset[TestId]) -> ControlBuilder:
+        """Return the builder of a further task, with the files of the memory. `failing`: its tests to control."""
+        paths = sorted({test.partition("::")[0] for test in failing})
+        contents = {path: self._memory.read_file(path) for path in paths} if self._memory.read_file else {}
+        return replace(
+            self,
+            required=failing,
+            others=self._memory.listed - failing,
+            test_files={path: content for path, content in contents.items() if content is not None},
+            old_files={},
+            random=Random(0),  # noqa: S311 - chooses nothing here
+            foreseen=(),
+            runs=[],
+        )
+
+    def plan_likely_trials(self) -> list[TrialPlan]:
+        """Return the trials without a result of the tests that required tests may be."""
+        likely = [c for c in self._select_candidates() if c.is_likely and c.tried.can_repeat]
+        return self._plan_trials(likely, self._choose_trials(likely))
 
     def _count_wanted(self, candidates: Sequence[_Candidate]) -> int:
         """Return how many instances of each test are needed, the true one among them."""
         likely = [candidate for candidate in candidates if candidate.is_likely]
-        most = [candidate.count_combinations(self._max_instances) for candidate in likely]
+        most = [candidate.tried.count_combinations(self._max_instances) for candidate in likely]
         plan, *_ = self._rank_plans(most, [candidate.cost for candidate in likely], singles=0)
         total = sum(candidate.cost for candidate in likely)
         affordable = int(max(TRIAL_SECONDS, self.seconds) / total) if total else self._max_instances
@@ -412,77 +426,81 @@ class ControlBuilder:
     def _max_instances(self) -> int:
         return min((file.sites.max_instances for file in self._files.values()), default=MAX_VALUES)
 
-    def _run_trials(self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[_Trial]]) -> None:
-        silenced = {c.file.path for c in candidates if any(trial.is_silent for trial in trials[id(c)])}
-        helpers = {path: SilentHelpers.copy(self._files[path], self.random) for path in sorted(silenced)}
-        edits = {path: [*helpers[path].edits] if path in helpers else [] for path in self.test_files}
-        names: dict[int, list[str]] = {}
-        for candidate in candidates:
-            variants = [Variant([], {})]
-            copies = helpers[candidate.file.path].names if candidate.file.path in helpers else None
-            silent = silence_assertions(candidate.file, candidate.block, copies)
-            variants += [trial.make_variant(silent) for trial in trials[id(candidate)]]
-            block = {
-                "span": [candidate.block.start, candidate.block.end],
-                "name": candidate.block.name_span,
-                "tests": (),
-            }
-            instances = name_instances(candidate.file.source, block, variants, self.random)
-            edits[candidate.file.path].append(instances.edit)
-            names[id(candidate)] = instances.names
-        files = {path: apply_edits(self.test_files[path], edits[path]) for path in edits if edits[path]}
-        instance_seconds = sum(len(names[id(candidate)]) * candidate.seconds for candidate in candidates)
-        report = self._run(files, sorted(self._required_files), instance_seconds=instance_seconds).report
+    def _run_trials(self, plans: Sequence[TrialPlan]) -> None:
+        """Run trials, and keep the result of each, unless the report has no instance at all."""
+        planned = [plan for plan in plans if plan.trials]
+        run_files = sorted(self._required_files | {plan.tried.file.path for plan in planned})
+        sources = {plan.tried.file.path: plan.tried.file for plan in planned}
+        silenced = {plan.tried.file.path for plan in planned if any(trial.is_silent for trial in plan.trials)}
+        helpers = {path: SilentHelpers.copy(sources[path], self._names) for path in sorted(silenced)}
+        edits: dict[str, list[Edit]] = {path: [*helpers[path].edits] if path in helpers else [] for path in sources}
+        names: list[list[str]] = []
+        for plan in planned:
+            copies = helpers[plan.tried.file.path].names if plan.tried.file.path in helpers else None
+            instances = plan.make_instances(copies, self._names)
+            edits[plan.tried.file.path].append(instances.edit)
+            names.append(instances.names)
+        files = {path: apply_edits(file.source, edits[path]) for path, file in sources.items()}
+        instance_seconds = sum(len(drawn) * plan.seconds for drawn, plan in zip(names, planned, strict=True))
+        report = self._run(files, run_files, instance_seconds=instance_seconds).report
         by_word: dict[str, list[TestId]] = {}
         for test in report.outcomes:
             for word in set(DRAWN_WORD.findall(test)):
                 by_word.setdefault(word, []).append(test)
-        for candidate in candidates:
-            span = candidate.block.name_span
-            old = candidate.file.source[slice(*span)].decode() if span else ""
-            tried = [
-                _TriedInstance(old=old, name=name, tests=by_word.get(name[-WORD_LENGTH:], ()), report=report)
-                for name in names[id(candidate)]
-            ]
-            self._read_trial(candidate, trials[id(candidate)], tried)
+        if not any(name[-WORD_LENGTH:] in by_word for drawn in names for name in drawn):
+            return
+        for plan, drawn in zip(planned, names, strict=True):
+            plan.keep_results(drawn, by_word, report, frozenset(run_files))
 
-    def _read_trial(self, candidate: _Candidate, trials: Sequence[_Trial], instances: Sequence[_TriedInstance]) -> None:
-        """Keep the values that gold fails by an assertion, if the true instance, the first, passes as well."""
-        true, *others = instances
-        own = []
-        for test, origin in zip(true.tests, true.list_origins(), strict=True):
-            if origin in self.required or origin in self.others:
-                if not true.report.has_passed(test) or rename_test(origin, true.old, true.name) != test:
-                    return
-                own.append(origin)
+    def _read_trials(self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[ValueTrial]]) -> None:
+        """Keep the values of candidates that gold fails by an assertion."""
+        for candidate in candidates:
+            results = candidate.tried.results
+            seen = [trial for trial in trials[id(candidate)] if trial.key in results]
+            self._read_trial(candidate, seen, [results[trial.key] for trial in seen])
+
+    def _read_trial(self, candidate: _Candidate, trials: Sequence[ValueTrial], results: Sequence[TrialResult]) -> None:
+        """Keep the values that gold fails by an assertion, if the true instance of their run passes as well."""
+        trues = list({result.true.name: result.true for result in results}.values())
+        listed = [self._list_own_tests(true) for true in trues]
         # Instances that leave no test of the list, as with runners that print other names, cannot be graded.
-        if not own:
+        own = max((tests for tests in listed if tests is not None), key=len, default=())
+        if not own or None in listed:
             return
         candidate.tests = tuple(sorted(own))
         # A test that fails may take longer than one that passes.
-        total = sum(true.report.outcomes[test].seconds for instance in instances for test in instance.tests)
+        instances = [*trues, *(result.instance for result in results)]
+        total = sum(outcome.seconds for instance in instances for outcome in instance.outcomes.values())
         candidate.seconds = max(candidate.seconds, total / len(instances))
         candidate.is_required = not self.required.isdisjoint(own)
-        self._keep_seen_values(candidate, trials, true, others)
+        self._keep_seen_values(candidate, trials, results)
+
+    def _list_own_tests(self, true: TriedInstance) -> list[TestId] | None:
+        """Return the listed tests of a true instance; None if any of them did not pass under its name."""
+        own = []
+        for (test, outcome), origin in zip(true.outcomes.items(), true.list_origins(), strict=True):
+            if origin in self.required or origin in self.others:
+                if outcome.status is not OutcomeStatus.PASSED or rename_test(origin, true.old, true.name) != test:
+                    return None
+                own.append(origin)
+        return own
 
     def _keep_seen_values(
-        self,
-        candidate: _Candidate,
-        trials: Sequence[_Trial],
-        true: _TriedInstance,
-        others: Sequence[_TriedInstance],
+        self, candidate: _Candidate, trials: Sequence[ValueTrial], results: Sequence[TrialResult]
     ) -> None:
         """Keep the values that gold fails by an assertion, and passes with the assertions switched off."""
         unseen = set()
-        for trial, instance in zip(trials, others, strict=True):
-            if trial.is_silent and not instance.passes(candidate.tests, instance.list_changed_ids(true)):
-                unseen.add((trial.site, trial.text))
-        for trial, instance in zip(trials, others, strict=True):
-            if trial.is_silent or (trial.site, trial.text) in unseen:
+        for trial, result in zip(trials, results, strict=True):
+            changed = result.instance.list_changed_ids(result.true)
+            if trial.is_silent and not result.instance.passes(candidate.tests, changed):
+                unseen.add((trial.site.spans, trial.text))
+        candidate.values.clear()
+        for trial, result in zip(trials, results, strict=True):
+            if trial.is_silent or (trial.site.spans, trial.text) in unseen:
                 continue
             wanted = list_seen_failures(candidate.file, trial.site)
-            changed = instance.list_changed_ids(true)
-            if fails := self._list_failures(candidate, instance, changed, wanted):
+            changed = result.instance.list_changed_ids(result.true)
+            if fails := self._list_failures(candidate, result.instance, changed, wanted):
                 value: dict[str, Any] = {"text": trial.text, "fails": fails}
                 if ids := {test: changed[test] for test in candidate.tests if test in changed}:
                     value["ids"] = ids
@@ -491,7 +509,7 @@ class ControlBuilder:
     def _list_failures(
         self,
         candidate: _Candidate,
-        instance: _TriedInstance,
+        instance: TriedInstance,
         changed: Mapping[TestId, TestId],
         wanted: Collection[str],
     ) -> dict[TestId, str]:
@@ -513,21 +531,48 @@ class ControlBuilder:
     def _confirm_single(self, candidates: Sequence[_Candidate], covered: set[TestId]) -> list[dict[str, Any]]:
         """Return blocks of tests that stand once, for the tests to control that no other block has."""
         missing = self.required - covered
-        if not missing:
-            return []
-        files = {test.partition("::")[0] for test in missing}
+        singles = self._list_singles(candidates, covered)
+        if not all(single.was_tried for single in singles):
+            self._confirm_forms(singles)
+        blocks = [single.describe(missing, self.required | self.others) for single in singles if single.forms]
+        return [block for block in blocks if block["required"]]
+
+    def _list_singles(self, candidates: Sequence[_Candidate], covered: set[TestId]) -> list[SingleTest]:
+        """Return the tests that may be those to control that no other block has."""
+        files = {test.partition("::")[0] for test in self.required - covered}
         rest = [
             candidate
             for candidate in candidates
             if candidate.is_likely and candidate.file.path in files and covered.isdisjoint(candidate.tests)
-        ][:MAX_FEW_BLOCKS]
-        singles = [candidate.single for candidate in rest]
-        confirm_single_tests(singles, self._run_files, self.test_files, self.required | self.others)
-        blocks = [single.describe(missing) for single in singles if single.forms]
-        return [block for block in blocks if block["required"]]
+        ]
+        return [candidate.tried.single for candidate in rest[:MAX_FEW_BLOCKS]]
 
-    def _run_files(self, files: Mapping[str, bytes]) -> EvaluationReport | None:
-        return self._run(files, sorted(self._required_files)).result.report
+    def _confirm_forms(self, singles: Sequence[SingleTest]) -> None:
+        """Confirm the forms of tests that stand once, and in the same runs those of tests of further tasks."""
+        tried = {(single.path, single.block.start): single for single in singles}
+        for failing in self.foreseen if self._memory.read_file else ():
+            for single in self._foresee(failing).list_likely_singles():
+                if len(tried) < MAX_FEW_BLOCKS and not single.was_tried:
+                    tried.setdefault((single.path, single.block.start), single)
+        sources = {path: file.source for path, file in self._files.items()}
+        sources |= {single.path: single.file.source for single in tried.values()}
+        run_files = self._required_files | {path for path, _ in tried}
+        listed = self.required | self.others | self._memory.listed
+
+        def run(files: Mapping[str, bytes]) -> EvaluationReport | None:
+            return self._run(files, sorted(run_files)).result.report
+
+        # Tests of files that are not run would be missing in each report, as if every form failed them.
+        confirm_single_tests(
+            list(tried.values()), run, sources, {test for test in listed if test.partition("::")[0] in run_files}
+        )
+
+    def list_likely_singles(self) -> list[SingleTest]:
+        """Return the tests to control of which no instances can stand side by side, as far as trials have shown it."""
+        candidates = self._select_candidates()
+        repeatable = [candidate for candidate in candidates if candidate.tried.can_repeat]
+        self._read_trials(repeatable, self._choose_trials(repeatable))
+        return self._list_singles(candidates, {test for c in candidates if c.values for test in c.tests})
 
     def _run(
         self,
@@ -675,91 +720,8 @@ def _drop_broken_files(candidates: list[_Candidate], broken: set[TestId]) -> lis
     return [c for c in candidates if c.is_required and c.file.path not in files and broken.isdisjoint(c.tests)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Trial:
-    """An instance of the first run: a site with another text, and whether the test asserts nothing."""
-
-    site: Site
-    text: str
-    is_silent: bool = False
-
-    def make_variant(self, silent: Sequence[Edit]) -> Variant:
-        """Return the instance. `silent`: the edits that switch the assertions off."""
-        edits: list[Edit] = [[start, end, self.text] for start, end in self.site.spans]
-        return Variant([*edits, *silent] if self.is_silent else edits, {})
-
-
-@dataclass(frozen=True, kw_only=True)
-class _TriedInstance:
-    """An instance in the first run, with the tests in the report that have its name, in their order."""
-
-    old: str
-    """Name of its block."""
-    name: str
-    tests: Sequence[TestId]
-    report: EvaluationReport
-
-    def list_origins(self) -> list[TestId]:
-        """Return the ids that its tests would have in the block."""
-        return [restore_test_id(test, self.old, self.name) or "" for test in self.tests]
-
-    def list_changed_ids(self, true: _TriedInstance) -> dict[TestId, TestId]:
-        """Return id -> new id of the tests of the true instance whose ids contain a changed value."""
-        return list_changed_ids(true.list_origins(), self.list_origins()) or {}
-
-    def get_outcome(self, test: TestId) -> Outcome | None:
-        """Return the outcome of a test, by the id that it would have in the block."""
-        return self.report.outcomes.get(rename_test(test, self.old, self.name))
-
-    def passes(self, tests: Iterable[TestId], changed: Mapping[TestId, TestId]) -> bool:
-        """Return whether all tests passed."""
-        outcomes = [self.get_outcome(changed.get(test, test)) for test in tests]
-        return all(outcome is not None and outcome.status is OutcomeStatus.PASSED for outcome in outcomes)
-
-
-def _choose_values(candidate: _Candidate, tree: TreeCounts, wanted: int, most: int) -> list[_Trial]:
-    """Return values to try, of the best sites, until their combinations are enough for so many instances.
-
-    A value that may have other effects than a failed assertion is tried with the assertions switched off as well.
-
-    Args:
-        candidate: the block.
-        tree: tokens and trigrams of the agent's tree, with their numbers.
-        wanted: number of instances.
-        most: the most instances to try.
-    """
-    shows = {site: candidate.compute_balance(site, tree) < LEAST_BALANCE for site in candidate.sites}
-    # Inputs and inverted assertions are used only where no other value is hidden among others.
-    ordered = sorted(
-        candidate.sites, key=lambda site: (site.is_known, shows[site], site.is_input, site.is_inverted, site.rank)
-    )
-    combinable = [site for site in candidate.list_combinable() if not shows[site]]
-    needed = int(SPARE_SHARE * (SPARE_REACH * wanted) ** (1 / max(1, min(len(combinable), MANY_SITES)))) + SPARE_VALUES
-    chosen: list[_Trial] = []
-    hidden: list[str] = []
-    reach = 1.0
-    # No assertion may see any of the inputs, and an inverted one is a single value: some come first.
-    inverted = [site for site in ordered if site.is_inverted][:MIN_INSTANCES]
-    for site in (*inverted, *(site for site in ordered if site not in inverted)):
-        is_last_resort = site.is_known or site.is_input or shows[site]
-        is_enough = len(hidden) + 1 >= min(wanted, MAX_VALUES) if is_last_resort else reach >= wanted * SPARE_REACH
-        if len(chosen) >= most or is_enough:
-            break
-        texts = site.texts[: max(MIN_INSTANCES, needed // INPUT_SITES) if site.is_input else needed]
-        chosen += _list_trials(site, texts, can_be_silent=bool(candidate.file.sites.silent_calls))
-        # Few inputs are seen by an assertion.
-        hidden += texts[::INPUT_SITES] if site.is_input else () if is_last_resort or site.is_inverted else texts
-        if site in combinable:
-            # Gold passes some of the values, or fails them otherwise.
-            reach *= max(1.0, len(texts) * KEPT_SHARE)
-    return chosen
-
-
-def _list_trials(site: Site, texts: Iterable[str], *, can_be_silent: bool) -> Iterator[_Trial]:
-    for text in texts:
-        yield _Trial(site=site, text=text)
-        if site.needs_silence and can_be_silent:
-            yield _Trial(site=site, text=text, is_silent=True)
+def _make_plans(candidates: Iterable[_Candidate], trials: Mapping[int, Sequence[ValueTrial]]) -> list[TrialPlan]:
+    return [TrialPlan(tried=c.tried, seconds=c.seconds, trials=trials[id(c)]) for c in candidates]
 
 
 def _stands_in_file(file: TestFile, text: str) -> bool:
@@ -777,6 +739,8 @@ def build_controls(
     others: Sequence[TestId],
     seconds: float,
     report: EvaluationReport | None = None,
+    memory: ControlMemory | None = None,
+    foreseen: Collection[frozenset[TestId]] = (),
 ) -> BlindControls:
     """Make other instances of the tests, and run the gold patch to confirm which of them it fails.
 
@@ -790,6 +754,8 @@ def build_controls(
         others: the other tests of the task.
         seconds: duration of a run of all tests.
         report: report of a run with the gold patch, for the seconds of each test.
+        memory: values and results of tasks with the same tree of the gold patch and tests; None for this task alone.
+        foreseen: tests that fail in further tasks of the memory.
 
     Raises:
         Transient: the engine failed.
@@ -812,7 +778,9 @@ def build_controls(
         old_files=old,
         seconds=seconds,
         report=report,
-        tree=count_tree(repository, base),
+        tree=memory.counter.count(repository, base) if memory else count_tree(repository, base),
+        memory=memory,
+        foreseen=foreseen,
         random=Random(base),  # noqa: S311 - the values are no secret, which of them are drawn is
     )
     return builder.build()

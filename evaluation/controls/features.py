@@ -7,12 +7,13 @@ The values of a draw are chosen so that the true one is as likely first as last 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import log1p
 
-from backends.git import GitRepository
+from backends.git import GitRepository, TreeEntry
 from evaluation.controls.blocks import TOKEN, TestFile, count_tokens, count_trigrams
 from languages.paths import is_source, is_test_file
 
@@ -109,19 +110,56 @@ def _average(numbers: Iterable[float]) -> float:
 
 def count_tree(repository: GitRepository, commit: str) -> TreeCounts:
     """Return the counts of the sources and tests of a commit; of a large tree those of its first files."""
+    return TreeCounter().count(repository, commit)
+
+
+@dataclass(kw_only=True)
+class TreeCounter:
+    """Counts trees that differ by few files, each from the tree that was counted first."""
+
+    _first: dict[tuple[str, str], int] = field(default_factory=dict)
+    """(Path, id of the content) -> bytes, of the files that were counted first."""
+    _tokens: Counter[str] = field(default_factory=Counter)
+    _trigrams: Counter[str] = field(default_factory=Counter)
+
+    def count(self, repository: GitRepository, commit: str, without: str = "") -> TreeCounts:
+        """Return the counts of the sources and tests of a commit; of a large tree those of its first files.
+
+        Args:
+            repository: repository that contains the commit, and the files of the tree that was counted first.
+            commit: the commit.
+            without: path of a file that is left out.
+        """
+        files = {(entry.path, entry.oid): entry.size for entry in _list_counted_files(repository, commit, without)}
+        if not self._first:
+            contents = _read_files(repository, files)
+            self._first, self._tokens, self._trigrams = files, count_tokens(contents), count_trigrams(contents)
+            return TreeCounts(tokens=self._tokens, trigrams=self._trigrams)
+        added = _read_files(repository, [file for file in files if file not in self._first])
+        removed = _read_files(repository, [file for file in self._first if file not in files])
+        # A difference of counters has no zeros, as if the tree had been counted alone.
+        return TreeCounts(
+            tokens=self._tokens + count_tokens(added) - count_tokens(removed),
+            trigrams=self._trigrams + count_trigrams(added) - count_trigrams(removed),
+        )
+
+
+def _read_files(repository: GitRepository, files: Iterable[tuple[str, str]]) -> list[bytes]:
+    """Return the contents of files. `files`: path and id of the content of each."""
+    return list(repository.read_blobs([oid for _, oid in files]))
+
+
+def _list_counted_files(repository: GitRepository, commit: str, without: str) -> list[TreeEntry]:
+    """Return the files of a tree that are counted: the first sources and tests."""
     entries = [
         entry
         for entry in repository.ls_tree(commit)
-        if entry.mode.startswith("100") and (is_source(entry.path) or is_test_file(entry.path))
+        if entry.mode.startswith("100")
+        and entry.path != without
+        and (is_source(entry.path) or is_test_file(entry.path))
     ][:_MAX_TREE_FILES]
-    contents = []
-    size = 0
-    for content in repository.read_blobs([entry.oid for entry in entries]):
-        size += len(content)
-        if size > _MAX_TREE_BYTES:
-            break
-        contents.append(content)
-    return TreeCounts(tokens=count_tokens(contents), trigrams=count_trigrams(contents))
+    sizes = accumulate(entry.size for entry in entries)
+    return [entry for entry, size in zip(entries, sizes, strict=True) if size <= _MAX_TREE_BYTES]
 
 
 def sort_by_likeness(surroundings: Surroundings, true: str, texts: Sequence[str]) -> list[str]:

@@ -48,9 +48,15 @@ class SingleTest:
         """Path of its file."""
         return self.file.path
 
-    def describe(self, required: Collection[TestId]) -> dict[str, Any]:
-        """Return the block of a document."""
-        forms = self.forms
+    def describe(self, required: Collection[TestId], listed: Collection[TestId]) -> dict[str, Any]:
+        """Return the block of a document.
+
+        Args:
+            required: the tests to control that no other block has.
+            listed: the tests of the task, which may be fewer than those that forms were seen to fail.
+        """
+        own = [(site, {t: kind for t, kind in form["fails"].items() if t in listed}, form) for site, form in self.forms]
+        forms = [(site, {**form, "fails": fails}) for site, fails, form in own if fails]
         # A form whose text the agent's tree contains could be recognised by it.
         if unknown := [form for form in forms if not form[0].is_known]:
             forms = unknown
