@@ -314,12 +314,11 @@ class ControlBuilder:
             return
         plans = self._plan_trials(candidates, trials)
         shared = self._add_further_trials(plans)
-        self._run_trials(shared)
+        lost = self._run_trials(shared)
+        if lost and shared != plans:
+            self._memory.crowded |= lost
+            self._run_trials([plan for plan in plans if plan.tried.file.path in lost])
         self._read_trials(candidates, trials)
-        if shared != plans and not any(plan.has_outcomes for plan in _make_plans(likely, trials)):
-            self._memory.is_crowded = True
-            self._run_trials(plans)
-            self._read_trials(candidates, trials)
         if any(candidate.tests for candidate in likely):
             return
         is_killed = self.runs[-1].record.killed_by is not None
@@ -364,7 +363,7 @@ class ControlBuilder:
 
     def _add_further_trials(self, plans: Sequence[TrialPlan]) -> list[TrialPlan]:
         """Return trials with those that further tasks of the memory are expected to need, as far as there is room."""
-        if self._memory.is_crowded or self._memory.read_file is None:
+        if self._memory.read_file is None:
             return list(plans)
         shared = {plan.place: plan for plan in plans}
         room = MAX_SHARED_TRIALS - sum(len(plan.trials) for plan in plans)
@@ -373,7 +372,8 @@ class ControlBuilder:
             for plan in self._foresee(failing).plan_likely_trials():
                 known = shared.get(plan.place, replace(plan, trials=()))
                 added = replace(plan, trials=plan.list_others(known))
-                if added.trials and len(added.trials) <= room and added.cost <= seconds:
+                is_small = len(added.trials) <= room and added.cost <= seconds
+                if added.trials and is_small and plan.tried.file.path not in self._memory.crowded:
                     shared[plan.place] = replace(known, trials=(*known.trials, *added.trials))
                     room -= len(added.trials)
                     seconds -= added.cost
@@ -426,9 +426,14 @@ class ControlBuilder:
     def _max_instances(self) -> int:
         return min((file.sites.max_instances for file in self._files.values()), default=MAX_VALUES)
 
-    def _run_trials(self, plans: Sequence[TrialPlan]) -> None:
-        """Run trials, and keep the result of each, unless the report has no instance at all."""
+    def _run_trials(self, plans: Sequence[TrialPlan]) -> set[str]:
+        """Run trials, keep their results, and return the test files of which the report has no instance.
+
+        A value that keeps a file from being loaded shows nothing of the others there: none of them has a result.
+        """
         planned = [plan for plan in plans if plan.trials]
+        if not planned:
+            return set()
         run_files = sorted(self._required_files | {plan.tried.file.path for plan in planned})
         sources = {plan.tried.file.path: plan.tried.file for plan in planned}
         silenced = {plan.tried.file.path for plan in planned if any(trial.is_silent for trial in plan.trials)}
@@ -447,10 +452,15 @@ class ControlBuilder:
         for test in report.outcomes:
             for word in set(DRAWN_WORD.findall(test)):
                 by_word.setdefault(word, []).append(test)
-        if not any(name[-WORD_LENGTH:] in by_word for drawn in names for name in drawn):
-            return
+        seen = {
+            plan.tried.file.path
+            for plan, drawn in zip(planned, names, strict=True)
+            if any(name[-WORD_LENGTH:] in by_word for name in drawn)
+        }
         for plan, drawn in zip(planned, names, strict=True):
-            plan.keep_results(drawn, by_word, report, frozenset(run_files))
+            if plan.tried.file.path in seen:
+                plan.keep_results(drawn, by_word, report, frozenset(run_files))
+        return sources.keys() - seen
 
     def _read_trials(self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[ValueTrial]]) -> None:
         """Keep the values of candidates that gold fails by an assertion."""

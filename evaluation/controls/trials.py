@@ -238,12 +238,6 @@ class TrialPlan:
         """File and first byte of the test."""
         return self.tried.file.path, self.tried.block.start
 
-    @property
-    def has_outcomes(self) -> bool:
-        """Return whether an instance of any trial has left an outcome."""
-        results = [self.tried.results[trial.key] for trial in self.trials if trial.key in self.tried.results]
-        return any(result.true.outcomes or result.instance.outcomes for result in results)
-
     def list_others(self, plan: TrialPlan) -> list[ValueTrial]:
         """Return the trials whose values are not among those of another plan for the test."""
         present = {trial.key[:2] for trial in plan.trials}
@@ -326,8 +320,8 @@ class ControlMemory:
     read_file: Callable[[str], bytes | None] | None = None
     listed: frozenset[TestId] = frozenset()
     counter: TreeCounter = field(default_factory=TreeCounter)
-    is_crowded: bool = False
-    """Whether the trials of further tasks spoiled a run."""
+    crowded: set[str] = field(default_factory=set)
+    """Test files of which a run left no instance that had values for further tasks."""
     _files: dict[tuple[str, bytes], TestFile | None] = field(default_factory=dict)
     _blocks: dict[tuple[str, bytes, int, frozenset[bytes]], TriedBlock | None] = field(default_factory=dict)
     _words: dict[str, tuple[TreeCounts, TreeWords]] = field(default_factory=dict)

@@ -77,6 +77,7 @@ class ProcessEvaluator:
         self.limits.append(time_limit)
         self.drawn.append(test_files)
         outcomes: dict[str, Outcome] = {}
+        uncollected: dict[str, str] = {}
         killed_by = None
         further = {path: content for path, content in self.tree.items() if not files or path in files}
         for path, content in {**further, **test_files}.items():
@@ -85,6 +86,8 @@ class ProcessEvaluator:
                     outcomes[test] = replace(outcome, seconds=self.test_seconds)
             except KilledRunError:
                 killed_by, outcomes = "memory", {}
-        report = EvaluationReport(outcomes=outcomes, uncollected={})
+            except Exception as error:  # noqa: BLE001 - as a test runner does whose file cannot be loaded
+                uncollected[path] = str(error)
+        report = EvaluationReport(outcomes=outcomes, uncollected=uncollected)
         result, record = SimpleNamespace(report=report), SimpleNamespace(killed_by=killed_by, seconds=50.0)
         return cast(EvaluationRun, SimpleNamespace(report=report, result=result, record=record))

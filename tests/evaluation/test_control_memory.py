@@ -157,6 +157,26 @@ def test_a_run_that_values_of_further_tasks_spoil_is_repeated_without_them() -> 
     assert later.n_runs == 2, "they are not tried once more"
 
 
+def test_a_value_with_which_a_file_cannot_be_loaded_shows_nothing_of_the_others_there() -> None:
+    """It is one of a table, which is made when the file is loaded."""
+
+    def limit(number: int) -> int:
+        if number != 5:
+            raise ValueError(number)
+        return number
+
+    table = '\n\n@pytest.mark.parametrize("v", [limit(5)])\ndef test_other_five(v):\n    assert is_five(v)\n'
+    names = {"add": lambda a, b: a + b, "limit": limit, "is_five": lambda number: number == 5}
+    tasks = Tasks({ADD: TESTS, OTHER: TESTS.replace("test_", "test_other_") + table}, names)
+    further = [frozenset({f"{OTHER}::test_other_five[5]"}), frozenset({f"{OTHER}::test_other_one"})]
+    _, first = tasks.build(f"{ADD}::test_one", foreseen=further)
+    assert "limit(5)" in first.drawn[0][OTHER].decode()
+    assert (first.n_runs, tasks.memory.crowded) == (2, {OTHER}), "its own tests lie in another file"
+    controls, second = tasks.build(f"{OTHER}::test_other_one", foreseen=further, others=())
+    assert controls.confirmed == [f"{OTHER}::test_other_one"]
+    assert second.n_runs in (2, 3)
+
+
 def test_the_sample_of_other_tests_needs_no_run_of_its_own() -> None:
     tasks = Tasks({ADD: TESTS})
     tasks.build(f"{ADD}::test_one", f"{ADD}::test_two", others=())
@@ -183,7 +203,7 @@ def test_forms_of_tests_that_stand_once_are_confirmed_for_the_first_task() -> No
     _, evaluator = tasks.build(first, foreseen=[frozenset({second})])
     n_gradings = blind.FIRST_EVALUATIONS
     assert evaluator.n_runs > 1 + n_gradings
-    assert not tasks.memory.is_crowded
+    assert not tasks.memory.crowded
     for test in (first, second):
         controls, later = tasks.build(test)
         assert later.n_runs == n_gradings
