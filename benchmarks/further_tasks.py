@@ -31,6 +31,7 @@ from unittest import mock
 
 from benchmarks.isolated_engine import ControlGroup, start_engine
 from benchmarks.run_meter import RunMeter, meter_tests
+from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from mergemill.cli import run_command_line
 from taskdb.records import Certificate, RunVariant, Task
@@ -59,14 +60,21 @@ class RunCounter:
 
 @contextmanager
 def count_runs() -> Iterator[RunCounter]:
-    """Count the runs of evaluators in the block."""
-    counter, run = RunCounter(), Evaluator.run
+    """Count the runs of evaluators in the block; a series in a container, of forms of tests, is a run."""
+    counter, run, run_series = RunCounter(), Evaluator.run, Evaluator.run_series
 
     def run_counted(evaluator: Evaluator, variant: RunVariant, **options: Any) -> EvaluationRun:
         counter.add(variant)
         return run(evaluator, variant, **options)
 
-    with mock.patch.object(Evaluator, "run", run_counted):
+    def run_series_counted(evaluator: Evaluator, *args: Any, **options: Any) -> list[EvaluationReport] | None:
+        counter.add(RunVariant.CONTROL)
+        return run_series(evaluator, *args, **options)
+
+    with (
+        mock.patch.object(Evaluator, "run", run_counted),
+        mock.patch.object(Evaluator, "run_series", run_series_counted),
+    ):
         yield counter
 
 

@@ -25,8 +25,8 @@ from taskdb.records import TestId
 MAX_ROUNDS = 3
 """Rounds of forms, while a test has none."""
 
-RunFiles = Callable[[Mapping[str, bytes]], EvaluationReport | None]
-"""Runs the gold patch with some contents of the test files; returns the report."""
+RunFiles = Callable[[Sequence[Mapping[str, bytes]]], Sequence[EvaluationReport | None]]
+"""Runs the gold patch with some contents of the test files, and with others; returns the report of each run."""
 
 
 @dataclass(kw_only=True)
@@ -108,12 +108,13 @@ def _confirm_round(
 ) -> None:
     """Run a form of each test, and keep those that fail their own tests alone."""
     length, words = assign_words(len(trials))
-    reports: list[EvaluationReport | None] = []
+    batch: list[dict[str, bytes]] = []
     for number in range(length):
         edits: dict[str, list[Any]] = {path: [] for path in files}
         for (single, site, text), word in zip(trials, words, strict=True):
             edits[single.path] += [[start, end, text] for start, end in site.spans if number in word]
-        reports.append(run({path: apply_edits(content, edits[path]) for path, content in files.items()}))
+        batch.append({path: apply_edits(content, edits[path]) for path, content in files.items()})
+    reports = run(batch)
     failed = {test: _list_failures(test, reports) for test in tests}
     for (single, site, text), word in zip(trials, words, strict=True):
         own = {test: set(kinds.values()) for test, kinds in failed.items() if kinds.keys() == word}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.run import NO_FILES, EvaluationResult, run_tests
+from evaluation.runner.series import SeriesRun, run_series
 from evaluation.runner.time_limit import TimeLimit, limit_repeat
-from taskdb.records import RunVariant, TestRun
+from evaluation.script.render import TESTS_UID
+from taskdb.records import RunVariant, TestId, TestRun
 
 EMPTY_REPORT = EvaluationReport(outcomes={}, uncollected={})
 """Stands for the report of a runner that left none: every test is absent."""
@@ -90,6 +92,43 @@ class Evaluator:
             counts=report.count_statuses(),
         )
         return EvaluationRun(record=record, result=result)
+
+    def run_series(
+        self,
+        batch: Sequence[Mapping[str, bytes]],
+        *,
+        patch: bytes,
+        files: Sequence[str],
+        passing: Collection[TestId],
+        seconds: float,
+    ) -> list[EvaluationReport] | None:
+        """Run the tests with some contents of test files after each other in a container, without a record.
+
+        Args:
+            batch: path -> content of the test files of each run.
+            patch: patch of all runs.
+            files: test files to run.
+            passing: tests that pass in a last run with the contents of the script's test patch.
+            seconds: time limit of each run.
+
+        Returns: the reports, an empty one of a run that left none; None where the last run was not as before.
+
+        Raises:
+            Transient: the engine failed.
+        """
+        runs = [
+            SeriesRun(files=tuple(files), test_files=test_files, seconds=seconds) for test_files in (*batch, NO_FILES)
+        ]
+        results = run_series(
+            self.pool,
+            self.script,
+            runs,
+            workdir=self.workdir,
+            tests_uid=TESTS_UID,
+            passing=passing,
+            patch=patch,
+        )
+        return None if results is None else [result.report or EMPTY_REPORT for result in results[:-1]]
 
 
 def select_evaluator(

@@ -1,5 +1,7 @@
 """Runs of the tests of many trees in the same container, one after the other: a file is replaced for each and put back.
 
+The trees of a series may also differ in test files alone, which the evaluation script puts back itself.
+
 A container is started once and compilers build only the changed parts, so a run costs little more than its tests. Files
 and processes of a run may change the next: the last run is one of the original tree, and where a test fails in it that
 is known to pass, nothing of the series counts. Use it to select, and confirm the selection in a fresh container.
@@ -8,12 +10,12 @@ is known to pass, nothing of the series counts. Use it to select, and confirm th
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from backends.sandbox.base import ContainerPool
 from backends.sandbox.execution import ExecResult
-from evaluation.runner.run import REPORT_FILES, EvaluationResult, parse_result
+from evaluation.runner.run import REPORT_FILES, EvaluationResult, load_patch_program, parse_result
 from taskdb.records import TestId
 
 # A file gets another time in whole seconds with each text: interpreters and build tools compare times, not texts. A
@@ -23,22 +25,28 @@ run_dir="$1" workdir="$2" user="$3"
 chmod 711 "$run_dir" && cd "$workdir" || exit
 export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
 written=""
+pause() { while [ "$EPOCHSECONDS" = "$written" ]; do sleep 0.1; done; }
 replace() {  # TEXT PATH
-    while [ "$EPOCHSECONDS" = "$written" ]; do sleep 0.1; done
+    pause
     cat -- "$1" > "./$2"
     written="$EPOCHSECONDS"
 }
+if [ -s "$run_dir/submission.patch" ]; then
+    GIT_ATTR_NOSYSTEM=1 GIT_DIR="$workdir/.git" GIT_WORK_TREE="$workdir" \\
+        python3 -I -S -B "$run_dir/apply_patch.py" --record "$run_dir" "$run_dir/submission.patch" || exit
+fi
 for folder in "$run_dir"/[0-9]*; do
     install -d -m 711 "$folder" "$folder/report"
     path="" seconds=0
     [ ! -f "$folder/path" ] || IFS= read -r path < "$folder/path"
     read -r seconds < "$folder/seconds"
-    [ -z "$path" ] || replace "$folder/after" "$path"
-    MERGEMILL_REPORT_DIR="$folder/report" MERGEMILL_FILES="$([ ! -f "$folder/files" ] || echo "$folder/files")" \\
+    if [ -n "$path" ]; then replace "$folder/after" "$path"; else pause; fi
+    MERGEMILL_TEST_FILES="$([ ! -d "$folder/tests" ] || echo "$folder/tests")" \\
+        MERGEMILL_REPORT_DIR="$folder/report" MERGEMILL_FILES="$([ ! -f "$folder/files" ] || echo "$folder/files")" \\
         timeout -s KILL "$seconds" /bin/bash "$run_dir/evaluate.sh" > /dev/null 2>&1
     echo $? > "$folder/report/code"
     setpriv --reuid="$user" --regid="$user" --clear-groups bash -c 'kill -KILL -1' 2> /dev/null
-    [ -z "$path" ] || replace "$folder/before" "$path"
+    if [ -n "$path" ]; then replace "$folder/before" "$path"; else written="$EPOCHSECONDS"; fi
 done
 """
 _TIMEOUT_CODE = 137
@@ -57,6 +65,8 @@ class SeriesRun:
     """Its content in this run."""
     files: tuple[str, ...] = ()
     """Test files to run; empty for those of the script."""
+    test_files: Mapping[str, bytes] = field(default_factory=dict)
+    """Path -> content of test files that replace those of the test patch."""
     seconds: float
     """Time limit."""
 
@@ -69,6 +79,7 @@ def run_series(
     workdir: str,
     tests_uid: int,
     passing: Collection[TestId],
+    patch: bytes = b"",
 ) -> list[EvaluationResult] | None:
     """Return the result of each run; None where the tree was not as before in the end, so that none of them counts.
 
@@ -79,12 +90,15 @@ def run_series(
         workdir: the tree's folder, as in the script.
         tests_uid: id of the user that runs the tests.
         passing: tests that pass in the last run where the tree is as before.
+        patch: patch that makes the original tree of the image's; may be empty.
 
     Raises:
         Transient: the engine failed.
     """
     run_dir = f"/mergemill-{secrets.token_hex(8)}"
     inputs = {f"{run_dir}/evaluate.sh": script.encode()}
+    if patch:
+        inputs |= {f"{run_dir}/submission.patch": patch, f"{run_dir}/apply_patch.py": load_patch_program()}
     for number, run in enumerate(runs):
         inputs |= {f"{run_dir}/{number:04}/{name}": content for name, content in _list_inputs(run).items()}
     names = (*REPORT_FILES, "code")
@@ -112,7 +126,7 @@ def _list_inputs(run: SeriesRun) -> dict[str, bytes]:
     if run.path:
         path = run.path.encode(errors="surrogateescape")
         inputs |= {"path": path + b"\n", "before": run.before, "after": run.after}
-    return inputs
+    return inputs | {f"tests/{path}": content for path, content in run.test_files.items()}
 
 
 def _select_run(result: ExecResult, folder: str, run: SeriesRun) -> ExecResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unittest
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import SimpleNamespace
@@ -62,6 +62,7 @@ class ProcessEvaluator:
     test_seconds: float = 0.0
     """Duration that is reported for each test."""
     n_runs: int = 0
+    n_series: int = 0
     drawn: list[Mapping[str, bytes]] = field(default_factory=list)
     limits: list[TimeLimit | None] = field(default_factory=list)
 
@@ -91,3 +92,16 @@ class ProcessEvaluator:
         report = EvaluationReport(outcomes=outcomes, uncollected=uncollected)
         result, record = SimpleNamespace(report=report), SimpleNamespace(killed_by=killed_by, seconds=50.0)
         return cast(EvaluationRun, SimpleNamespace(report=report, result=result, record=record))
+
+    def run_series(
+        self, batch: Sequence[Mapping[str, bytes]], *, files: Sequence[str], passing: Collection[str], **_: object
+    ) -> list[EvaluationReport] | None:
+        """Return the reports of a series, which counts if tests pass with the contents of the tree."""
+        self.n_series += 1
+        *reports, last = (run_once(self, test_files, files).report for test_files in (*batch, {}))
+        return reports if all(map(last.has_passed, passing)) else None
+
+
+def run_once(evaluator: ProcessEvaluator, test_files: Mapping[str, bytes], files: Sequence[str]) -> EvaluationRun:
+    """Return a run that an evaluator does not count."""
+    return ProcessEvaluator(evaluator.names, evaluator.tree).run(test_files=test_files, files=files)

@@ -80,6 +80,7 @@ class Tasks:
             others=frozenset(self.listed if others is None else others) - frozenset(required),
             test_files={path: self.sources[path].encode() for path in sorted(paths)},
             old_files={},
+            seconds=1.0,
             random=Random(" ".join(required)),
             memory=self.memory,
             foreseen=foreseen,
@@ -202,13 +203,23 @@ def test_forms_of_tests_that_stand_once_are_confirmed_for_the_first_task() -> No
     first, second = f"{ADD}::TestShared::test_total", f"{OTHER}::TestOther::test_total"
     _, evaluator = tasks.build(first, foreseen=[frozenset({second})])
     n_gradings = blind.FIRST_EVALUATIONS
-    assert evaluator.n_runs > 1 + n_gradings
+    assert evaluator.n_series == 1
+    assert evaluator.n_runs <= 2 + n_gradings
     assert not tasks.memory.crowded
     for test in (first, second):
         controls, later = tasks.build(test)
-        assert later.n_runs == n_gradings
+        assert (later.n_runs, later.n_series) == (n_gradings, 0)
         (block,) = select_blocks(controls)
         assert {tuple(form["fails"]) for form in block["forms"]} == {(test,)}
+
+
+def test_forms_are_confirmed_in_runs_of_their_own_where_one_disturbs_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProcessEvaluator, "run_series", lambda *_, **__: None)
+    tasks = Tasks({ADD: SHARED, OTHER: SHARED.replace("Shared", "Other")})
+    first, second = f"{ADD}::TestShared::test_total", f"{OTHER}::TestOther::test_total"
+    controls, evaluator = tasks.build(first, foreseen=[frozenset({second})])
+    assert evaluator.n_runs > 2 + blind.FIRST_EVALUATIONS
+    assert controls.confirmed == [first]
 
 
 def test_a_form_names_no_test_that_the_task_does_not_list() -> None:

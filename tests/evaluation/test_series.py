@@ -127,3 +127,42 @@ def test_nothing_counts_where_a_run_leaves_something_behind(tree: Path, tmp_path
 def test_nothing_counts_of_a_container_that_was_killed(tree: Path, tmp_path: Path) -> None:
     pool = FolderPool(tmp_path, killed_by="memory")
     assert run_series(pool, SCRIPT, [ORIGINAL], workdir=str(tree), tests_uid=NO_USER, passing=[TEST]) is None
+
+
+TESTS_SCRIPT = r"""
+text=none
+if [ -n "$MERGEMILL_TEST_FILES" ]; then text="$(cat "$MERGEMILL_TEST_FILES/tests/test_a.py")"; fi
+printf '%s %s %s\n' "$text" "$(cat a.txt)" "$EPOCHSECONDS" >> seen
+printf 'tests/test_a.py\0' > "$MERGEMILL_REPORT_DIR/known"
+[ "$text" = none ] || failure='<failure message="AssertionError: 1 != 2"/>'
+echo "<testsuite><testcase classname='tests.test_a' name='test_a'>$failure</testcase></testsuite>" \
+    > "$MERGEMILL_REPORT_DIR/junit.xml"
+"""
+PATCH = b"""\
+diff --git a/a.txt b/a.txt
+--- a/a.txt
++++ b/a.txt
+@@ -1 +1 @@
+-right
+\\ No newline at end of file
++fixed
+"""
+
+
+def test_each_run_has_its_own_test_files_in_a_patched_tree(tree: Path, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tree)], check=True)
+    runs = [SeriesRun(test_files={"tests/test_a.py": word}, seconds=20.0) for word in (b"one", b"two")]
+    results = run_series(
+        FolderPool(tmp_path),
+        TESTS_SCRIPT,
+        [*runs, ORIGINAL],
+        workdir=str(tree),
+        tests_uid=NO_USER,
+        passing=[TEST],
+        patch=PATCH,
+    )
+    assert results is not None
+    assert [result.report.has_failed(TEST) for result in results if result.report] == [True, True, False]
+    seen = [line.split() for line in (tree / "seen").read_text().splitlines()]
+    assert [row[:2] for row in seen] == [["one", "fixed"], ["two", "fixed"], ["none", "fixed"]]
+    assert seen[0][2] < seen[1][2] < seen[2][2], "interpreters compare times"
