@@ -11,10 +11,11 @@ import pytest
 from backends.overlay import open_patched_commit
 from backends.sandbox.images import ImageInfo
 from backends.services import Services
+from benchmarks.further_tasks import count_runs
 from derivers.base import KindRejection
 from derivers.injected import derive_injected, reach, search
 from mutation.operators import MUTANT_OPERATORS
-from taskdb.records import BuildPlan, Candidate, Certificate, FailureKind, Kind, Verification
+from taskdb.records import BuildPlan, Candidate, Certificate, FailureKind, Kind, RunVariant, Verification
 from taskdb.records.lineage import Lineage
 from tests.containers import make_environment_image, make_lineage, make_services
 from tests.helpers import TinyRepo
@@ -163,8 +164,10 @@ def test_an_environment_gives_tasks_without_a_verification(tmp_path: Path, monke
     tests: dict[str, str | bytes | None] = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
     lineage, services = prepare(tmp_path, tests, per_environment=2)
     lineage = replace(lineage, verification=None)
-    made = derive_injected(lineage, services)
+    with count_runs() as counter:
+        made = derive_injected(lineage, services)
     assert isinstance(made, list), made
+    assert counter.runs[RunVariant.CONTROL] == 3, "the values of both are tried in one run, and each is graded"
     assert [task.name.rpartition(".")[2] for task in made] == ["injected-1", "injected-2"]
     assert [len(task.injections) for task in made] == [1, 1]
     assert {injection.function for task in made for injection in task.injections} == {"total", "label"}
