@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from evaluation.reports.outcomes import FAILING_STATUSES, EvaluationReport, Outcome, OutcomeStatus
-from guest.controls.blind import ASSERTIONS
 from taskdb.records import FailureKind, FlakyTest, RunVariant, TestId
+
+_ASSERTION = re.compile(
+    r"(?:[\w.]+\.)?(?:\w*AssertionError|MismatchError|FailTest)\b|assert |Failed: (?!Timeout)|\[XPASS\(strict\)\]"
+    r"|unexpected success"
+)
+"""Begins pytest's message of a failed assertion, a failed `pytest.raises`, or a test that was expected to fail."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +77,14 @@ def classify_failure(report: EvaluationReport, test: TestId) -> FailureKind:
 
 
 def is_assertion(outcome: Outcome) -> bool:
-    """Return whether the test failed by an assertion of its own, not by an unexpected exception."""
-    return outcome.status is OutcomeStatus.FAILED and outcome.message.startswith(ASSERTIONS)
+    """Return whether the test failed by an assertion of its own, not by an unexpected exception.
+
+    The readers of reports (`guest.harness.reports`) decide it from what each framework reports; pytest's report has
+    only the message, which begins with the name of the exception unless that is AssertionError.
+    """
+    if outcome.status is not OutcomeStatus.FAILED:
+        return False
+    return bool(_ASSERTION.match(outcome.message)) if outcome.by_assertion is None else outcome.by_assertion
 
 
 def _classify_status(report: EvaluationReport, test: TestId) -> str:

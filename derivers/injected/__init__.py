@@ -1,7 +1,7 @@
 """Injected bugs: a fault is put into code that passing tests execute, to be found from the tests that fail then.
 
 The agent's tree is the base commit with the bug and without the test files that fail; these are the hidden tests. A bug
-is kept when some tests fail with it in every run while others still pass.
+is kept when some tests fail with it in every run, at least one of them by an assertion, while others still pass.
 """
 
 from __future__ import annotations

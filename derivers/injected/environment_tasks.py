@@ -86,8 +86,8 @@ class EnvironmentTasks:
     def _take_bugs(self, detected: Iterator[DetectedBug], count: int) -> list[DetectedBug]:
         """Return the bugs of the next task, at most `count`; empty where there are no more.
 
-        They are in different functions, and each fails a test that none of the others fails. The tests that fail with
-        them together are not those of another task.
+        They are in different functions, and with each a test fails by an assertion that passes with all of the others.
+        The tests that fail with them together are not those of another task.
         """
         skipped: deque[DetectedBug] = deque()
         chosen: list[DetectedBug] = []

@@ -12,6 +12,7 @@ from functools import cached_property
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from derivers.injected.reach import list_passing
+from evaluation.lists import is_assertion
 from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.evaluator import EMPTY_REPORT
 from evaluation.runner.run import EvaluationResult, run_tests
@@ -48,6 +49,8 @@ class Reason(StrEnum):
     """All, or more than MAX_FAILING_TESTS."""
     TESTS_IN_SOURCE = "tests-in-source"
     """The failing tests are in files that cannot be removed from the agent's tree."""
+    NO_ASSERTION_FAILS = "no-assertion-fails"
+    """No test fails by an assertion: all of them end by an exception or a crash."""
     SAME_TESTS_FAIL = "same-tests-fail"
     """The same tests fail with it as in another task of the environment."""
     BUGS_DO_NOT_COMBINE = "bugs-do-not-combine"
@@ -63,13 +66,15 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class DetectedBug:
-    """A bug with which tests fail."""
+    """A bug with which tests fail, at least one of them by an assertion."""
 
     mutation: Mutation
     patch: bytes
     """Patch to the base tree."""
     failing_tests: tuple[TestId, ...]
     """Sorted."""
+    asserting_tests: frozenset[TestId]
+    """Those of them that fail by an assertion."""
     report: EvaluationReport
     """Report of the run in which they failed, which may be a run of only some test files."""
 
@@ -171,7 +176,7 @@ class BugSearch:
         passing: frozenset[TestId],
         others: frozenset[TestId] = frozenset(),
     ) -> DetectedBug | None:
-        """Return a bug with which tests fail; else None, and count the reason in the tally.
+        """Return a bug with which a test fails by an assertion; else None, and count the reason in the tally.
 
         Args:
             bug: the bug.
@@ -185,7 +190,11 @@ class BugSearch:
             self.tally[failing] += 1
             return None
         report = result.report or EMPTY_REPORT
-        return DetectedBug(mutation=bug, patch=patch, failing_tests=failing, report=report)
+        asserting = frozenset(test for test in failing if is_assertion(report.outcomes[test]))
+        if not asserting:
+            self.tally[Reason.NO_ASSERTION_FAILS] += 1
+            return None
+        return DetectedBug(mutation=bug, patch=patch, failing_tests=failing, asserting_tests=asserting, report=report)
 
     def is_out_of_time(self) -> bool:
         """Return whether the time budget is used up, and count that in the tally."""

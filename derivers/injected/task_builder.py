@@ -17,7 +17,7 @@ from derivers.injected.reach import list_passing
 from derivers.injected.search import BugSearch, DetectedBug, Reason
 from derivers.statements import render_template
 from evaluation.controls.trials import ControlMemory
-from taskdb.records import Injection, Kind, Task, TestId
+from taskdb.records import FailureKind, Injection, Kind, Task, TestId
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,8 +151,12 @@ class InjectedTaskBuilder:
             is_alone: whether the change has no part in the task.
         """
         # Together, bugs may hide each other: each must still be detected by a test of its own.
-        if any(not failing & own_tests for own_tests in list_own_tests(bugs)):
+        own_tests = list_own_tests(bugs)
+        if any(not failing & tests for tests in own_tests):
             return Reason.BUGS_DO_NOT_COMBINE
+        asserting = {test for test, kind in evidence.lists.fail_to_pass if kind is FailureKind.ASSERTION}
+        if any(not asserting & tests for tests in own_tests):
+            return Reason.NO_ASSERTION_FAILS
         # The agent sees all other test files, in which no test may fail.
         if not {test.partition("::")[0] for test in failing} <= set(hidden):
             return Reason.NOT_STABLE
@@ -230,7 +234,8 @@ class InjectedTaskBuilder:
 
 
 def list_own_tests(bugs: Sequence[DetectedBug]) -> list[set[TestId]]:
-    """Return, for each bug, the tests that fail with it and with none of the others."""
+    """Return, for each bug, the tests that fail by an assertion with it, and pass with all of the others."""
     return [
-        set(bug.failing_tests).difference(*(other.failing_tests for other in bugs if other is not bug)) for bug in bugs
+        set(bug.asserting_tests).difference(*(other.failing_tests for other in bugs if other is not bug))
+        for bug in bugs
     ]

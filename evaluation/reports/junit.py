@@ -20,7 +20,12 @@ def parse_junit(content: bytes, known_files: Collection[str]) -> EvaluationRepor
     """
     report = junit.parse_report(content, known_files)
     outcomes = {
-        test: Outcome(status=OutcomeStatus(outcome.status), message=outcome.message, seconds=outcome.seconds)
+        test: Outcome(
+            status=OutcomeStatus(outcome.status),
+            message=outcome.message,
+            seconds=outcome.seconds,
+            by_assertion=outcome.by_assertion,
+        )
         for test, outcome in report.outcomes.items()
     }
     return EvaluationReport(outcomes=outcomes, uncollected=report.uncollected, repeated=report.repeated)

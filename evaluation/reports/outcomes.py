@@ -33,6 +33,9 @@ class Outcome:
     status: OutcomeStatus
     message: str = ""
     seconds: float = 0.0
+    by_assertion: bool | None = None
+    """Whether a failed test failed by an assertion; None where the report does not have that, as pytest's, whose
+    message decides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +94,7 @@ class EvaluationReport:
     def to_bytes(self) -> bytes:
         """Return canonical JSON without durations, so that equal outcomes give equal artifacts."""
         data = {
-            "outcomes": {test: [o.status.value, o.message] for test, o in self.outcomes.items()},
+            "outcomes": {test: _list_fields(outcome) for test, outcome in self.outcomes.items()},
             "uncollected": dict(self.uncollected),
             **({"repeated": {test: list(rows) for test, rows in self.repeated.items()}} if self.repeated else {}),
         }
@@ -101,6 +104,15 @@ class EvaluationReport:
     def from_bytes(cls, data: bytes) -> EvaluationReport:
         """Return the report that `to_bytes` wrote, without durations."""
         raw = json.loads(data)
-        outcomes = {test: Outcome(status=OutcomeStatus(s), message=m) for test, (s, m) in raw["outcomes"].items()}
+        outcomes = {test: _read_outcome(*fields) for test, fields in raw["outcomes"].items()}
         repeated = {test: tuple(rows) for test, rows in raw.get("repeated", {}).items()}
         return cls(outcomes=outcomes, uncollected=raw["uncollected"], repeated=repeated)
+
+
+def _list_fields(outcome: Outcome) -> list[str | bool]:
+    kind = [] if outcome.by_assertion is None else [outcome.by_assertion]
+    return [outcome.status.value, outcome.message, *kind]
+
+
+def _read_outcome(status: str, message: str, by_assertion: bool | None = None) -> Outcome:
+    return Outcome(status=OutcomeStatus(status), message=message, by_assertion=by_assertion)

@@ -55,8 +55,10 @@ class UnittestRecorder:
             case = ET.SubElement(suite, "testcase", classname=classname, name=name, time="%.3f" % seconds)
             if file:
                 case.set("file", file)
-            if status in ("failed", "error"):
-                ET.SubElement(case, "failure" if status == "failed" else "error", message=clean_text(message))
+            if status == "failed":  # unittest itself keeps assertions and other exceptions apart
+                ET.SubElement(case, "failure", type="assertion", message=clean_text(message))
+            elif status == "error":
+                ET.SubElement(case, "error", message=clean_text(message))
             elif status != "passed":
                 kind = "pytest.xfail" if status == "xfailed" else "unittest.skip"
                 ET.SubElement(case, "skipped", type=kind, message=clean_text(message))

@@ -34,6 +34,9 @@ _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]{6,16}\b")
 """An address in Python's form of an object: `<X object at 0x7f12ab34cd56>`."""
 SKIPPED_FILE = "collection skipped"
 """Reason in pytest's row of a file that was skipped as a whole, whose text has the cause."""
+_FAILURE_TYPES = {"assertion": True, "exception": False}
+"""Attribute `type` of a failure in the canonical form and in that of the unittest harness -> whether it is by an
+assertion; pytest writes none."""
 _TEARDOWN = "failed on teardown with "
 """Begins the reason of pytest's further row of a test whose teardown failed."""
 _UNEXPECTED_PASS = "xfail-marked test passes unexpectedly"  # noqa: S105 - of pytest before 4, non-strict xpass
@@ -44,11 +47,15 @@ class UnreadableReportError(Exception):
 
 
 class CaseOutcome(NamedTuple):
-    """Status of one test, the first line of the reason why it did not pass, and its seconds."""
+    """Status of one test, the first line of the reason why it did not pass, and its seconds.
+
+    `by_assertion`: whether a failed test failed by an assertion; None where the report does not have that.
+    """
 
     status: str
     message: str = ""
     seconds: float = 0.0
+    by_assertion: Optional[bool] = None
 
 
 class JUnitReport(NamedTuple):
@@ -159,8 +166,11 @@ class _CaseReader:
             message = _extract_message("{}: {}".format(message, "".join(self._text).strip()))
         if outcome.status == "error":
             return outcome
-        if tag in ("error", "failure"):
-            return outcome._replace(status="error" if tag == "error" else "failed", message=message)
+        if tag == "error":
+            return outcome._replace(status="error", message=message, by_assertion=None)
+        if tag == "failure":
+            by_assertion = _FAILURE_TYPES.get(self._child.get("type", ""))
+            return outcome._replace(status="failed", message=message, by_assertion=by_assertion)
         if tag == "skipped" and outcome.status == "passed" and message != _UNEXPECTED_PASS:
             status = "xfailed" if self._child.get("type") == "pytest.xfail" else "skipped"
             return outcome._replace(status=status, message=message)

@@ -120,6 +120,7 @@ DERIVE: Mapping[str, str] = {
     "times-out": "a bug let the tests end in time",
     "all-tests-fail": "a bug left other tests passing",
     "tests-in-source": "the tests that detect a bug were in files of their own, which can be hidden",
+    "no-assertion-fails": "a test failed with a bug by an assertion, and not only by exceptions",
     "bugs-do-not-combine": "each bug were still detected among the others",
     "no-image": "the engine had the environment's image, and could write the task's",
     "no-further-task": "more could be tried in its environment",

@@ -95,3 +95,27 @@ def test_another_suite_is_one_test(runner: ModuleType, tmp_path: Path) -> None:
     assert run_suite(runner, tmp_path, "plain:program:test/Main.hs", "#!/bin/sh\nexit 3\n") == [
         ("test/Main.hs", "plain", "failed")
     ]
+
+
+@pytest.mark.parametrize(
+    ("suite", "output", "by_assertion"),
+    [
+        ("a:tasty:Main.hs", "cup: FAIL\n  Main.hs:12:\n  expected: 3\n   but got: 4", True),
+        ("a:tasty:Main.hs", "cup: FAIL\n  Exception: Prelude.head: empty list", False),
+        ("a:hspec:Main.hs", "  1) cup\n       uncaught exception: ErrorCall", False),
+        ("a:hspec:Main.hs", "  1) cup\n       *** Failed! Falsified (after 1 test):", True),
+        ("a:hspec:Main.hs", "  1) cup\n       *** Failed! Exception: 'no' (after 1 test):", False),
+        ("a:program:Main.hs", "2 of 3 wrong", True),
+        ("a:program:Main.hs", "checking\na: Prelude.head: empty list", False),
+    ],
+)
+def test_an_exception_is_no_assertion(
+    suite: str, output: str, by_assertion: bool, runner: ModuleType, tmp_path: Path
+) -> None:
+    report = tmp_path / "tests.jsonl"
+    program = tmp_path / "bin" / "programs" / "a"
+    write_program(program, f"#!/bin/bash\ncat <<'END'\n{output}\nEND\nexit 1\n")
+    one = runner.Suite(str(report), str(tmp_path), "cup", suite)
+    one.run_test("Main.hs", "cup", [str(program)])
+    row = json.loads(report.read_text(encoding="utf-8"))
+    assert (row["status"], row["assertion"]) == ("failed", by_assertion)

@@ -5,8 +5,9 @@
 
 It needs Python >= 3.9 and the standard library only; `evaluation.reports.converter.pack_converter()` packs it. The exit
 code is 3, without XML, when nothing in OUT_DIR can be read. The output is `<testsuites mergemill="1">` with rows
-`<testcase file="path/from/root" name="rest of the id" time="seconds">`, where the id is `file::name`. A file that could
-not be collected or compiled is a row with an empty name and `<error message="collection failure: ..."/>`.
+`<testcase file="path/from/root" name="rest of the id" time="seconds">`, where the id is `file::name`. The type of a
+failure is `assertion` or `exception`. A file that could not be collected or compiled is a row with an empty name and
+`<error message="collection failure: ..."/>`.
 
 Every regular file below OUT_DIR is read, whatever its name, and skipped if it does not have the format; only JSON lines
 must be in files named `*.jsonl`, and texts of minitest and ExUnit in `*.txt`. The framework only has to write its
@@ -40,12 +41,14 @@ exunit      $RP asset exunit_formatter.exs > $OUT/formatter.exs; MERGEMILL_OUT=$
             or without it: mix test --trace --seed 0
             Either way `... > $OUT/out.txt 2>&1` reports a file that did not compile
 ctest       ctest --show-only=json-v1 > $OUT/tests.json; ctest --output-junit $OUT/ctest.xml     (cmake >= 3.21)
+            (with `--output-log $OUT/ctest.txt`, for the signals that ended tests)
             older: ctest -T test --no-compress-output; cp Testing/*/Test.xml $OUT
             all in the build folder; `ctest > $OUT/ctest.txt` is read, too. With GTEST_OUTPUT=xml:$OUT/ set as well,
             GoogleTest's own reports replace ctest's rows of the same tests
 googletest  GTEST_OUTPUT=xml:$OUT/ ctest            (or the executables; the slash makes it one file for each)
 catch2      the executable -r xml -o $OUT/NAME.xml  (-r junit is read, too, but does not name files)
 meson       meson test -C B > $OUT/build.txt 2>&1; cp B/meson-logs/testlog*.junit.xml $OUT
+            cp B/meson-logs/testlog.txt $OUT                                         (for the signals that ended them)
             cp B/meson-info/intro-tests.json B/meson-info/intro-targets.json $OUT    (for the files of the tests)
 cases       ctest --show-only=json-v1 > $OUT/tests.json; $RP asset case_runner.py > $OUT/case_runner.py
             python3 -I -S $OUT/case_runner.py $OUT/tests.json $OUT    (Catch2, doctest; prints what ctest leaves out)

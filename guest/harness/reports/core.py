@@ -87,6 +87,32 @@ def extract_first_line(text):
     return ""
 
 
+# Matchers of jest throw a plain `Error: expect(received)...`.
+_EXCEPTION = re.compile(
+    r"^(?:Uncaught )?(?P<name>[\w.$\\/]*(?:Error|Exception|Throwable))(?: \[\w+\])?(?=[\s:]|$)"
+    r"(?!: (?:expect|assert)[(.])"
+)
+_OF_ASSERTION = re.compile(
+    r"Assert|Expectation|ComparisonFail|ConditionNotSatisfied|MultipleFailures"
+    r"|^(?:org\.scalatest|org\.spockframework|org\.specs2|org\.opentest4j|munit|Xunit\.Sdk)\."
+)
+
+
+def names_exception(text):
+    """Return whether a text begins with the name of an exception, other than those that assertions raise."""
+    match = _EXCEPTION.match(text.strip())
+    return bool(match) and not _OF_ASSERTION.search(match["name"])
+
+
+NOT_OF_ASSERTIONS = frozenset((124, 126, 127, 132, 135, 136, 137, 139, 143))
+"""Exit statuses of a program that was not found, ran out of time, or was ended by a signal that is not of `abort`."""
+
+
+def is_exit_of_assertion(code):
+    """Return whether a program may have ended with that status by a check of its own, as `assert` does by SIGABRT."""
+    return (128 - code if code < 0 else code) not in NOT_OF_ASSERTIONS
+
+
 def parse_number(value):
     """Return the value as a number of seconds; 0.0 if it is none."""
     try:
@@ -107,7 +133,7 @@ class ConvertedResults:
         self.ids = set()
         self.keys = {}  # identity -> key in `tests`
 
-    def add(self, file, name, status, message="", seconds=0.0, *, identity=None):
+    def add(self, file, name, status, message="", seconds=0.0, *, identity=None, by_assertion=None):
         """Add one test.
 
         Args:
@@ -118,14 +144,18 @@ class ConvertedResults:
             seconds: its duration.
             identity: rows of equal identity are one test, whose worst status is kept. All others are different tests:
                 where their names are equal, or differ only in what `stabilize_name` removes, later ones get a number.
+            by_assertion: whether a failed test failed by an assertion; None where the framework reports exceptions as
+                errors, so that `failed` has no other cause.
         """
+        is_assertion = by_assertion is not False
         if len(self.tests) >= MAX_TESTS:
             raise ConversionError("more than %d tests" % MAX_TESTS)
         if identity in self.keys:
             key = self.keys[identity]
             old = self.tests[key]
-            worst = status if ORDER.index(status) > ORDER.index(old[0]) else old[0]
-            self.tests[key] = (worst, extract_first_line(message) if worst != old[0] else old[1], old[2] + seconds)
+            is_worse = ORDER.index(status) > ORDER.index(old[0])
+            worst = (status, extract_first_line(message)) if is_worse else old[:2]
+            self.tests[key] = (*worst, old[2] + seconds, is_assertion if is_worse else old[3])
             return
         name = str(name).replace(self.tree.root + "/", "")
         name = stabilize_name(name, lambda: self.tree.read_text(file)) or "(unnamed)"
@@ -133,7 +163,7 @@ class ConvertedResults:
         if identity is not None:
             self.keys[identity] = key
         self.ids.add("::".join(key))
-        self.tests[key] = (status, extract_first_line(message), seconds)
+        self.tests[key] = (status, extract_first_line(message), seconds, is_assertion)
 
     def _stabilize_file(self, file):
         return file if self.tree.has_file(file) and file.isprintable() else stabilize_name(file)
@@ -165,8 +195,9 @@ class ConvertedResults:
     def to_xml(self):
         """Return the canonical report."""
         rows = ["<?xml version='1.0' encoding='utf-8'?>\n<testsuites mergemill=\"1\">\n"]
-        for (file, name), (status, message, seconds) in self.tests.items():
-            rows.append(_format_row(file, name, status, message, seconds))
+        for (file, name), (status, message, seconds, is_assertion) in self.tests.items():
+            kind = "failed by exception" if status == "failed" and not is_assertion else status
+            rows.append(_format_row(file, name, kind, message, seconds))
         tested = {file for file, _ in self.tests}
         for file, (skipped, message, printed) in self.files.items():
             if printed and file in tested:
@@ -177,7 +208,13 @@ class ConvertedResults:
         return "".join(rows).encode("utf-8", "replace")
 
 
-_TAGS = {"failed": "failure", "error": "error", "skipped": "skipped", "xfailed": 'skipped type="pytest.xfail"'}
+_TAGS = {
+    "failed": 'failure type="assertion"',
+    "failed by exception": 'failure type="exception"',
+    "error": "error",
+    "skipped": "skipped",
+    "xfailed": 'skipped type="pytest.xfail"',
+}
 
 
 _ESCAPES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from . import xunit
-from .core import iterate_lines, parse_number
+from .core import is_exit_of_assertion, iterate_lines, parse_number
 from .javascript import parse_json, select_objects
 
 _SOURCE = re.compile(r"\.(c|cc|cpp|cxx|c\+\+|cu|m|mm)$", re.IGNORECASE)
@@ -20,6 +20,15 @@ _CATCH = re.compile(
 _TEXT = re.compile(
     r"^\s*\d+/\d+ Test\s+#\d+: (?P<name>.+?) \.{2,}\s*(?P<end>\*{3}.*?|Passed|[A-Z][\w ]*?)\s+(?P<seconds>[\d.]+) sec"
 )
+
+
+_CRASH = re.compile(
+    r"seg(?:v|fault|mentation)|illegal|numerical|other_fault|exception: other|bus error|SIG(?!ABRT)[A-Z]{3}|^timeout",
+    re.IGNORECASE,
+)
+"""Reason of ctest for a program that a signal or the time ended; that of `abort` is how `assert` ends a program."""
+_THROWN = re.compile(r"^(?:unknown file|(?:Unknown )?C\+\+ exception|SEH exception)\b")
+"""Begins GoogleTest's message of an exception in a test."""
 
 
 class CxxSources:
@@ -126,11 +135,15 @@ def convert_ctest(outputs, tree, results):
         rows = [_read_ctest_xml(test) for test in tests if test.tag == "Test" and test.find_child("Name")]
     if not roots and not sources.commands:
         rows = [row for content in texts for row in _iterate_ctest_text(content)]
+    # Its JUnit has no reason of a failure; what it prints has.
+    printed = {name: end for content in texts for name, _, end, _ in _iterate_ctest_text(content) if end}
     counts = {}
     for name, status, message, seconds in rows:
         counts[name] = counts.get(name, 0) + 1
         if not sources.is_reported_elsewhere(name, status):
-            results.add(sources.find_ctest_source(name, counts[name]), name, status, message, seconds)
+            file = sources.find_ctest_source(name, counts[name])
+            by_assertion = not _CRASH.search(message or printed.get(name, ""))
+            results.add(file, name, status, message, seconds, by_assertion=by_assertion)
     for program, root in google:
         _convert_google_cases(root, program, sources, results)
 
@@ -219,7 +232,8 @@ def convert_cases(outputs, tree, results):
     for name, row in rows.items():
         if row["code"] and not failed.get(name):
             message = "exit status %d" % row["code"]
-            results.add(sources.find_ctest_source(row["test"]), row["test"], "failed", message, 0.0)
+            file, by_assertion = sources.find_ctest_source(row["test"]), is_exit_of_assertion(row["code"])
+            results.add(file, row["test"], "failed", message, 0.0, by_assertion=by_assertion)
     convert_ctest(others, tree, results)
 
 
@@ -261,8 +275,8 @@ def _convert_google_cases(root, program, sources, results):
             status = "skipped"
         file = sources.tree.find_file(case.get("file")) if case.get("file") else ""
         file = file or sources.find_google_test(suite, test, program) or suite
-        name, seconds = suite + "." + test, parse_number(case.get("time"))
-        results.add(file, name, status, message, seconds, identity=(file, name))
+        name, seconds, by_assertion = suite + "." + test, parse_number(case.get("time")), not _THROWN.match(message)
+        results.add(file, name, status, message, seconds, identity=(file, name), by_assertion=by_assertion)
 
 
 def convert_catch2(outputs, tree, results):
@@ -293,14 +307,18 @@ def _convert_catch_case(case, sources, tree, results):
     name, overall = case.get("name"), case.find_child("OverallResult") or case.find_child("OverallResultsAsserts")
     file = tree.find_file(case.get("filename")) or sources.catch.get(name) or case.get("filename")
     status = _read_case_status(case, overall)
-    message = "the test did not end" if status == "error" else ""
+    message, by_assertion = "the test did not end" if status == "error" else "", True
     if status == "failed":
         failing = next((node for node in case.find_all("Expression") if node.get("success") == "false"), None)
         texts = [failing.find_child("Original"), failing.find_child("Expanded")] if failing is not None else []
+        # An expression that throws has its exception below it.
+        around = failing if failing is not None else case
+        by_assertion = not any(next(around.find_all(tag), None) for tag in ("Exception", "FatalErrorCondition"))
         texts = texts or [next(case.find_all(tag), None) for tag in ("Failure", "Exception", "FatalErrorCondition")]
         message = " -> ".join(node.text.strip() for node in texts if node is not None)
     seconds = overall.get("durationInSeconds") or overall.get("duration") if overall is not None else ""
-    results.add(file, name, status, message, parse_number(seconds), identity=(file, name))
+    seconds = parse_number(seconds)
+    results.add(file, name, status, message, seconds, identity=(file, name), by_assertion=by_assertion)
     return status
 
 

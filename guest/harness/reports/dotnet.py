@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from . import xunit
-from .core import find_compiler_errors
+from .core import find_compiler_errors, names_exception
 from .declarations import DeclaredTypes
 
 _DECLARATION = re.compile(r"\b(?:class|struct|record)\s+(?:(?:class|struct)\s+)?([A-Za-z_]\w*)")
@@ -28,6 +28,8 @@ _OUTCOMES = {
 _DURATION = re.compile(r"^(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d(?:\.\d+)?)$")
 # /t/tests/ATests.cs(3,8): error CS0246: The type or namespace name 'Gone' could not be found [/t/tests/A.csproj]
 _COMPILER = re.compile(r"^\s*(?P<file>/[^(]+\.cs)\(\d+,\d+\): error \w+: (?P<message>.+?)(?: \[[^\]]*\])?$")
+_THROWN = re.compile(r"Test method \S+ threw exception")
+"""Begins MSTest's message of an exception other than those of its assertions."""
 _TEST_FILE = re.compile(r"(?i)(^|/)[^/]*tests?([./][^/]*)*/|tests?\.cs$")
 
 
@@ -62,7 +64,9 @@ def _convert_result(result, test, types, results):
     message = next((node.text for node in result.find_all("Message") if node.text.strip()), "")
     full_name = "%s.%s" % (class_name, name) if class_name else name
     message = "" if status == "passed" else message
-    results.add(file or qualified or "tests", full_name, status, message, _parse_duration(result.get("duration")))
+    seconds = _parse_duration(result.get("duration"))
+    by_assertion = not names_exception(message) and not _THROWN.match(message.strip())
+    results.add(file or qualified or "tests", full_name, status, message, seconds, by_assertion=by_assertion)
 
 
 def _split_class(qualified):

@@ -22,6 +22,8 @@ _SATISFIED_TAGS = frozenset(("linux", "amd64", "unix", "cgo", "gc"))
 _OTHER_PLATFORMS = frozenset(
     ("windows", "darwin", "freebsd", "netbsd", "openbsd", "solaris", "plan9", "js", "wasm", "arm64")
 )
+_PANIC = re.compile(r"(?:panic|fatal error): |\s+\S+\.go:\d+: test panicked: ")
+"""Begins what a test prints that ends by a panic: of Go itself, and of suites of testify."""
 _STATUS_BY_ACTION = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 
@@ -49,6 +51,7 @@ class _GoTestOutput:
 
     def __init__(self):
         self.tests = {}  # (package, test) -> [status or None, message, seconds]
+        self.panicked = set()  # (package, test)
         self.begun = set()  # packages with a test that began
         self.broken = {}  # package -> message
         self.messages = {}  # package -> first relevant line outside of its tests
@@ -119,6 +122,8 @@ class _GoTestOutput:
             self.messages[package] = output.strip()
         elif test:
             kept = self.tests.setdefault((package, test), [None, "", 0.0])
+            if _PANIC.match(output):
+                self.panicked.add((package, test))
             if not kept[1] and not _NOISE.match(output):
                 kept[1] = output.strip()[:500]
         elif not _NOISE.match(output) and output.strip():
@@ -184,12 +189,26 @@ class _GoTestOutput:
             if not self.is_framed and packages.is_undeclared(package, test):
                 continue
             file = packages.find_file(package, test)
-            results.add(file, test, status or "error", detail, seconds, identity=(file, package, test))
+            by_assertion = not self._has_panicked(package, test)
+            results.add(
+                file,
+                test,
+                status or "error",
+                detail,
+                seconds,
+                identity=(file, package, test),
+                by_assertion=by_assertion,
+            )
         for package, why in self.broken.items():
             if package not in with_tests:
                 self._add_uncollected(
                     package, why or self.messages.get(package, "the test binary failed"), packages, results
                 )
+
+    def _has_panicked(self, package, test):
+        """Return whether a test or one of its subtests ended by a panic, which is no failure that a test reports."""
+        names = [name for place, name in self.panicked if place == package]
+        return any(name == test or name.startswith(test + "/") for name in names)
 
     def _add_uncollected(self, package, why, packages, results):
         """Add all test files of a package that did not build."""

@@ -6,7 +6,7 @@ import json
 import re
 from itertools import islice
 
-from .core import iterate_lines, parse_number
+from .core import ANSI_CODES, iterate_lines, parse_number
 from .xunit import find_named_file, parse_status, parse_xml
 
 _STATUS = {
@@ -18,6 +18,10 @@ _STATUS = {
     "disabled": "skipped",
     "focused": "passed",
 }
+
+
+_ASSERTION = re.compile(r"(?:\w*Error: )?(?:(?:expect|assert)[(.]|Snapshot `)|\w*Assert\w*\b|Failed: ")
+"""Begins the stack of an error of an assertion; others begin with `TypeError: ` or `thrown: `."""
 
 
 def convert_jest(outputs, tree, results):
@@ -36,7 +40,12 @@ def _convert_early_vitest_test(entry, tree, results):
     performance = entry.get("perfStats") if isinstance(entry.get("perfStats"), dict) else {}
     seconds = parse_number(performance.get("runtime")) / 1000
     file, message = find_path(entry.get("testFilePath"), tree), str(entry.get("failureMessage") or "")
-    results.add(file, str(entry.get("displayName", "")), status, message, seconds)
+    by_assertion = _is_assertion(message)
+    results.add(file, str(entry.get("displayName", "")), status, message, seconds, by_assertion=by_assertion)
+
+
+def _is_assertion(stack):
+    return bool(_ASSERTION.match(ANSI_CODES.sub("", stack[:1000]).strip()))
 
 
 def _convert_jest_file(entry, tree, results):
@@ -55,7 +64,10 @@ def _convert_jest_file(entry, tree, results):
         text = str(messages[0]) if isinstance(messages, list) and messages else ""
         status = _STATUS.get(str(test.get("status")), "skipped")
         seconds = parse_number(test.get("duration")) / 1000
-        results.add(file, name, status, text, seconds, identity=(str(entry.get("name")), name, counts[name]))
+        details = select_objects(test.get("failureDetails"))[:1]
+        by_assertion = _is_assertion(text) or any("matcherResult" in detail for detail in details)
+        identity = (str(entry.get("name")), name, counts[name])
+        results.add(file, name, status, text, seconds, identity=identity, by_assertion=by_assertion)
 
 
 def _strip_heading(message):
@@ -76,7 +88,8 @@ def convert_mocha(outputs, tree, results):
             status = "failed" if error else "passed"
             if json.dumps(row, sort_keys=True) in skipped:
                 status = "skipped"
-            results.add(file, name, status, _extract_error(error), parse_number(row.get("duration")) / 1000)
+            seconds, by_assertion = parse_number(row.get("duration")) / 1000, _is_error_of_assertion(error)
+            results.add(file, name, status, _extract_error(error), seconds, by_assertion=by_assertion)
         for row in select_objects(document.get("failures")):
             file, name = find_path(row.get("file"), tree), str(row.get("fullTitle", ""))
             if (file, name) not in names:
@@ -88,12 +101,24 @@ def _extract_error(error):
     return str(error.get("message") or error.get("stack") or ("failed" if error else ""))
 
 
+def _is_error_of_assertion(error):
+    """Return whether an error of mocha's report is of an assertion: by its values, or by the name in its stack."""
+    has_values = "matcherResult" in error or {"actual", "expected"} <= set(error)
+    return has_values or _is_assertion(str(error.get("name", ""))) or _is_assertion(str(error.get("stack", "")))
+
+
 _ERROR_OF_BUN = re.compile(r"^(?:\w*[eE]rror): (?P<message>.+)")
+
+
+_END_OF_BUN = re.compile(r"^\((?P<end>pass|fail|skip|todo)\) (?P<name>.+?)(?: \[[\d.]+m?s\])?$")
 
 
 def convert_bun(outputs, tree, results):
     """Convert XML of `bun test`, whose outermost suite is the file, and its text, which alone names broken files."""
     reported = set()
+    exceptions = {
+        test for name, content in outputs if name.endswith(".txt") for test in _find_exceptions(content, tree)
+    }
     for _name, content in outputs:
         root = parse_xml(content)
         for case in root.find_all("testcase") if root is not None else ():
@@ -102,12 +127,30 @@ def convert_bun(outputs, tree, results):
             suites = [suite.get("name") for suite in case.iterate_ancestors() if suite.tag == "testsuite"]
             name = " > ".join([*reversed(suites[:-1]), case.get("name")])
             status, message = parse_status(case)
-            results.add(file, name, "xfailed" if message == "TODO" else status, message, parse_number(case.get("time")))
+            status = "xfailed" if message == "TODO" else status
+            seconds, by_assertion = parse_number(case.get("time")), (file, name) not in exceptions
+            results.add(file, name, status, message, seconds, by_assertion=by_assertion)
     for name, content in outputs:
         if name.endswith(".txt"):
             for file, message in _find_broken_files(content, tree):
                 if file not in reported:
                     results.add_uncollected(file, message)
+
+
+def _find_exceptions(content, tree):
+    """Yield (file, name) of tests above whose line an error is printed that is none of an assertion."""
+    file, error = "", ""
+    for line in iterate_lines(content):
+        heading = tree.find_file(line[:-1]) if line.endswith(":") else ""
+        end = _END_OF_BUN.match(line)
+        if heading:
+            file, error = heading, ""
+        elif end:
+            if end["end"] == "fail" and error and not _is_assertion(error):
+                yield file, end["name"]
+            error = ""
+        elif not error and re.match(r"\w*[eE]rror(?: \[\w+\])?: ", line):
+            error = re.sub(r"^error: ", "Error: ", line)
 
 
 def _find_broken_files(content, tree):

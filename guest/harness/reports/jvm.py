@@ -51,9 +51,9 @@ def _convert_case(case, place, classes, results):
     name = re.sub(r"\(\)", "", name, count=1)
     if not name or name == classname:  # a failure before or after all tests of the class
         name = "(class)"
-    results.add(
-        file or classname, inner + "::" + name if inner else name, status, message, parse_number(case.get("time"))
-    )
+    name = inner + "::" + name if inner else name
+    seconds, by_assertion = parse_number(case.get("time")), xunit.is_assertion_case(case)
+    results.add(file or classname, name, status, message, seconds, by_assertion=by_assertion)
 
 
 def _add_compiler_errors(content, tree, results):

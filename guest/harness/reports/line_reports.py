@@ -13,12 +13,19 @@ def convert_lines(outputs, tree, results):
     """Convert JSON lines of our own reporters; a row with `uncollected` instead of `name` is a file that failed,
     or with `skipped` one that loaded without defining a test.
 
+    Where a framework has one status for assertions and exceptions, `assertion` is false for a failure by an exception.
+
     Only files named `*.jsonl` are read: a test may print lines of this form, and others may hold its output.
     """
+    _convert_rows(outputs, tree, results)
+
+
+def _convert_rows(outputs, tree, results, exception=None):
+    """Convert the rows of JSON lines. `exception`: pattern of the messages of failures by an exception."""
     for name, content in outputs:
         for line in content.split(b"\n") if name.endswith(".jsonl") else ():
             if line.startswith(b"{") and len(line) < 1_000_000:
-                _convert_row(line, tree, results)
+                _convert_row(line, tree, results, exception)
 
 
 def _has_reporter(outputs):
@@ -26,7 +33,7 @@ def _has_reporter(outputs):
     return any(name.endswith((".jsonl", "ruby_reporter.rb", "formatter.exs")) for name, _ in outputs)
 
 
-def _convert_row(line, tree, results):
+def _convert_row(line, tree, results, exception):
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -38,12 +45,16 @@ def _convert_row(line, tree, results):
         skipped = row.get("skipped") is True  # a file with a test is collected nevertheless
         results.add_uncollected(file, row["uncollected"], skipped=skipped, printed=skipped)
     elif row.get("status") in ORDER and isinstance(row.get("name"), str):
-        results.add(file, row["name"], row["status"], row.get("message", ""), parse_number(row.get("seconds")))
+        message, seconds = str(row.get("message", "")), parse_number(row.get("seconds"))
+        by_assertion = row.get("assertion") is not False and not (exception and exception.match(message))
+        results.add(file, row["name"], row["status"], message, seconds, by_assertion=by_assertion)
 
 
 # ---------------------------------------------------------------------------------------------------------- RSpec
 
 _STATUS = {"passed": "passed", "failed": "failed", "pending": "skipped"}
+_EXPECTATION = re.compile(r"^RSpec::(?:Expectations|Mocks)::|PendingExampleFixedError|Assert|Expectation")
+"""Class of an exception by which an example fails that does not hold."""
 _LOADING = re.compile(
     r"(?:error occurred while loading|Error loading|could not load) (\S+?)\.?(?: - .*)?$", re.IGNORECASE
 )
@@ -64,7 +75,9 @@ def convert_rspec(outputs, tree, results):
             name = re.sub(
                 r"example at \S+:\d+$", "(example)", name
             )  # an example without a description; line numbers change
-            results.add(file, name, status, message, parse_number(row.get("run_time")))
+            seconds = parse_number(row.get("run_time"))
+            by_assertion = bool(_EXPECTATION.search(str(error.get("class"))))
+            results.add(file, name, status, message, seconds, by_assertion=by_assertion)
         messages = document.get("messages")
         for message in messages if isinstance(messages, list) else []:
             _add_rspec_message(str(message)[:20_000], tree, results)
@@ -170,12 +183,14 @@ _TRACE_LINE = re.compile(
 _FAILED = re.compile(r"^\s{1,4}\d+\) (?P<name>.+) \((?P<module>[\w.]+)\)$")
 _INVALID = re.compile(r"^\s{1,4}\d+\) (?P<module>[\w.]+): failure on (?P<what>setup_all callback)")
 _EXUNIT_SUMMARY = re.compile(r"^\s*\d+ (?:doctest|propert|test).*\b\d+ failures?\b")
+_ELIXIR_EXCEPTION = re.compile(r"\s*\*\* \(")
+"""Begins the message of a failure by an exception, such as `** (RuntimeError) no`; assertions have only a message."""
 _BROKEN = re.compile(r"^\*\* \((\w+(?:\.\w+)*)\) (?:(\S+\.exs?):\d+(?::\d+)?: )?(.*)$")
 
 
 def convert_exunit(outputs, tree, results):
     """Convert the output of our formatter, or else the text of `mix test --trace`, and files that did not compile."""
-    convert_lines(outputs, tree, results)
+    _convert_rows(outputs, tree, results, _ELIXIR_EXCEPTION)
     for content in [content for name, content in outputs if name.endswith(".txt")]:
         text = list(iterate_lines(content))
         if not _has_reporter(outputs):
@@ -209,4 +224,6 @@ def _convert_trace(text, tree, results):
         last[1:3] = "error", "the run did not end"
     for (module, name), (file, status, message, seconds) in tests.items():
         found = tree.find_file(file) or file
-        results.add(found, module + " " + name, status, message if status != "passed" else "", seconds)
+        detail = message if status != "passed" else ""
+        by_assertion = not _ELIXIR_EXCEPTION.match(detail)
+        results.add(found, module + " " + name, status, detail, seconds, by_assertion=by_assertion)

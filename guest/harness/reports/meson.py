@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from . import xunit
-from .core import parse_number
+from .core import iterate_lines, parse_number
 from .cxx import CxxSources
 from .javascript import parse_json, select_objects
 
@@ -13,11 +13,25 @@ _NUMBER = re.compile(r"^\d+ +(?:- +)?(?=\S)")
 """Number before the name of a test of TAP, which changes when a test is added before it."""
 
 
+_KILLED = re.compile(
+    r"^\s*\d+/\d+ (?:.+ / )?(?P<name>\S.*?)\s+(?:FAIL|ERROR)\s+[\d.]+s\s+"
+    r"(?:killed by signal \d+ |\(?exit status \d+ or signal \d+ )(?P<signal>SIG\w+)"
+)
+"""Line of the output about a program that a signal ended, which the report does not have."""
+
+
 def convert_meson(outputs, tree, results):
     """Convert `testlog*.junit.xml`, with `intro-tests.json` and `intro-targets.json`.
 
     A program that reports an exit status is a test; of one that writes TAP or a report of GoogleTest each test is.
     """
+    texts = [content for name, content in outputs if name.endswith(".txt")]
+    killed = {
+        match["name"]
+        for content in texts
+        for line in iterate_lines(content)
+        if (match := _KILLED.match(line)) and match["signal"] != "SIGABRT"  # `assert` ends a program so
+    }
     roots = [xunit.parse_xml(content) for name, content in outputs if name.endswith(".xml")]
     tests = MesonTests(tree, dict(outputs))
     for root in roots:
@@ -26,7 +40,8 @@ def convert_meson(outputs, tree, results):
                 continue
             file, name = tests.identify_case(case)
             status, message = xunit.parse_status(case)
-            results.add(file, name, status, message, parse_number(case.get("time")))
+            seconds, by_assertion = parse_number(case.get("time")), case.get("name") not in killed
+            results.add(file, name, status, message, seconds, by_assertion=by_assertion)
 
 
 class MesonTests:

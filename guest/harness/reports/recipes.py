@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from . import xunit
-from .core import parse_number
+from .core import is_exit_of_assertion, parse_number
 from .cxx import CxxSources
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
@@ -24,7 +24,8 @@ def convert_make(outputs, tree, results):
             file = programs.find_test_file(_list_texts(row, "programs"), str(row.get("folder", "")))
             status = "failed" if row["code"] else "passed"
             message = "exit status %d" % row["code"] if row["code"] else ""
-            results.add(file, row["test"], status, message, parse_number(row.get("seconds")))
+            seconds, by_assertion = parse_number(row.get("seconds")), is_exit_of_assertion(row["code"])
+            results.add(file, row["test"], status, message, seconds, by_assertion=by_assertion)
     for row in rows:
         for file in programs.find_test_sources(_list_texts(row, "failed")):
             results.add_uncollected(file, "cannot be compiled or linked: exit status %s" % row.get("code"))

@@ -24,6 +24,13 @@ _DOC_NAME = re.compile(r"^(?P<file>\S+\.\w+) - (?P<item>.*?)\s*\(line \d+\)(?P<r
 _PACKAGE_NAME = re.compile(r"^[ \t]*name\s*=\s*[\"']([^\"']+)[\"']", re.MULTILINE)
 _SECTION = re.compile(r"^[ \t]*\[+([\w.\-]+)\]+[ \t]*$", re.MULTILINE)
 _PANICKED = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (.*)$")
+_LOCATION = re.compile(r"(?P<file>[^\s,]+\.rs):(?P<line>\d+):(?P<column>\d+):?$")
+_ASSERTED = re.compile(
+    r"(?:snapshot )?assertion\b|Test failed: |\[quickcheck\] TEST FAILED(?! \(runtime)|note: (?:test|panic) did not "
+)
+"""Begins the message of a macro that asserts, of a property that does not hold, and of an expected panic."""
+_ASSERTING_MACRO = re.compile(r"(?:\w+::)*\w*assert\w*!")
+_OTHER_FAILURE = re.compile(r"Error: |Test executable failed|Couldn't compile|\[quickcheck\] TEST FAILED")
 _PATH_ATTRIBUTE = r"#\[path\s*=\s*\"([^\"]+)\"\]\s*(?:#\[[^\]]*\]\s*)*(?:pub\s+)?mod\s+%s\s*;"
 _LOGGED = re.compile(r"^(ok|failed|ignored)\b")
 _LOG = re.compile(r"(?:^|/)([^/]+)\.(log|unlogged)$")
@@ -74,7 +81,37 @@ def convert_nextest(outputs, tree, results):
             status, message = xunit.parse_status(case)
             file = crates.find_module_file(source, case.get("name")) if source else case.get("classname")
             name, seconds = case.get("name"), parse_number(case.get("time"))
-            results.add(file, name, status, message, seconds, identity=(file, name))
+            by_assertion = _is_failed_assertion(message, crates, package)
+            results.add(file, name, status, message, seconds, identity=(file, name), by_assertion=by_assertion)
+
+
+def _is_failed_assertion(text, crates, package):
+    """Return whether the text of a panic with its place is of an assertion."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    panic = next((number for number, line in enumerate(lines) if _PANICKED.match(line)), None)
+    if panic is None:
+        return is_assertion(lines[0] if lines else "", None, crates, package)
+    return is_assertion(" ".join(lines[panic + 1 : panic + 2]), _LOCATION.search(lines[panic]), crates, package)
+
+
+def is_assertion(message, location, crates, package):
+    """Return whether a test failed by an assertion.
+
+    A macro that asserts may have a message of its own: then the source at the place of the panic decides.
+
+    Args:
+        message: first line of the message.
+        location: match of `_LOCATION` with the place of the panic; None without one.
+        crates: packages of the tree.
+        package: folder of the test's package.
+    """
+    if _ASSERTED.match(message):
+        return True
+    if location is None:
+        return not _OTHER_FAILURE.match(message)
+    lines = crates.tree.read_text(crates.resolve_in_package(location["file"], package)).split("\n")
+    line = lines[int(location["line"]) - 1] if int(location["line"]) <= len(lines) else ""
+    return bool(_ASSERTING_MACRO.match(line[max(0, int(location["column"]) - 1) :]))
 
 
 class _CargoOutput:
@@ -94,6 +131,7 @@ class _CargoOutput:
         self.root = self.package = ""  # source file and folder of the binary that runs
         self.is_doc = False
         self.tests = {}  # name -> [status, message] of the binary that runs
+        self.locations = {}  # name -> match of `_LOCATION` with the place of its panic
         self.counts = {}
         self.names = {}  # test name in the binary -> its name in the results
         self.open = None
@@ -177,6 +215,8 @@ class _CargoOutput:
             test = self.tests[self.messages]
             panicked = _PANICKED.match(line)
             old = panicked and re.match(r"^'(.*)', \S+:\d+:\d+$", panicked[1])
+            if panicked:
+                self.locations.setdefault(self.messages, _LOCATION.search(panicked[1]))
             if old:
                 test[1] = old[1] + "\0"
             elif test[1] == "panicked":
@@ -200,8 +240,10 @@ class _CargoOutput:
                 file, name = self.crates.resolve_in_package(inside, self.package), "doc " + item
             else:
                 file, name = self.crates.find_module_file(self.root, test), test
-            self.results.add(file, name, status, detail, identity=(file, name))
+            by_assertion = is_assertion(detail, self.locations.get(test), self.crates, self.package)
+            self.results.add(file, name, status, detail, identity=(file, name), by_assertion=by_assertion)
         self.tests, self.names, self.counts, self.failures, self.messages = {}, {}, {}, False, None
+        self.locations = {}
         self.binary, self.announced = "", None
 
     def add_binary(self, binary):

@@ -16,6 +16,8 @@ _CRASH = re.compile(r"\bFatal error\b.*")
 # /t/Tests/ATests/ATests.swift:9: error: ATests.testA : XCTAssertEqual failed: ("1") is not equal to ("2")
 _REASON = re.compile(r"^.*:\d+: (?:error: )?(?:\w+\.)*(?P<type>\w+)\.(?P<name>\w+) : (?P<message>.+)$")
 _COMPILER = re.compile(r"^(?P<file>/[^:]+\.swift):\d+:\d+: error: (?P<message>.+)$")
+_THROWN = re.compile(r"(?:failed: )?(?:caught|threw) error\b|Fatal error\b|failed$", re.IGNORECASE)
+"""Begins a reason that is none of an assertion, or is XCTest's word for the failure of a process without a reason."""
 _TEST_FILE = re.compile(r"(^|/)(Tests?|[^/]*Tests)/")
 
 
@@ -50,7 +52,8 @@ def _convert_case(case, types, results, printed):
     status, message = xunit.parse_status(case)
     if "(" not in name:  # of XCTest, whose names have no parentheses
         status, message = printed.refine((names[-1] if names else "", name), status, message)
-    results.add(file or module, "/".join([*names, name]), status, message, parse_number(case.get("time")))
+    seconds, by_assertion = parse_number(case.get("time")), not _THROWN.match(message)
+    results.add(file or module, "/".join([*names, name]), status, message, seconds, by_assertion=by_assertion)
 
 
 def _find_function(types, function, module):

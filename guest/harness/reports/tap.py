@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .core import iterate_lines, parse_number
+from .core import iterate_lines, names_exception, parse_number
 
 _POINT = re.compile(r"^(not )?ok\b(?:\s+(\d+)\b)?(\s*-(?=\s|$))?\s*(.*)$")
 _PLAN = re.compile(r"^1\.\.(\d+)(?:\s*#\s*(?:skip\S*)?\s*(.*))?$", re.IGNORECASE)
@@ -20,6 +20,9 @@ _PROVE = re.compile(r"^(\S.*?) \.{2,}\s*(?:(ok|Dubious|skipped|Failed|No subtest
 _BAIL = re.compile(r"^Bail out!\s*(.*)$")
 _YAML = re.compile(r"^(?:message|error):\s*(.*)$")
 _FACT = re.compile(r"^(?:expected|actual|wanted|found|got):\s*\S")
+_CAUSE = re.compile(r"^(?:name|type): ['\"]?(?P<name>[\w.]+)")
+_CAUGHT = re.compile(r"^(?:tapCaught|failureType: '(?!testCodeFailure))")
+"""Begins the lines of YAML in which node-tap and node report an exception, or a failure of subtests, hooks or time."""
 _SUMMARY = re.compile(
     r"^#\s*(?:(?:tests|suites|pass|fail|cancelled|skip|skipped|todo|time|duration_ms)[\s=:]\s*\d[\d.]*\s*(?:ms|s)?"
     r"|failed \d+ of \d+ tests?|Looks like .*|ok)$"
@@ -70,7 +73,13 @@ class _TapPoint:
         self.facts = []
         self.expects_message = False  # the message is in the next line
         self.seconds = seconds
+        self.is_exception = False  # by its YAML
         self.children = []
+
+    def has_failed_assertion(self):
+        """Return whether the point failed by an assertion: where subtests failed, by one of theirs."""
+        failed = [child for child in self.children if child.status == "failed"]
+        return any(child.has_failed_assertion() for child in failed) if failed else not self.is_exception
 
 
 def _select_points(points, plan):
@@ -213,7 +222,9 @@ class _TapStream:
     @staticmethod
     def _parse_diagnostic(point, line):
         """Parse a line below a point: YAML or a comment."""
-        message, duration = _YAML.match(line), _FIELD.match(line)
+        message, duration, cause = _YAML.match(line), _FIELD.match(line), _CAUSE.match(line)
+        if _CAUGHT.match(line) or (cause and names_exception(cause["name"])):
+            point.is_exception = True
         if duration:
             point.seconds = parse_number(duration[1]) / 1000
         elif point.status == "failed" and not point.message:
@@ -324,7 +335,9 @@ class _TapStream:
                     self.results.add_uncollected(file, point.message or "the file failed")
                 return
         message = "" if point.status == "passed" else point.message or ", ".join(point.facts)
-        self.results.add(file or self.file or "tests", " > ".join(names), point.status, message, point.seconds)
+        by_assertion = point.has_failed_assertion()
+        file = file or self.file or "tests"
+        self.results.add(file, " > ".join(names), point.status, message, point.seconds, by_assertion=by_assertion)
 
     def _split_file(self, names):
         """Return (file or empty, other names); the first name may be a file in the output of node-tap, node and ava."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.parsers import expat
 
-from .core import MAX_TESTS, ConversionError, iterate_lines, parse_number
+from .core import MAX_TESTS, ConversionError, iterate_lines, names_exception, parse_number
 
 MAX_DEPTH = 200
 KEPT_TEXT = frozenset(("failure", "error", "skipped", "message", "warning", "Expanded", "Original", "Exception"))
@@ -148,6 +148,18 @@ def parse_status(case):
     return found
 
 
+def is_assertion_case(case):
+    """Return whether a failed <testcase> failed by an assertion, as far as its report has that.
+
+    Some producers report exceptions as failures, too. The first failure decides, by the type of the exception, else by
+    the name with which its message or text begins.
+    """
+    node = next((node for node in case.nodes if node.tag == "failure"), None)
+    if node is None:
+        return True
+    return not any(map(names_exception, (node.get("type"), node.get("message"), node.text)))
+
+
 def convert_xunit(outputs, tree, results):
     """Convert every file that holds <testcase> elements."""
     for _name, content in outputs:
@@ -191,7 +203,8 @@ def convert_cases(root, tree, results):
         if broken_file and (broken_file == file or "/" in case.get("name")) and status in ("error", "failed"):
             results.add_uncollected(broken_file, message)
         else:
-            results.add(file, name, status, message, parse_number(case.get("time")))
+            seconds, by_assertion = parse_number(case.get("time")), is_assertion_case(case)
+            results.add(file, name, status, message, seconds, by_assertion=by_assertion)
 
 
 def identify_case(case, tree):

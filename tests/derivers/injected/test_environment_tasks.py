@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import cast
@@ -21,10 +21,17 @@ from taskdb.records import FailureKind, Task
 from tests import records
 
 
-def make_bug(number: int, *tests: str, function: str = "") -> DetectedBug:
-    """Return a bug in a function of its own, with which some tests fail."""
+def make_bug(number: int, *tests: str, function: str = "", raising: Collection[str] = ()) -> DetectedBug:
+    """Return a bug in a function of its own, with which some tests fail; those of `raising` by an exception."""
     mutation = Mutation(operator="constant", path="a.py", line=number, detail=function or f"f{number}", after=b"")
-    return DetectedBug(mutation=mutation, patch=b"", failing_tests=tests or (f"t.py::t{number}",), report=EMPTY_REPORT)
+    failing = tests or (f"t.py::t{number}",)
+    return DetectedBug(
+        mutation=mutation,
+        patch=b"",
+        failing_tests=failing,
+        asserting_tests=frozenset(failing) - set(raising),
+        report=EMPTY_REPORT,
+    )
 
 
 def make_task(bugs: Sequence[DetectedBug], number: int) -> Task:
@@ -129,6 +136,13 @@ def test_each_of_several_bugs_has_a_function_and_a_failing_test_of_its_own() -> 
     factory = Factory(bugs, injected_bugs=2)
     factory.build(2)
     assert factory.built == [[1, 4], [2, 3]], "those that were passed over wait for the next task"
+
+
+def test_each_of_several_bugs_has_a_test_of_its_own_that_fails_by_an_assertion() -> None:
+    bugs = [make_bug(1, "t.py::a"), make_bug(2, "t.py::a", "t.py::b", raising=["t.py::b"]), make_bug(3, "t.py::c")]
+    factory = Factory(bugs, injected_bugs=2)
+    factory.build(1)
+    assert factory.built == [[1, 3]]
 
 
 def test_fewer_bugs_are_a_task_where_no_other_can_be_had() -> None:

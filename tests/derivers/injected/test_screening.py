@@ -56,7 +56,8 @@ class Runs:
 
     def _make_result(self, files: Sequence[str], text: bytes) -> EvaluationResult:
         status = OutcomeStatus.FAILED if b"wrong" in text else OutcomeStatus.PASSED
-        outcomes = {f"{file}::test": Outcome(status=status) for file in files}
+        message = "NameError: x" if b"raises" in text else "assert 1 == 2"
+        outcomes = {f"{file}::test": Outcome(status=status, message=message) for file in files}
         result = make_result()
         report = EvaluationReport(outcomes=outcomes, uncollected={})
         return EvaluationResult(**{**vars(result), "report": report})
@@ -115,6 +116,16 @@ def test_bugs_are_tried_with_the_tests_that_call_their_function(
     assert all(run.before == CODE for run in series[:-1])
     assert runs.alone == ([("tests/test_f.py",), ("tests/test_g.py",)] if disturbed else [])
     assert tried.search.tally == {Reason.NO_MUTANT_DETECTED: 2}, "no test calls the third, and none detects the second"
+
+
+def test_a_bug_with_which_tests_only_raise_is_counted_and_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = Runs()
+    monkeypatch.setattr(screening, "run_series", runs.run_series)
+    monkeypatch.setattr(BugSearch, "script", "")
+    tried = make_screening([make_bug(2, "    return 'wrong', raises\n"), make_bug(6, "    return 'wrong'\n")])
+    (detected,) = tried.iterate_detected(3)
+    assert (detected.mutation.line, detected.asserting_tests) == (6, {TEST_G})
+    assert tried.search.tally == {Reason.NO_ASSERTION_FAILS: 1}
 
 
 def test_all_tests_are_run_where_others_fail_than_were_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ PROJECT = "/opt/haskell/cabal.project"
 BUILD = "/opt/haskell/build"
 HEADING = re.compile(r"^( *)(.*?)(?: \[.\]| \(\d+ms\))*$")
 FAILURE = re.compile(r"expected|uncaught exc|predicate failed|Exception|Falsif|Gave up|\*\*\* Failed|.*: error")
+THROWN = re.compile(r"uncaught exc|Exception|Gave up|\*\*\* Failed! Exception|.*: error")
 TESTS_LIMIT = 5000
 
 
@@ -80,7 +81,11 @@ class Suite:
             message = find_message(text)
         elif re.search(r"^1 example, 0 failures, 1 pending$", text, re.MULTILINE):
             status = "skipped"
-        self.write(file, name=name, status=status, message=message, seconds=round(seconds, 3))
+        # The runtime prints an exception that nothing catches behind the name of the program.
+        uncaught = [line for line in text.splitlines() if line.startswith(os.path.basename(words[0]) + ": ")]
+        by_assertion = not (THROWN.match(message) or (self.kind == "program" and uncaught))
+        fields = {"assertion": by_assertion} if status == "failed" else {}
+        self.write(file, name=name, status=status, message=message, seconds=round(seconds, 3), **fields)
 
     def list_hspec(self, program):
         """Return (file, name, words) of each test, from a run without the tests' bodies."""

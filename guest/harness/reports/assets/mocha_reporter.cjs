@@ -24,12 +24,20 @@ function message(error) {
   return String((error && (error.message || error.stack)) || error || 'failed').slice(0, 4000);
 }
 
+// Assertions of node, chai, jest and others, as opposed to errors of the code.
+function isAssertion(error) {
+  if (!error || typeof error !== 'object') return false;
+  return /Assert|Expectation/.test(error.name) || error.code === 'ERR_ASSERTION' || Boolean(error.matcherResult)
+    || ('actual' in error && 'expected' in error);
+}
+
 function Reporter(runner, options) {
   const spec = new Spec(runner, options);
   const write = (node, status, error) => {
     const titles = typeof node.fullTitle === 'function' ? node.fullTitle() : node.title;
     const row = { file: fileOf(node), name: titles, status, message: error ? message(error) : '',
       seconds: (node.duration || 0) / 1000 };
+    if (status === 'failed') row.assertion = isAssertion(error);
     fs.appendFileSync(process.env.MERGEMILL_OUT, JSON.stringify(row) + '\n');
   };
   runner.on('pass', (test) => write(test, 'passed'));

@@ -6,6 +6,14 @@ function message(details) {
   return String(cause?.message ?? cause ?? '').split('\n')[0];
 }
 
+// Assertions of node, chai, jest and others, as opposed to errors of the code.
+function isAssertion(details) {
+  const error = details?.error?.cause ?? details?.error;
+  if (!error || typeof error !== 'object') return false;
+  return /Assert|Expectation/.test(error.name) || error.code === 'ERR_ASSERTION' || Boolean(error.matcherResult)
+    || ('actual' in error && 'expected' in error);
+}
+
 export default async function* mergemill(source) {
   const titles = new Map(); // file -> titles of the suites around, by nesting
   for await (const { type, data } of source) {
@@ -32,6 +40,7 @@ export default async function* mergemill(source) {
     if (data.todo !== undefined && data.todo !== false) status = failed ? 'xfailed' : 'passed';
     if (data.skip !== undefined && data.skip !== false) status = 'skipped';
     const row = { file: data.file ?? '', name, status, message: failed ? message(data.details) : '', seconds };
+    if (status === 'failed') row.assertion = isAssertion(data.details);
     yield JSON.stringify(row) + '\n';
   }
 }
