@@ -378,8 +378,13 @@ class Store(Closable):
         stored = self.load_environment(row.change, kind)
         if stored is None:
             return None
-        wanted = (lineage.wanted or 0) - (len(stored.existing) - n_before)
-        return replace(stored, wanted=max(0, wanted)) if wanted > 0 or stored.tasks else None
+        n_new = len(stored.existing) - n_before
+        wanted = max(0, (lineage.wanted or 0) - n_new)
+        if not n_new:
+            return replace(stored, wanted=wanted, step=lineage.step, progress=lineage.progress)
+        # The tasks of a step are stored together, so that they are all that was to be derived.
+        wanted = wanted if lineage.step is None else 0
+        return replace(stored, wanted=wanted) if wanted or stored.tasks else None
 
     def _load_open(
         self, changes: Sequence[int], scope: Scope, is_open: Callable[[PendingWork], bool], *, paired: bool = False

@@ -7,6 +7,7 @@ is kept when some tests fail with it in every run, at least one of them by an as
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
@@ -24,10 +25,21 @@ from derivers.injected.bug_writer import BugWriter
 from derivers.injected.environment_tasks import EnvironmentTasks
 from derivers.injected.evidence import OwnChange
 from derivers.injected.history_bugs import list_history_bugs
-from derivers.injected.reach import TestGroup, measure_reach
+from derivers.injected.reach import TestGroup, TestReach, measure_reach
 from derivers.injected.screening import MAX_BATCH_SECONDS, BugScreening
 from derivers.injected.search import BugSearch, Reason, compute_timeout, find_hideable_files, select_test_files
+from derivers.injected.search_inputs import RecentInputs, SearchInputs
+from derivers.injected.search_steps import (
+    add_groups,
+    add_written_bugs,
+    count_written_functions,
+    list_written_bugs,
+    read_groups,
+    record_search,
+    resume_search,
+)
 from derivers.injected.task_builder import InjectedTaskBuilder
+from derivers.search_progress import SearchProgress, load_progress
 from derivers.structure.definitions import CodeDefinition
 from evaluation.reports.coverage import CoveredLines
 from mutation import Mutation, select_diverse
@@ -44,12 +56,16 @@ TASKS_PER_WRITTEN_FUNCTION = 5
 """Tasks of an environment for each function for which a model writes bugs."""
 
 
+_RECENT_INPUTS = RecentInputs()
+
+
 def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
     """Return tasks with bugs in the base tree of an environment.
 
-    Where `per_environment` is set, these are as many as are missing to that number; the tasks that the environment has
-    given before are `lineage.existing`. Otherwise they are `injected_per_change` tasks with `injected_bugs` bugs each,
-    then `injected_on_top` tasks that consist of a further bug and the verified change's own bug fix or feature.
+    Where `per_environment` is set, these are as many as are missing to that number, or `lineage.step`; the tasks that
+    the environment has given before are `lineage.existing`. Otherwise they are `injected_per_change` tasks with
+    `injected_bugs` bugs each, then `injected_on_top` tasks that consist of a further bug and the verified change's own
+    bug fix or feature.
 
     Raises:
         Transient: engine, disk or network failed.
@@ -58,18 +74,19 @@ def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRe
     missing = settings.per_environment - len(lineage.existing) if settings.per_environment else None
     if missing is not None and missing <= 0:
         return KindRejection(Reason.ENOUGH_TASKS, f"the environment has given {len(lineage.existing)} tasks")
+    progress = load_progress(lineage, services)
     candidate, environment = lineage.candidate, lineage.require_environment()
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
     hideable = find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
     files = select_test_files(lineage, services, hideable)
     with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
         search = BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
-        passing = search.run_base()
+        passing = search.run_base(progress.base)
         if search.base_result is None or len(passing) < 2:
             detail = f"{len(passing)} tests pass at the base commit, two are required"
             return KindRejection(Reason.NO_PASSING_TESTS, detail)
     if missing is not None:
-        return _derive_many(search, repository, passing, missing)
+        return _derive_many(search, repository, passing, min(missing, lineage.step or missing), progress)
     return _derive_few(search, repository, passing)
 
 
@@ -100,7 +117,7 @@ def _derive_few(search: BugSearch, repository: GitRepository, passing: frozenset
 
 
 def _derive_many(
-    search: BugSearch, repository: GitRepository, passing: frozenset[TestId], number: int
+    search: BugSearch, repository: GitRepository, passing: frozenset[TestId], number: int, progress: SearchProgress
 ) -> list[Task] | KindRejection:
     """Return at most `number` tasks of an environment, each bug tried with the test files that execute its code.
 
@@ -108,44 +125,93 @@ def _derive_many(
         search: the search, after its base run.
         repository: repository that contains the base commit.
         passing: tests that pass in each run without a bug.
-        number: number of tasks.
+        number: number of tasks of this step.
+        progress: results of earlier steps.
     """
-    lineage, services = search.lineage, search.services
-    candidate, environment, base_result = lineage.candidate, lineage.require_environment(), search.require_base_result()
-    shares = math.ceil(number / TASKS_PER_BUDGET)
-    search.budget_seconds *= shares
-    limits, covered = SiteLimits.for_tasks(services.settings.derive.per_environment), base_result.covered_lines
-    contents = bug_sites.select_files(candidate, repository, covered, passing, limits)
-    functions = FunctionMap(contents)
-    bug_writer = BugWriter.create(services, shares)
-    sites = bug_sites.list_functions(candidate, contents, covered, functions)
-    bugs = chain(
-        _list_history_bugs(lineage, services, contents, functions),
-        _write_bugs(bug_writer, contents, islice(sites, math.ceil(number / TASKS_PER_WRITTEN_FUNCTION))),
-        bug_sites.list_mutants(candidate, contents, covered, limits),
-    )
-    queue = BugQueue(bugs, functions, [injection for task in lineage.existing for injection in task.injections])
-    if not queue:
-        detail = f"no mutation operator applies to the covered lines of {len(contents)} files"
+    lineage, services, base_result = search.lineage, search.services, search.require_base_result()
+    search.continue_from(progress, math.ceil(progress.n_wanted / TASKS_PER_BUDGET))
+    inputs = _RECENT_INPUTS.take(lineage.progress) or _read_inputs(search, repository, passing, progress.target)
+    bug_writer = BugWriter.create(services, math.ceil(number / TASKS_PER_BUDGET))
+    _write_further_bugs(bug_writer, inputs, search, number, progress)
+    bugs = chain(inputs.history_bugs, list_written_bugs(progress), inputs.mutants)
+    used = [injection for task in lineage.existing for injection in task.injections]
+    queue = BugQueue(bugs, inputs.functions, used, frozenset(progress.tried))
+    if not queue and not progress.tried:
+        detail = f"no mutation operator applies to the covered lines of {len(inputs.contents)} files"
         return KindRejection(Reason.NO_MUTABLE_CODE, detail)
-    whole = TestGroup(files=search.files, passing=passing, covered=covered, seconds=base_result.exec_result.seconds)
-    test_limits = services.test_limits(environment.plan.language)
-    with services.sandbox.open_pool(environment.image, limits=test_limits) as pool:
-        reach = measure_reach(pool, whole, functions, search.test_files, script=search.script, workdir=search.workdir)
-    series_limits = replace(test_limits, seconds=MAX_BATCH_SECONDS)
+    whole = TestGroup(
+        files=search.files,
+        passing=passing,
+        covered=base_result.covered_lines,
+        seconds=base_result.exec_result.seconds,
+    )
+    reach = _find_reach(search, whole, inputs.functions, progress)
+    environment = lineage.require_environment()
+    series_limits = replace(services.test_limits(environment.plan.language), seconds=MAX_BATCH_SECONDS)
     with services.sandbox.open_pool(environment.image, limits=series_limits) as series_pool:
         search.pool = series_pool
-        screening = BugScreening(search=search, queue=queue, reach=reach, whole=whole, contents=contents)
+        screening = BugScreening(search=search, queue=queue, reach=reach, whole=whole, contents=inputs.contents)
         builder = InjectedTaskBuilder(
             search=search,
             repository=repository,
             bug_writer=bug_writer,
-            functions=functions,
+            functions=inputs.functions,
+            known_memory=inputs.memory,
             list_foreseen=screening.list_failing_sets,
         )
-        tasks = EnvironmentTasks(screening=screening, builder=builder).build_tasks(number)
-    rest = KindRejection(*search.explain_rejection())
-    return FewerTasks(tasks, rest) if tasks else rest
+        environment_tasks = EnvironmentTasks(screening=screening, builder=builder)
+        resume_search(progress, screening, environment_tasks)
+        tasks = environment_tasks.build_tasks(number, progress.n_wanted)
+    if len(tasks) < number:
+        rest = KindRejection(*search.explain_rejection())
+        return FewerTasks(tasks, rest) if tasks else rest
+    progress.base, progress.tally = base_result, Counter(search.tally)
+    progress.seconds = search.elapsed
+    record_search(progress, screening, environment_tasks)
+    step = progress.make_step(tasks)
+    if lineage.wanted is not None and lineage.wanted > number:
+        _RECENT_INPUTS.keep(step.progress, replace(inputs, memory=builder.memory))
+    return step
+
+
+def _read_inputs(search: BugSearch, repository: GitRepository, passing: frozenset[TestId], target: int) -> SearchInputs:
+    """Return the files and bugs of an environment. `target`: number of tasks that it is to give in all."""
+    candidate, covered = search.lineage.candidate, search.require_base_result().covered_lines
+    limits = SiteLimits.for_tasks(target)
+    contents = bug_sites.select_files(candidate, repository, covered, passing, limits)
+    functions = FunctionMap(contents)
+    return SearchInputs(
+        contents=contents,
+        functions=functions,
+        history_bugs=list(_list_history_bugs(search.lineage, search.services, contents, functions)),
+        mutants=bug_sites.list_mutants(candidate, contents, covered, limits),
+    )
+
+
+def _find_reach(search: BugSearch, whole: TestGroup, functions: FunctionMap, progress: SearchProgress) -> TestReach:
+    """Return which test files execute which code: as an earlier step has measured it, or after running them."""
+    groups = read_groups(progress)
+    if groups is not None:
+        return TestReach(groups=groups, functions=functions)
+    environment = search.lineage.require_environment()
+    limits = search.services.test_limits(environment.plan.language)
+    with search.services.sandbox.open_pool(environment.image, limits=limits) as pool:
+        reach = measure_reach(pool, whole, functions, search.test_files, script=search.script, workdir=search.workdir)
+    add_groups(progress, reach.groups)
+    return reach
+
+
+def _write_further_bugs(
+    bug_writer: BugWriter | None, inputs: SearchInputs, search: BugSearch, number: int, progress: SearchProgress
+) -> None:
+    """Let the model, where one is configured, write bugs for some more functions; each step has its share of them."""
+    if bug_writer is None:
+        return
+    covered = search.require_base_result().covered_lines
+    sites = bug_sites.list_functions(search.lineage.candidate, inputs.contents, covered, inputs.functions)
+    first = count_written_functions(progress)
+    chosen = list(islice(sites, first, first + math.ceil(number / TASKS_PER_WRITTEN_FUNCTION)))
+    add_written_bugs(progress, _write_bugs(bug_writer, inputs.contents, chosen), len(chosen))
 
 
 def _list_history_bugs(

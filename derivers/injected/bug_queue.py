@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from derivers.injected.bug_sites import FunctionMap
 from derivers.injected.bug_writer import MODEL_OPERATOR
@@ -28,9 +29,16 @@ class BugQueue:
         bugs: the bugs, in order of preference.
         functions: functions of their files.
         used: bugs of tasks that exist, which are not tried again.
+        tried: keys of further bugs that were tried before (`make_key`). Their places and operators count.
     """
 
-    def __init__(self, bugs: Iterable[Mutation], functions: FunctionMap, used: Iterable[Injection] = ()) -> None:
+    def __init__(
+        self,
+        bugs: Iterable[Mutation],
+        functions: FunctionMap,
+        used: Iterable[Injection] = (),
+        tried: Collection[str] = (),
+    ) -> None:
         self._functions = functions
         self._operators: Counter[str] = Counter()
         self._tried_operators: Counter[str] = Counter()
@@ -42,9 +50,17 @@ class BugQueue:
             self._operators[injection.operator] += 1
             self._count_place((injection.path, injection.function))
         self._waiting: dict[str, dict[Place, list[Mutation]]] = {}
+        self.tried: dict[str, Mutation] = {}
+        """Key of a bug that was tried before -> the bug."""
         for bug in bugs:
-            if (bug.path, bug.line, bug.operator, bug.detail) not in taken:
-                self._waiting.setdefault(bug.path, {}).setdefault(self.find_place(bug), []).append(bug)
+            if (bug.path, bug.line, bug.operator, bug.detail) in taken:
+                continue
+            if tried and (key := make_key(bug)) in tried:
+                self.tried[key] = bug
+                self._count_place(self.find_place(bug))
+                self._tried_operators[bug.operator] += 1
+                continue
+            self._waiting.setdefault(bug.path, {}).setdefault(self.find_place(bug), []).append(bug)
 
     def __len__(self) -> int:
         """Return the number of bugs that were not taken."""
@@ -87,3 +103,8 @@ class BugQueue:
     def _count_place(self, place: Place) -> None:
         self._places[place] += 1
         self._files[place[0]] += 1
+
+
+def make_key(bug: Mutation) -> str:
+    """Return the key of a bug: a hash of its file with it."""
+    return hashlib.sha256(f"{bug.path}\0".encode(errors="surrogateescape") + bug.after).hexdigest()[:32]

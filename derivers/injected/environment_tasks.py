@@ -28,13 +28,19 @@ class EnvironmentTasks:
 
     screening: BugScreening
     builder: InjectedTaskBuilder
-    _waiting: deque[DetectedBug] = field(default_factory=deque)
+    waiting: deque[DetectedBug] = field(default_factory=deque)
+    """Detected bugs that no task has."""
+    n_unforeseen: int = 0
+    """Bugs with which other tests failed than were run with them."""
     _failing_sets: set[FailingSet] = field(default_factory=set)
     """FAIL_TO_PASS of all tasks of the environment."""
-    _n_unforeseen: int = 0
 
-    def build_tasks(self, count: int) -> list[Task]:
+    def build_tasks(self, count: int, n_wanted: int | None = None) -> list[Task]:
         """Return at most `count` tasks, numbered after those that exist.
+
+        Args:
+            count: number of tasks of this step.
+            n_wanted: number of tasks of the whole search; None for `count`.
 
         Raises:
             Transient: the engine failed.
@@ -43,7 +49,7 @@ class EnvironmentTasks:
         existing = search.lineage.existing
         self._failing_sets = {frozenset(test for test, _ in task.FAIL_TO_PASS) for task in existing}
         number = get_next_number(search.lineage)
-        detected = self.screening.iterate_detected(count)
+        detected = self.screening.iterate_detected(count, n_wanted)
         tasks: list[Task] = []
         while len(tasks) < count and not search.is_out_of_time():
             bugs = self._take_bugs(detected, self._count_bugs(number))
@@ -52,7 +58,7 @@ class EnvironmentTasks:
             task = self._build_task(bugs, number)
             if isinstance(task, Reason):
                 self._count_rejection(task)
-                self._waiting.extend(bugs[1:])  # alone or with others they may give a task
+                self.waiting.extend(bugs[1:])  # alone or with others they may give a task
                 continue
             tasks.append(task)
             number += 1
@@ -79,8 +85,8 @@ class EnvironmentTasks:
     def _count_rejection(self, reason: Reason) -> None:
         self.screening.search.tally[reason] += 1
         if reason is Reason.FURTHER_TESTS_FAIL:
-            self._n_unforeseen += 1
-            if self._n_unforeseen == MAX_UNFORESEEN:
+            self.n_unforeseen += 1
+            if self.n_unforeseen == MAX_UNFORESEEN:
                 self.screening.use_whole_suite()
 
     def _take_bugs(self, detected: Iterator[DetectedBug], count: int) -> list[DetectedBug]:
@@ -92,7 +98,7 @@ class EnvironmentTasks:
         skipped: deque[DetectedBug] = deque()
         chosen: list[DetectedBug] = []
         while len(chosen) < count:
-            bug = self._waiting.popleft() if self._waiting else next(detected, None)
+            bug = self.waiting.popleft() if self.waiting else next(detected, None)
             if bug is None:
                 break
             if not chosen and frozenset(bug.failing_tests) in self._failing_sets:
@@ -103,7 +109,7 @@ class EnvironmentTasks:
                 skipped.append(bug)
                 if len(skipped) >= MAX_WAITING_BUGS:
                     break
-        self._waiting.extendleft(reversed(skipped))
+        self.waiting.extendleft(reversed(skipped))
         return chosen
 
     def _are_apart(self, bugs: list[DetectedBug]) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from derivers.injected.bug_queue import BugQueue
+from derivers.injected.bug_queue import BugQueue, make_key
 from derivers.injected.reach import TestGroup, TestReach
 from derivers.injected.search import BugSearch, DetectedBug, Reason, compute_timeout
 from evaluation.runner.run import EvaluationResult, run_tests
@@ -35,51 +36,57 @@ class BugScreening:
     """All tests that are run."""
     contents: Mapping[str, bytes]
     """Files of the base tree into which bugs are injected."""
-    n_tried: int = 0
-    _detected: list[DetectedBug] = field(default_factory=list)
-    """Bugs of the last batch with which tests fail."""
+    tried: list[str] = field(default_factory=list)
+    """Keys of the bugs that were tried, also in earlier steps of the search (`bug_queue.make_key`)."""
+    detected: deque[DetectedBug] = field(default_factory=deque)
+    """Bugs of a batch with which tests fail, and which were not returned yet."""
+    uses_whole_suite: bool = False
 
     def list_failing_sets(self) -> list[frozenset[TestId]]:
-        """Return the tests that fail with each bug of the last batch."""
-        return [frozenset(bug.failing_tests) for bug in self._detected]
+        """Return the tests that fail with each bug that was detected and not returned yet."""
+        return [frozenset(bug.failing_tests) for bug in self.detected]
 
     def use_whole_suite(self) -> None:
         """Try all further bugs with all tests, as others fail than those that execute the code of a bug."""
         self.reach = self.reach.without_lines(self.whole)
+        self.uses_whole_suite = True
 
-    def iterate_detected(self, tasks: int) -> Iterator[DetectedBug]:
+    def iterate_detected(self, tasks: int, n_wanted: int | None = None) -> Iterator[DetectedBug]:
         """Yield the bugs with which tests fail; a limited number is tried.
 
         Args:
-            tasks: number of tasks that are wanted, to which the number of bugs is limited.
+            tasks: number of tasks of this step, which the size of a batch follows.
+            n_wanted: number of tasks of the whole search, to which the number of bugs is limited; None for `tasks`.
 
         Raises:
             Transient: the engine failed.
         """
-        most = MAX_TRIED_BUGS + TRIED_BUGS_PER_TASK * tasks
+        most = MAX_TRIED_BUGS + TRIED_BUGS_PER_TASK * (tasks if n_wanted is None else n_wanted)
         longest = self._compute_limit(self.whole)
         size = min(BATCH_SIZE, 2 * tasks + 2, max(1, int(MAX_BATCH_SECONDS / longest) - 1))
-        while self.n_tried < most and not self.search.is_out_of_time():
-            batch = self.queue.take(min(size, most - self.n_tried))
+        while True:
+            while self.detected:
+                yield self.detected.popleft()
+            if len(self.tried) >= most or self.search.is_out_of_time():
+                return
+            batch = self.queue.take(min(size, most - len(self.tried)))
             if not batch:
                 return
-            self.n_tried += len(batch)
+            self.tried += map(make_key, batch)
             groups = [self.reach.select(bug) for bug in batch]
             reached = [(bug, group) for bug, group in zip(batch, groups, strict=True) if group and group.passing]
             if n_unreached := len(batch) - len(reached):
                 self.search.tally[Reason.NO_MUTANT_DETECTED] += n_unreached
-            yield from self._screen(reached)
+            self.detected += self._screen(reached)
 
     def _screen(self, bugs: Sequence[tuple[Mutation, TestGroup]]) -> Iterator[DetectedBug]:
         """Yield those bugs of a batch that tests detect."""
         everything = self.whole.passing
-        self._detected = []
         for (bug, group), result in zip(bugs, self._run(bugs), strict=True):
             patch = build_patch(bug.path, self.contents[bug.path], bug.after)
             detected = self.search.read_run(bug, patch, result, group.passing, everything)
             if detected:
-                self._detected.append(detected)
-        yield from self._detected
+                yield detected
 
     def _run(self, bugs: Sequence[tuple[Mutation, TestGroup]]) -> list[EvaluationResult]:
         """Return the result of the run with each bug: of a series, or alone where bugs disturb each other."""

@@ -12,6 +12,7 @@ from functools import cached_property
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from derivers.injected.reach import list_passing
+from derivers.search_progress import SearchProgress
 from evaluation.lists import is_assertion
 from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.evaluator import EMPTY_REPORT
@@ -101,14 +102,19 @@ class BugSearch:
     def __post_init__(self) -> None:
         self.budget_seconds = self.services.settings.budget.seconds
 
-    def run_base(self) -> frozenset[TestId]:
+    def run_base(self, earlier: EvaluationResult | None = None) -> frozenset[TestId]:
         """Run the tests without a bug, with coverage, into `base_result`; return the tests that pass.
+
+        Args:
+            earlier: result of such a run, in place of another one.
 
         Raises:
             Transient: the engine failed.
         """
         plan = self.lineage.require_environment().plan
-        self.base_result = run_tests(self.pool, self.script, workdir=plan.workdir, collect_lines=True, last=True)
+        self.base_result = earlier or run_tests(
+            self.pool, self.script, workdir=plan.workdir, collect_lines=True, last=True
+        )
         return list_passing(self.stable_report)
 
     @cached_property
@@ -196,9 +202,25 @@ class BugSearch:
             return None
         return DetectedBug(mutation=bug, patch=patch, failing_tests=failing, asserting_tests=asserting, report=report)
 
+    def continue_from(self, progress: SearchProgress, shares: int) -> None:
+        """Continue a search after its earlier steps, whose time and rejected bugs count.
+
+        Args:
+            progress: what it has learnt.
+            shares: how often the time budget of a change is given.
+        """
+        self.budget_seconds *= shares
+        self.started -= progress.seconds
+        self.tally.update({Reason(reason): number for reason, number in progress.tally.items()})
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that the search has taken, with those of earlier steps."""
+        return time.monotonic() - self.started
+
     def is_out_of_time(self) -> bool:
         """Return whether the time budget is used up, and count that in the tally."""
-        if time.monotonic() - self.started < self.budget_seconds:
+        if self.elapsed < self.budget_seconds:
             return False
         self.tally[Reason.OUT_OF_BUDGET] += 1
         return True

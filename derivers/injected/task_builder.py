@@ -31,10 +31,14 @@ class InjectedTaskBuilder:
     """Functions of the files of the base tree into which bugs are injected."""
     list_foreseen: Callable[[], Collection[frozenset[TestId]]] = tuple
     """Returns the tests that fail with each bug of which tasks are expected."""
+    known_memory: ControlMemory | None = None
+    """Memory of an earlier step of the search."""
 
     @cached_property
     def memory(self) -> ControlMemory:
         """Values of tests and their results in runs: with the gold patch every task has the tree of the base."""
+        if self.known_memory is not None:
+            return self.known_memory
         base_commit = self.search.lineage.candidate.base_commit
         return ControlMemory.share_tree(self.repository, base_commit, list_passing(self.search.stable_report))
 

@@ -9,7 +9,7 @@ sent back, up to `write_attempts` times for a change. This is the method of SWE-
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from os.path import commonpath
@@ -25,6 +25,7 @@ from derivers.mirrored.gates import ACCEPT_ALL, MirrorGates, MirrorObjection, Re
 from derivers.mirrored.matching import ChangeModel, MirrorPlace, match_models
 from derivers.mirrored.trial import MirrorBase, MirrorTrial
 from derivers.mirrored.writer import MirrorWriter, ModelBudget, ProjectView
+from derivers.search_progress import SearchProgress, load_progress
 from languages.registry import get_language
 from taskdb.records import Candidate, Task
 from taskdb.records.lineage import Lineage
@@ -60,25 +61,34 @@ def derive_mirrored(
     if not others:
         detail = "no change of another project in the database may be mirrored, or all have been"
         return KindRejection(Reason.NO_SIMILAR_CHANGE, detail)
-    base = _read_base(lineage, services)
+    progress = load_progress(lineage, services)
+    base = _read_base(lineage, services, progress)
     if isinstance(base, KindRejection):
         return base
-    places = match_models([_read_model(other, services) for other in others], base.tree.sources)
+    matched = match_models([_read_model(other, services) for other in others], base.tree.sources)
+    places = [place for place in matched if place.model.candidate.id not in progress.tried]
+    n_wanted = progress.n_wanted if services.settings.derive.per_environment else wanted
     limits = services.test_limits(lineage.require_environment().plan.language)
     limits = replace(limits, seconds=base.seconds)
     # A bug may make the tests run for ever, so the limit follows from the measured time of the base run.
     with services.sandbox.open_pool(lineage.require_environment().image, limits=limits) as pool:
-        builder = MirroredTaskBuilder(base=base.tree, pool=pool, gates=gates, model=services.model)
-        tasks = builder.build_tasks(places, wanted)
+        builder = MirroredTaskBuilder(
+            base=base.tree, pool=pool, gates=gates, model=services.model, earlier=progress.tally
+        )
+        most = MAX_TRIED_CHANGES * n_wanted - len(progress.tried)
+        tasks = builder.build_tasks(places, wanted, max(0, most))
     if len(tasks) == wanted:
-        return tasks
+        progress.tried += builder.tried
+        progress.tally = builder.count_objections()
+        return progress.make_step(tasks)
     return FewerTasks(tasks, builder.explain_rejection()) if tasks else builder.explain_rejection()
 
 
 def count_wanted(lineage: Lineage, services: Services) -> int:
-    """Return how many tasks are wanted of an environment."""
+    """Return how many tasks are wanted of an environment, or of a step of its search."""
     per_environment = services.settings.derive.per_environment
-    return per_environment - len(lineage.existing) if per_environment else 1
+    missing = per_environment - len(lineage.existing) if per_environment else 1
+    return missing if lineage.step is None else min(missing, lineage.step)
 
 
 @dataclass(frozen=True)
@@ -89,15 +99,16 @@ class MeasuredBase:
     seconds: float
 
 
-def _read_base(lineage: Lineage, services: Services) -> MeasuredBase | KindRejection:
-    """Run the tests of the base tree once; return it with the source files that they execute."""
+def _read_base(lineage: Lineage, services: Services, progress: SearchProgress) -> MeasuredBase | KindRejection:
+    """Run the tests of the base tree once in a search; return it with the source files that they execute."""
     candidate, environment = lineage.candidate, lineage.require_environment()
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
     hideable = find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
     files = select_test_files(lineage, services, hideable)
     with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
         search = BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
-        passing = search.run_base()
+        passing = search.run_base(progress.base)
+    progress.base = search.base_result
     if search.base_result is None or not passing:
         return KindRejection(Reason.NO_PASSING_TESTS, "no test passes at the base commit")
     sources = bug_sites.select_files(candidate, repository, search.base_result.covered_lines, passing)
@@ -132,15 +143,20 @@ class MirroredTaskBuilder:
     model: LanguageModel
     objections: list[tuple[MirrorPlace, MirrorObjection]] = field(default_factory=list)
     """Objections to all rejected answers."""
+    earlier: Mapping[str, int] = field(default_factory=dict)
+    """Reason -> answers that were rejected for it in earlier steps of the search."""
+    tried: list[str] = field(default_factory=list)
+    """Ids of the changes that were tried."""
 
-    def build_tasks(self, places: Sequence[MirrorPlace], wanted: int) -> list[Task]:
+    def build_tasks(self, places: Sequence[MirrorPlace], wanted: int, most: int | None = None) -> list[Task]:
         """Return at most `wanted` tasks; on average MAX_TRIED_CHANGES changes are tried for each.
 
         Each task has a budget of its own, and so have as many changes that give none.
         """
         tasks, number = list[Task](), get_next_number(self.base.lineage)
         tried_with_budget = 0
-        for place in islice(places, MAX_TRIED_CHANGES * wanted):
+        for place in islice(places, MAX_TRIED_CHANGES * wanted if most is None else most):
+            self.tried.append(place.model.candidate.id)
             if tried_with_budget == 0:
                 budget = ModelBudget.start(self.model, self.base.services)
             result = self._try_place(place, number + len(tasks), budget)
@@ -156,11 +172,15 @@ class MirroredTaskBuilder:
         """Return the reason of the answer that came furthest, the last of several, and the counts of all reasons."""
         if not self.objections:
             return KindRejection(Reason.NO_SIMILAR_CHANGE, "each similar change of another project has given a task")
-        counts = Counter(objection.reason for _, objection in self.objections)
+        counts = self.count_objections()
         place, furthest = max(reversed(self.objections), key=lambda pair: pair[1].progress)
         tried = ", ".join(f"{reason} {number}" for reason, number in counts.most_common())
         name = place.model.candidate.name
         return KindRejection(furthest.reason, f"{furthest.detail} (after {name}; answers: {tried})")
+
+    def count_objections(self) -> Counter[str]:
+        """Return reason -> answers that were rejected for it, also in earlier steps."""
+        return Counter(self.earlier) + Counter(str(objection.reason) for _, objection in self.objections)
 
     def _try_place(self, place: MirrorPlace, number: int, budget: ModelBudget) -> Task | MirrorObjection:
         """Return the task of the first answer that passes every check, or the objection to the last one."""

@@ -6,6 +6,7 @@ these are the hidden tests. A removal is kept when some tests fail with it in ev
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ from derivers.rebuild.agent_tree import RemainingLines, find_remaining_lines
 from derivers.rebuild.search import DetectedRemoval, Reason, RemovalSearch, convert_reason
 from derivers.rebuild.selection import select_removals
 from derivers.rebuild.statement import write_statement
+from derivers.search_progress import load_progress
 from taskdb.records import Kind, Task, TestId, TestOrigin
 from taskdb.records.lineage import Lineage
 
@@ -31,7 +33,8 @@ MAX_TRIED_REMOVALS = 12
 def derive_rebuild(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
     """Return tasks of removed code in the base tree of a change with an environment.
 
-    They are `rebuilt_per_change` tasks, or as many as `per_environment` still lacks. The change itself may be rejected.
+    They are `rebuilt_per_change` tasks, or as many as `per_environment` still lacks, or `lineage.step` of these. The
+    change itself may be rejected.
 
     Raises:
         Transient: engine, disk or network failed.
@@ -39,6 +42,7 @@ def derive_rebuild(lineage: Lineage, services: Services) -> list[Task] | KindRej
     wanted = _count_wanted(lineage, services)
     if wanted < 1:
         return KindRejection(Reason.ENOUGH_TASKS, f"the environment has given {len(lineage.existing)} tasks")
+    progress = load_progress(lineage, services)
     candidate, environment = lineage.candidate, lineage.require_environment()
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
     hideable = bugs.find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
@@ -46,7 +50,7 @@ def derive_rebuild(lineage: Lineage, services: Services) -> list[Task] | KindRej
     limits = services.test_limits(environment.plan.language)
     with services.sandbox.open_pool(environment.image, limits=limits) as pool:
         base = bugs.BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
-        passing = base.run_base()
+        passing = base.run_base(progress.base)
     if base.base_result is None or len(passing) < 2:
         return KindRejection(Reason.NO_PASSING_TESTS, f"{len(passing)} tests pass at the base commit, two are required")
     removals = select_removals(candidate, repository, base.base_result.covered_lines, hideable)
@@ -56,11 +60,18 @@ def derive_rebuild(lineage: Lineage, services: Services) -> list[Task] | KindRej
     # Removed code may make callers wait for ever, so the limit follows from the measured time of the base run.
     with services.sandbox.open_pool(environment.image, limits=limits) as pool:
         base.pool = pool
-        builder = RebuildTaskBuilder(search=RemovalSearch(base=base, repository=repository, passing=passing))
+        search = RemovalSearch(base=base, repository=repository, passing=passing)
+        search.continue_from(progress)
         known = [services.artifacts.get(task.gold_patch) for task in lineage.existing]
-        limit = MAX_TRIED_REMOVALS + MAX_TRIED_REMOVALS // 2 * (wanted - 1)
-        tasks = builder.build_tasks(builder.search.detect(removals, limit, known), wanted)
-    rest = KindRejection(*builder.search.explain_rejection())
+        # Of all steps of a search; without steps of this call.
+        n_wanted = progress.n_wanted if services.settings.derive.per_environment else wanted
+        limit = MAX_TRIED_REMOVALS + MAX_TRIED_REMOVALS // 2 * (n_wanted - 1)
+        tasks = RebuildTaskBuilder(search=search).build_tasks(search.detect(removals, limit, known), wanted)
+    if len(tasks) == wanted:
+        progress.base, progress.tally, progress.tried = base.base_result, Counter(search.tally), search.tried
+        progress.seconds = base.elapsed
+        return progress.make_step(tasks)
+    rest = KindRejection(*search.explain_rejection())
     return FewerTasks(tasks, rest) if tasks else rest
 
 
@@ -68,7 +79,8 @@ def _count_wanted(lineage: Lineage, services: Services) -> int:
     """Return the number of tasks to add."""
     settings = services.settings.derive
     if settings.per_environment:
-        return settings.per_environment - len(lineage.existing)
+        missing = settings.per_environment - len(lineage.existing)
+        return missing if lineage.step is None else min(missing, lineage.step)
     return settings.rebuilt_per_change
 
 

@@ -11,6 +11,7 @@ from backends.git import GitRepository
 from derivers.injected import search as bugs
 from derivers.injected.patches import build_injection_patches
 from derivers.rebuild.removals import Removal
+from derivers.search_progress import SearchProgress
 from evaluation.runner.run import run_tests
 from taskdb.records import TestId
 
@@ -72,6 +73,14 @@ class RemovalSearch:
     """Tests that pass in the base tree."""
     tally: Counter[Reason] = field(default_factory=Counter)
     """Rejected removals by reason."""
+    tried: list[str] = field(default_factory=list)
+    """Keys of the removals that were tried, also in earlier steps of the search."""
+
+    def continue_from(self, progress: SearchProgress) -> None:
+        """Continue a search after its earlier steps."""
+        self.tried = list(progress.tried)
+        self.tally.update({Reason(reason): number for reason, number in progress.tally.items()})
+        self.base.started -= progress.seconds
 
     def detect(
         self, removals: Iterable[Removal], limit: int, known_patches: Collection[bytes]
@@ -80,23 +89,23 @@ class RemovalSearch:
 
         Args:
             removals: removals to try, in order.
-            limit: number of removals that are tried at most.
+            limit: number of removals that are tried at most in all steps.
             known_patches: gold patches of earlier tasks, whose removals are left out.
 
         Raises:
             Transient: the engine failed.
         """
         plan = self.base.lineage.require_environment().plan
-        n_tried = 0
+        tried = frozenset(self.tried)
         for removal in removals:
-            if known_patches and self._restore(removal) in known_patches:
+            if make_key(removal) in tried or (known_patches and self._restore(removal) in known_patches):
                 continue
-            if n_tried == limit:
+            if len(self.tried) >= limit:
                 return
             if self.base.is_out_of_time():
                 self.tally[Reason.OUT_OF_BUDGET] += 1
                 return
-            n_tried += 1
+            self.tried.append(make_key(removal))
             result = run_tests(self.base.pool, self.base.script, workdir=plan.workdir, patch=removal.patch)
             failing = bugs.classify_run(result, self.passing, self.base.test_files - {removal.path})
             if isinstance(failing, bugs.Reason):
@@ -116,3 +125,8 @@ class RemovalSearch:
             return Reason.NO_FURTHER_CODE, "every function that can be removed is a task"
         furthest = max(self.tally, key=list(Reason).index)
         return furthest, f"{sum(self.tally.values())} removals gave no task: {counts}"
+
+
+def make_key(removal: Removal) -> str:
+    """Return the key of a removal in the base tree."""
+    return f"{removal.path}:{removal.level}:{removal.name}"

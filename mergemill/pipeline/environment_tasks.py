@@ -2,6 +2,10 @@
 
 An environment is searched in rounds. A round hands out as many tasks as the limits allow, counting what others may
 still give; where these gave fewer, the next round hands out the rest. It ends when no environment may give more.
+
+Of the tasks that are handed out for an environment a call of the deriver gives a step of at most STEP_TASKS, which are
+stored together. One that gave a whole step comes again in the next round, with the progress of its search; one that
+gave fewer is remembered as searched for all that were handed out.
 """
 
 from __future__ import annotations
@@ -15,11 +19,27 @@ from typing import Any
 from backends.services import Services
 from core.text import format_count
 from mergemill.execution.environment_families import compute_plan_family
+from mergemill.pipeline.search_folder import SearchFolder
 from taskdb.environments import EnvironmentState
 from taskdb.records import Environment, Kind
 from taskdb.records.lineage import Lineage
 from taskdb.records.work import Scope
 from taskdb.store import Store
+
+STEP_TASKS = 10
+"""Tasks of a call of the deriver at most. A kill costs the step that is running."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandedOut:
+    """State of an environment when it was handed out last, and how many tasks its step was to give."""
+
+    state: EnvironmentState
+    step: int
+
+    def has_given_all(self, now: EnvironmentState) -> bool:
+        """Return whether the environment has given its whole step, so that it may give more."""
+        return now.n_tasks >= self.state.n_tasks + self.step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +73,10 @@ class EnvironmentRounds:
     request: EnvironmentTaskRequest
     count_left: Callable[[], int | None]
     """Returns how many further tasks the call may derive; None for any number."""
-    attempted: dict[int, EnvironmentState] = field(default_factory=dict)
-    """Change (`seq`) -> its state when it was last handed out."""
+    attempted: dict[int, HandedOut] = field(default_factory=dict)
+    """Change (`seq`) -> its environment as it was handed out last."""
+    n_repeated: int = 0
+    """How often an environment was handed out again."""
     waiting: Counter[str] = field(default_factory=Counter)
     """Option -> environments that the last round left out because of it."""
     families: dict[str, str] = field(default_factory=dict)
@@ -95,14 +117,27 @@ class EnvironmentRounds:
             by_repo[state.repo] += wanted
             by_family[state.repo][family] += wanted
             n_left = None if n_left is None else n_left - wanted
-            self.attempted[state.change] = state
-            yield replace(lineage, wanted=wanted, tasks=())
+            yield self._hand_out(state, lineage, wanted)
+
+    def _hand_out(self, state: EnvironmentState, lineage: Lineage, wanted: int) -> Lineage:
+        """Return an environment with the tasks that it is to give, those of its next step, and its progress."""
+        step = min(wanted, STEP_TASKS)
+        is_first = state.change not in self.attempted
+        self.n_repeated += not is_first
+        self.attempted[state.change] = HandedOut(state=state, step=step)
+        progress = b""
+        # A search that is retried starts from scratch, as its failures may be gone by now.
+        if not (is_first and state.reason in self.scope.retry):
+            folder = SearchFolder.below(self.services.settings.storage.store_dir)
+            progress = folder.load(lineage.require_environment().id, self.kind, lineage.existing)
+        return replace(lineage, wanted=wanted, step=step, progress=progress, tasks=())
 
     def _may_give(self, state: EnvironmentState, number: int) -> bool:
         """Return whether an environment that has given fewer tasks than a number is to be searched for the rest."""
-        if state.n_tasks >= number or self.attempted.get(state.change) == state:
+        before = self.attempted.get(state.change)
+        if state.n_tasks >= number or (before is not None and before.state == state):
             return False
-        is_retried = state.reason in self.scope.retry and state.change not in self.attempted
+        is_retried = state.reason in self.scope.retry and (before is None or before.has_given_all(state))
         return is_retried or state.n_searched < number
 
     def _limit(self, wanted: int, limit: int | None, n_given: int, option: str) -> int:
@@ -136,7 +171,7 @@ class EnvironmentRounds:
         Keys: `environment` (name of its change), `kind`, `tasks`, `wanted`, `reason`, `detail`.
         """
         states = self.store.load_environment_states(sorted(self.attempted), self.kind)
-        short = [state for state in states if state.n_tasks < self.request.per_environment and state.n_searched]
+        short = [state for state in states if state.n_tasks < min(self.request.per_environment, state.n_searched)]
         return [
             {
                 "environment": state.name,

@@ -38,7 +38,7 @@ from mergemill.pipeline.rebuild import check_rebuild
 from mergemill.pipeline.variants import check_variant
 from taskdb.records import Kind, Rejection, Stage, Task
 from taskdb.records.kinds import Prerequisites, Requirement
-from taskdb.records.lineage import Lineage
+from taskdb.records.lineage import Lineage, StepTasks
 from taskdb.records.tags import ChangeKind
 from verifiers.rewards import REWARDS, SIMULATED, TESTS, Reward
 
@@ -172,7 +172,7 @@ def derive(lineage: Lineage, services: Services) -> Sequence[Task | Rejection] |
     """Return the tasks of the kind in `lineage.kinds` that a change or its environment gives, or why it gives none.
 
     Their base trees are in the store then, so that the clone is not needed for them again. An environment that gives
-    fewer tasks than wanted is rejected after its tasks: nothing further is to be had.
+    fewer tasks than its step is rejected after its tasks, for all that were wanted: nothing further is to be had.
 
     Raises:
         Transient: engine, disk or network failed.
@@ -184,7 +184,11 @@ def derive(lineage: Lineage, services: Services) -> Sequence[Task | Rejection] |
     for task in result:
         keep_tree(task, services)
     tasks = [_add_changed_code(task, services) for task in result]
-    if lineage.wanted is None or len(tasks) >= lineage.wanted:
+    if lineage.wanted is None:
+        return tasks
+    if isinstance(result, StepTasks):
+        return StepTasks(tasks, result.progress)
+    if len(tasks) >= (lineage.wanted if lineage.step is None else lineage.step):
         return tasks
     rest = result.rest if isinstance(result, FewerTasks) else KindRejection(Reason.NO_FURTHER_TASK, "nothing is left")
     return [*tasks, _reject(lineage, kind, rest, services, n_new=len(tasks))]
@@ -204,7 +208,11 @@ def _run_deriver(row: TaskKind, lineage: Lineage, services: Services) -> list[Ta
     checked = [(task, row.check(lineage, task, services)) for task in result]
     first = next((rejection for _, rejection in checked if rejection is not None), None)
     kept = [task for task, rejection in checked if rejection is None]
-    return result if first is None else FewerTasks(kept, first) if kept else first
+    if first is None:
+        return result
+    if kept and isinstance(result, StepTasks):
+        return StepTasks(kept, result.progress)  # the next step searches for those that are left out
+    return FewerTasks(kept, first) if kept else first
 
 
 def _restore_image(lineage: Lineage, services: Services) -> KindRejection | None:

@@ -27,10 +27,11 @@ from core.errors import CancelledRunError, InputError, MachineError, MergemillEr
 from core.log_fields import log_fields
 from mergemill.execution.progress import Progress, WorkState
 from mergemill.execution.quotas import RepositoryQuotas
+from mergemill.pipeline.search_folder import SearchFolder
 from taskdb.queries.repository_history import HistoryReader
 from taskdb.records import Candidate, Certificate, ExploitReference, Kind, PullRequest, Record, Rejection, Stage, Task
 from taskdb.records.images import ImageCopy
-from taskdb.records.lineage import Lineage, RepositoryHistory
+from taskdb.records.lineage import Lineage, RepositoryHistory, StepTasks
 from taskdb.records.tags import Tags
 from taskdb.records.work import Scope, StageResult
 from taskdb.store import Store
@@ -164,6 +165,19 @@ class ChangeDrained:
 
 
 @dataclass(frozen=True)
+class SearchStep:
+    """Results of a step of the search for tasks of an environment, which are stored together."""
+
+    outcomes: tuple[StageOutcome, ...]
+    environment: str
+    """Id of the environment."""
+    before: tuple[str, ...]
+    """Ids of the tasks of the kind that it had before."""
+    progress: bytes
+    """Results of the search so far, for its next step; empty where none follows."""
+
+
+@dataclass(frozen=True)
 class ChangeRenewed:
     """Results of a change that was verified again, which replace those of before and are stored together."""
 
@@ -194,7 +208,7 @@ class ExploitClaims:
 
 FindHistory = Callable[[str], RepositoryHistory]
 """Function of a repository that returns what the database has of it at this moment."""
-ChangeEvent = StepStarted | StageOutcome | ImagePushed | ChangeDrained | ChangeRenewed
+ChangeEvent = StepStarted | StageOutcome | ImagePushed | ChangeDrained | ChangeRenewed | SearchStep
 
 
 @dataclass
@@ -279,9 +293,10 @@ class ChangeProcessor:
                 continue
             for event in self._run_step(step, replace(lineage, kinds=(kind,)), kind):
                 yield event
-                if isinstance(event, StageOutcome) and isinstance(event.result, Task):
+                new = [outcome.result for outcome in list_outcomes([event]) if isinstance(outcome, StageOutcome)]
+                if tasks := [result for result in new if isinstance(result, Task)]:
                     derived_kinds.add(kind)
-                    self.lineage = replace(self.lineage, tasks=(*self.lineage.tasks, event.result))
+                    self.lineage = replace(self.lineage, tasks=(*self.lineage.tasks, *tasks))
 
     def _certify_tasks(self, step: PipelineStep) -> Iterator[ChangeEvent]:
         for task in self.lineage.tasks:
@@ -311,6 +326,7 @@ class ChangeProcessor:
         yield StepStarted(lineage.candidate.id, step.stage, name)
         started = time.perf_counter()
         results: Sequence[Record | Exception]
+        progress = b""
         try:
             # The policy holds the state of its attempts, and several threads share this object.
             with log_fields(change=lineage.candidate.name, stage=step.stage.value):
@@ -318,13 +334,19 @@ class ChangeProcessor:
                     lineage = self._add_history(lineage)
                 output = self.retry_policy.copy()(step.function, lineage, self.services)
             results = [output] if isinstance(output, Record) else list(output)
+            progress = output.progress if isinstance(output, StepTasks) else b""
         except Exception as error:  # noqa: BLE001
             # The driver distinguishes the kinds of failure.
             results = [as_disk_error(error) or error]
         # The results of a step are made together; equal shares keep the sum of all seconds true.
         seconds = (time.perf_counter() - started) / max(1, len(results))
         change = ChangeName.from_candidate(lineage.candidate)
-        yield from (StageOutcome(step.stage, change, result, seconds, kind) for result in results)
+        outcomes = tuple(StageOutcome(step.stage, change, result, seconds, kind) for result in results)
+        if step.stage is Stage.DERIVE and lineage.wanted is not None and all(map(_is_result, outcomes)):
+            before = tuple(task.id for task in lineage.existing)
+            yield SearchStep(outcomes, lineage.require_environment().id, before, progress)
+        else:
+            yield from outcomes
 
 
 def _ends_change(outcome: StageOutcome) -> bool:
@@ -334,9 +356,9 @@ def _ends_change(outcome: StageOutcome) -> bool:
 
 
 def list_outcomes(events: Iterable[ChangeEvent]) -> Iterator[StepStarted | StageOutcome | ImagePushed | ChangeDrained]:
-    """Yield events, those of a renewed change one after the other, so that they are stored in a single transaction."""
+    """Yield events; those of a renewed change or of a step follow each other, to be stored in a single transaction."""
     for event in events:
-        if isinstance(event, ChangeRenewed):
+        if isinstance(event, ChangeRenewed | SearchStep):
             yield from event.outcomes
         else:
             yield event
@@ -530,8 +552,12 @@ class PipelineRun:
         """Whether the sources have as many certified tasks as were requested."""
         return self.max_tasks is not None and self.n_certified >= self.max_tasks
 
-    def _store_events(self, events: Iterable[ChangeEvent]) -> None:
+    def _store_events(self, events: Sequence[ChangeEvent]) -> None:
         """Store the results of some events, in a single transaction where none of the events is a failure."""
+        # The progress of a search fits the database before and after its tasks are stored.
+        for event in events:
+            if isinstance(event, SearchStep) and event.progress:
+                self._save_progress(event)
         stored = [event for event in list_outcomes(events) if not isinstance(event, StepStarted | ChangeDrained)]
         # Neighbouring results share a transaction, but a failure between them is reported at its place in the order.
         for is_result, group in groupby(stored, key=_is_result):
@@ -543,6 +569,11 @@ class PipelineRun:
                     self.store.add(event.copy)
                 elif isinstance(event.result, Exception):
                     self._record_failure(event.stage, event.change.name, event.result)
+
+    def _save_progress(self, step: SearchStep) -> None:
+        tasks = [outcome.result for outcome in step.outcomes if isinstance(outcome.result, Task)]
+        folder = SearchFolder.below(self.services.settings.storage.store_dir)
+        folder.save(step.environment, tasks[0].kind, step.before, [task.id for task in tasks], step.progress)
 
     def _store_results(self, outcomes: Sequence[StageOutcome]) -> None:
         self.consecutive_failures = 0

@@ -313,8 +313,10 @@ def _run_rounds(run: PipelineRun, rounds: EnvironmentRounds, steps: Sequence[Pip
         gave = f"{format_count(n_searched, 'environment')} gave fewer {rounds.kind.value} tasks than wanted before"
         run.progress.print_message(f"{gave}; --retry REASON searches again")
     while not (run.is_cut_off or work.is_draining):
-        n_read = work.n_read
+        n_read, n_repeated = work.n_read, rounds.n_repeated
         run.process(steps, rounds.plan(), run.store.reload_environment)
+        # Each further step of a search counts as a change of its own.
+        work.n_expected += rounds.n_repeated - n_repeated
         if work.n_read == n_read:
             break
     if waiting := rounds.format_waiting():

@@ -35,7 +35,9 @@ class SimilarChangeFinder:
             return lineage
         languages = sorted(language_family(lineage.candidate.language))
         used = {task.mirror.candidate for task in lineage.existing if task.mirror}
-        most = min(MAX_SIMILAR_OF_MANY, max(MAX_SIMILAR, TRIED_PER_TASK * (lineage.wanted or 1)))
+        # Changes that earlier steps of a search have tried in vain are still among the most similar ones.
+        number = len(lineage.existing) + (lineage.wanted or 1)
+        most = min(MAX_SIMILAR_OF_MANY, max(MAX_SIMILAR, TRIED_PER_TASK * number))
         may_mirror = partial(self._may_mirror, used=frozenset(used))
         similar = find_similar_changes(self.store, lineage.candidate, languages, may_mirror, most)
         return replace(lineage, similar=similar)

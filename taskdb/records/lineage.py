@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,6 +20,17 @@ from taskdb.records import (
 from taskdb.records.verdicts import Verdict
 
 R = TypeVar("R", bound=Record)
+
+
+class StepTasks(list[Task]):
+    """Tasks of an environment that are as many as its step is to give.
+
+    `progress`: results of the search so far, for its next step (`derivers.search_progress`).
+    """
+
+    def __init__(self, tasks: Iterable[Task], progress: bytes) -> None:
+        super().__init__(tasks)
+        self.progress = progress
 
 
 class ChangeTests(NamedTuple):
@@ -62,6 +73,10 @@ class Lineage:
     """Tasks of the kind in `kinds` that the environment has given before, certified or not, where more are wanted."""
     wanted: int | None = None
     """Further tasks of the kind in `kinds` that the environment is to give; None for tasks of the change."""
+    step: int | None = None
+    """How many of them the next call of the deriver is to give; None for all."""
+    progress: bytes = b""
+    """Results of the earlier steps of the search for them, for the deriver; empty for a new search."""
     neighbours: tuple[Lineage, ...] = ()
     """Lineages of neighbouring changes, for tasks of several changes."""
     similar: tuple[Candidate, ...] | None = None

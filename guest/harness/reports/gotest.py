@@ -23,7 +23,7 @@ _OTHER_PLATFORMS = frozenset(
     ("windows", "darwin", "freebsd", "netbsd", "openbsd", "solaris", "plan9", "js", "wasm", "arm64")
 )
 _PANIC = re.compile(r"(?:panic|fatal error): |\s+\S+\.go:\d+: test panicked: ")
-"""Begins what a test prints that ends by a panic: of Go itself, and of suites of testify."""
+"""Begins the output of a test that ends by a panic: of Go itself, and of suites of testify."""
 _STATUS_BY_ACTION = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 

@@ -79,7 +79,7 @@ class Factory:
         ).build_tasks(count)
         return tasks, dict(tally)
 
-    def _iterate(self, _: int) -> Iterator[DetectedBug]:
+    def _iterate(self, *_: int | None) -> Iterator[DetectedBug]:
         yield from self.bugs
 
     def _use_whole_suite(self) -> None:

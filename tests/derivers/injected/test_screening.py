@@ -147,7 +147,7 @@ def test_the_number_of_bugs_grows_with_the_tasks(monkeypatch: pytest.MonkeyPatch
     bugs = [make_bug(2, f"    return {number}\n") for number in range(30)]
     tried = make_screening(bugs)
     assert list(tried.iterate_detected(4)) == []
-    assert tried.n_tried == 9
+    assert len(tried.tried) == 9
 
 
 def test_a_run_of_several_groups_has_the_limit_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:

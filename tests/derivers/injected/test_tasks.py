@@ -12,11 +12,13 @@ from backends.overlay import open_patched_commit
 from backends.sandbox.images import ImageInfo
 from backends.services import Services
 from benchmarks.further_tasks import count_runs
+from derivers import injected
 from derivers.base import KindRejection
 from derivers.injected import derive_injected, reach, search
+from derivers.search_progress import load_progress
 from mutation.operators import MUTANT_OPERATORS
 from taskdb.records import BuildPlan, Candidate, Certificate, FailureKind, Kind, RunVariant, Verification
-from taskdb.records.lineage import Lineage
+from taskdb.records.lineage import Lineage, StepTasks
 from tests.containers import make_environment_image, make_lineage, make_services
 from tests.helpers import TinyRepo
 from verifiers.certify import certify
@@ -163,11 +165,28 @@ def test_an_environment_gives_tasks_without_a_verification(tmp_path: Path, monke
     monkeypatch.setattr(reach, "MAX_GROUP_SHARE", 100.0)
     tests: dict[str, str | bytes | None] = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
     lineage, services = prepare(tmp_path, tests, per_environment=2)
-    lineage = replace(lineage, verification=None)
-    with count_runs() as counter:
-        made = derive_injected(lineage, services)
-    assert isinstance(made, list), made
-    assert counter.runs[RunVariant.CONTROL] == 3, "the values of both are tried in one run, and each is graded"
+    lineage = replace(lineage, verification=None, wanted=2, step=1)
+    with count_runs() as first_runs:
+        first = derive_injected(lineage, services)
+    assert isinstance(first, StepTasks), first
+
+    def measure_again(*_: object, **__: object) -> None:
+        raise AssertionError("a further step measures again")
+
+    # Neither the base run nor the groups of test files, and nothing that was tried before.
+    monkeypatch.setattr(search, "run_tests", measure_again)
+    monkeypatch.setattr(injected, "measure_reach", measure_again)
+    tried = load_progress(replace(lineage, progress=first.progress), services).tried
+    lineage = replace(lineage, wanted=1, existing=tuple(first), progress=first.progress)
+    with count_runs() as second_runs:
+        second = derive_injected(lineage, services)
+    assert isinstance(second, StepTasks), second
+    all_tried = load_progress(replace(lineage, progress=second.progress), services).tried
+    assert all_tried[: len(tried)] == tried
+    assert len(all_tried) == len(set(all_tried))
+    made = [*first, *second]
+    n_control_runs = first_runs.runs[RunVariant.CONTROL] + second_runs.runs[RunVariant.CONTROL]
+    assert n_control_runs == 3, "the values of both are tried in one run, and each is graded"
     assert [task.name.rpartition(".")[2] for task in made] == ["injected-1", "injected-2"]
     assert [len(task.injections) for task in made] == [1, 1]
     assert {injection.function for task in made for injection in task.injections} == {"total", "label"}

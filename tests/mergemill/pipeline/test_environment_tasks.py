@@ -16,7 +16,8 @@ from backends.cluster.local import LocalCluster
 from backends.services import Services
 from core.config import Settings
 from core.errors import InputError, Transient, UsageError
-from derivers.base import FewerTasks, KindRejection, build_task
+from core.settings.group import replace_values
+from derivers.base import Deriver, FewerTasks, KindRejection, build_task
 from mergemill.cli.pipeline.environment_options import select_kinds
 from mergemill.execution.progress import JsonLinesProgress
 from mergemill.pipeline.environment_tasks import EnvironmentRounds, EnvironmentTaskRequest
@@ -51,6 +52,7 @@ class LimitedEnvironments:
     def __call__(self, lineage: Lineage, services: Services) -> list[Task] | KindRejection:
         name, n_before = lineage.candidate.name, len(lineage.existing)
         wanted = services.settings.derive.per_environment - n_before
+        wanted = wanted if lineage.step is None else min(wanted, lineage.step)
         self.calls.append((name, wanted))
         if self.failure is not None:
             raise self.failure
@@ -62,7 +64,9 @@ class LimitedEnvironments:
         return tasks if n_new == wanted else FewerTasks(tasks, rest)
 
 
-def make_services() -> Services:
+def make_services(folder: Path | None = None) -> Services:
+    """Return services without an engine; `folder`: place of their store, None for one without progress of searches."""
+
     def refuse(key: str) -> Any:
         raise InputError(f"no artifact {key}")
 
@@ -72,7 +76,8 @@ def make_services() -> Services:
         "clones": SimpleNamespace(keep_tree=lambda *_: None),
         "artifacts": SimpleNamespace(get=refuse, get_text=refuse),
     }
-    return Services(settings=Settings(), **fakes)
+    settings = replace_values(Settings(), {"store": (folder or Path("no-such-folder")) / "store"})
+    return Services(settings=settings, **fakes)
 
 
 @dataclass
@@ -92,14 +97,20 @@ class EnvironmentDatabase:
         return candidate.name
 
     def derive(
-        self, deriver: LimitedEnvironments, *, retry: tuple[str, ...] = (), **request: Any
+        self, deriver: Deriver, *, retry: tuple[str, ...] = (), **request: Any
     ) -> tuple[PipelineRun, list[dict[str, Any]]]:
         """Derive tasks; return the run, and the environments that gave fewer than wanted."""
         self.monkeypatch.setitem(TASK_KINDS, KIND, replace(TASK_KINDS[KIND], derive=deriver))
         progress = JsonLinesProgress(out=StringIO(), err=self.output)
-        run = PipelineRun(self.store, make_services(), LocalCluster(workers=2), progress, 2, retry_policy=FAST_RETRY)
+        run = PipelineRun(
+            self.store, self.make_services(), LocalCluster(workers=2), progress, 2, retry_policy=FAST_RETRY
+        )
         scope = make_scope(kinds=(KIND,), retry=retry, stages=(Stage.DERIVE,))
         return run, process_environments(run, Stage.DERIVE, scope, EnvironmentTaskRequest(**request))
+
+    def make_services(self) -> Services:
+        """Return the services of the workers."""
+        return make_services()
 
     @property
     def last_message(self) -> str:
