@@ -83,8 +83,7 @@ def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRe
         search = BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
         passing = search.run_base(progress.base)
         if search.base_result is None or len(passing) < 2:
-            detail = f"{len(passing)} tests pass at the base commit, two are required"
-            return KindRejection(Reason.NO_PASSING_TESTS, detail)
+            return KindRejection(Reason.NO_PASSING_TESTS, search.describe_passing(passing))
     if missing is not None:
         return _derive_many(search, repository, passing, min(missing, lineage.step or missing), progress)
     return _derive_few(search, repository, passing)

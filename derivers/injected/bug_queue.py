@@ -44,10 +44,12 @@ class BugQueue:
         self._tried_operators: Counter[str] = Counter()
         self._places: Counter[Place] = Counter()
         self._files: Counter[str] = Counter()
+        self._tasks: Counter[str | Place] = Counter()
         taken = set()
         for injection in used:
             taken.add((injection.path, injection.line, injection.operator, injection.detail))
             self._operators[injection.operator] += 1
+            self._tasks.update([injection.path, (injection.path, injection.function)])
             self._count_place((injection.path, injection.function))
         self._waiting: dict[str, dict[Place, list[Mutation]]] = {}
         self.tried: dict[str, Mutation] = {}
@@ -85,8 +87,13 @@ class BugQueue:
         return taken
 
     def count_task(self, bug: Mutation) -> None:
-        """Count the operator of a bug that gives a task."""
+        """Count the operator and the place of a bug that gives a task."""
         self._operators[bug.operator] += 1
+        self._tasks.update([bug.path, self.find_place(bug)])
+
+    def rank_place(self, bug: Mutation) -> tuple[int, int]:
+        """Return how many bugs of tasks are in the file and in the function of a bug."""
+        return self._tasks[bug.path], self._tasks[self.find_place(bug)]
 
     def _rank_operator(self, bug: Mutation) -> tuple[float, float]:
         share = SHARES.get(bug.operator, 1)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import PurePosixPath
 
 from backends.git import GitRepository
 from derivers.structure.definitions import CodeDefinition, find_innermost, list_definitions
 from evaluation.reports.coverage import CoveredLines
+from languages.generated import has_generated_header, has_generated_path
 from languages.paths import is_source
 from languages.registry import detect_file_language, language_family
 from mutation import Mutation, generate_mutants, select_diverse
@@ -81,7 +82,7 @@ def select_files(
     passing: Iterable[TestId],
     limits: SiteLimits = DEFAULT_LIMITS,
 ) -> dict[str, bytes]:
-    """Return the source files of the base tree to inject bugs into, in order of preference.
+    """Return the source files of the base tree to inject bugs into, in order of preference; none that is generated.
 
     Args:
         candidate: the change.
@@ -96,6 +97,7 @@ def select_files(
         for entry in repository.ls_tree(candidate.base_commit)
         if entry.mode.startswith("100")
         and is_source(entry.path)
+        and not has_generated_path(entry.path)
         and detect_file_language(entry.path) in languages
         and (covered is None or covered.get(entry.path))
     }
@@ -106,9 +108,14 @@ def select_files(
         is_tested = any(stem in test_stem for test_stem in test_stems)
         return path not in candidate.gold_files, not is_tested, hash_for_order(candidate, path)
 
-    chosen = sorted(entries, key=rank)[: limits.files]
-    contents = dict(zip(chosen, repository.read_blobs([entries[path] for path in chosen]), strict=True))
-    return {path: content for path, content in contents.items() if len(content) <= MAX_FILE_BYTES}
+    ordered, contents = iter(sorted(entries, key=rank)), dict[str, bytes]()
+    # Files that are too large or generated, which their content shows, leave their places to the next ones.
+    while chosen := list(islice(ordered, limits.files - len(contents))):
+        blobs = repository.read_blobs([entries[path] for path in chosen])
+        for path, content in zip(chosen, blobs, strict=True):
+            if len(content) <= MAX_FILE_BYTES and not has_generated_header(content):
+                contents[path] = content
+    return contents
 
 
 def select_lines(

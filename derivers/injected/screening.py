@@ -66,7 +66,10 @@ class BugScreening:
         size = min(BATCH_SIZE, 2 * tasks + 2, max(1, int(MAX_BATCH_SECONDS / longest) - 1))
         while True:
             while self.detected:
-                yield self.detected.popleft()
+                # Of a batch many bugs may be detected in a function and few in another.
+                bug = min(self.detected, key=lambda bug: self.queue.rank_place(bug.mutation))
+                self.detected.remove(bug)
+                yield bug
             if len(self.tried) >= most or self.search.is_out_of_time():
                 return
             batch = self.queue.take(min(size, most - len(self.tried)))

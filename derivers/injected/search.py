@@ -11,6 +11,7 @@ from functools import cached_property
 
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
+from core.text import format_count
 from derivers.injected.reach import list_passing
 from derivers.search_progress import SearchProgress
 from evaluation.lists import is_assertion
@@ -116,6 +117,15 @@ class BugSearch:
             self.pool, self.script, workdir=plan.workdir, collect_lines=True, last=True
         )
         return list_passing(self.stable_report)
+
+    def describe_passing(self, passing: frozenset[TestId]) -> str:
+        """Return in a line why too few tests pass. `passing`: those that `run_base` returned."""
+        now = list_passing(self.base_result.report if self.base_result else None)
+        n_flaky = len(now - passing)
+        unstable = f"; {format_count(n_flaky, 'further test')} passed now and not in every run" if n_flaky else ""
+        return (
+            f"{format_count(len(passing), 'test')} passed in every run at the base commit, two are required{unstable}"
+        )
 
     @cached_property
     def stable_report(self) -> EvaluationReport:

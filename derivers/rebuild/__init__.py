@@ -52,7 +52,7 @@ def derive_rebuild(lineage: Lineage, services: Services) -> list[Task] | KindRej
         base = bugs.BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
         passing = base.run_base(progress.base)
     if base.base_result is None or len(passing) < 2:
-        return KindRejection(Reason.NO_PASSING_TESTS, f"{len(passing)} tests pass at the base commit, two are required")
+        return KindRejection(Reason.NO_PASSING_TESTS, base.describe_passing(passing))
     removals = select_removals(candidate, repository, base.base_result.covered_lines, hideable)
     if not removals:
         return KindRejection(Reason.NO_REMOVABLE_CODE, "no source file that tests execute has a function to remove")

@@ -82,7 +82,9 @@ def make_request(
         _reject_options(given, total)
         return None
     if not derive.per_environment:
-        raise UsageError("--from environments: how many tasks of each?", advice="name them by --per-environment N")
+        raise UsageError(
+            "--from environments: how many tasks of each?", advice="name them by --per-environment N, 1 or more"
+        )
     from mergemill.pipeline.environment_tasks import EnvironmentTaskRequest  # noqa: PLC0415 - loads the builders
 
     return EnvironmentTaskRequest(

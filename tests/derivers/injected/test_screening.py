@@ -128,6 +128,21 @@ def test_a_bug_with_which_tests_only_raise_is_counted_and_not_built(monkeypatch:
     assert tried.search.tally == {Reason.NO_ASSERTION_FAILS: 1}
 
 
+def test_of_the_detected_bugs_those_come_first_whose_function_has_given_fewer_tasks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs = Runs()
+    monkeypatch.setattr(screening, "run_series", runs.run_series)
+    monkeypatch.setattr(BugSearch, "script", "")
+    bugs = [make_bug(2, f"    return 'wrong', {number}\n") for number in range(3)]
+    tried = make_screening([*bugs, make_bug(6, "    return 'wrong'\n")])
+    lines = []
+    for detected in tried.iterate_detected(3):
+        lines.append(detected.mutation.line)
+        tried.queue.count_task(detected.mutation)
+    assert lines == [2, 6, 2, 2]
+
+
 def test_all_tests_are_run_where_others_fail_than_were_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = Runs()
     monkeypatch.setattr(screening, "run_series", runs.run_series)
