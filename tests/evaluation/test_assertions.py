@@ -275,6 +275,13 @@ def test_what_ends_a_program_is_read_from_what_ctest_and_meson_print(tmp_path: P
     assert [kind for _, kind in sorted(kinds.items())] == [True, False, True]
 
 
+def test_a_recipe_of_make_that_a_signal_ended_is_of_no_assertion(tmp_path: Path) -> None:
+    codes = {"fails": 1, "asserts": 134, "crashes": 139, "is missing": 127}
+    rows = [json.dumps({"test": name, "programs": [], "code": code, "folder": "."}) for name, code in codes.items()]
+    kinds = read_kinds("make", {"recipes.jsonl": "\n".join(rows)}, tmp_path, Makefile="")
+    assert kinds == {"fails": True, "asserts": True, "crashes": False, "is missing": False}
+
+
 def test_an_exit_status_may_be_of_an_assertion_unless_a_signal_ended_the_program() -> None:
     assert all(map(is_exit_of_assertion, (1, 3, 255, 134, -6)))
     assert not any(map(is_exit_of_assertion, (139, -11, 136, -8, 124, 126, 127, 137, -9)))

@@ -139,7 +139,11 @@ def test_each_of_several_bugs_has_a_function_and_a_failing_test_of_its_own() -> 
 
 
 def test_each_of_several_bugs_has_a_test_of_its_own_that_fails_by_an_assertion() -> None:
-    bugs = [make_bug(1, "t.py::a"), make_bug(2, "t.py::a", "t.py::b", raising=["t.py::b"]), make_bug(3, "t.py::c")]
+    bugs = [
+        make_bug(1, "t.py::a", "t.py::x"),
+        make_bug(2, "t.py::a", "t.py::b", raising=["t.py::b"]),
+        make_bug(3, "t.py::c"),
+    ]
     factory = Factory(bugs, injected_bugs=2)
     factory.build(1)
     assert factory.built == [[1, 3]]

@@ -185,13 +185,21 @@ def test_a_whole_step_is_no_end_of_a_search(make_database: MakeDatabase) -> None
 
 def test_a_search_that_is_retried_starts_from_scratch_and_goes_on_in_steps(make_database: MakeDatabase) -> None:
     database = make_database("a")
-    database.derive(NumberedBugs(bugs=45), per_environment=40)
+    database.derive(NumberedBugs(bugs=30), per_environment=35)
     deriver = NumberedBugs()
-    database.derive(deriver, per_environment=40, retry=("no-mutant-detected",))
-    assert deriver.calls == [(15, 10), (25, 10), (35, 5)]
+    database.derive(deriver, per_environment=35, retry=("no-mutant-detected",))
+    assert deriver.calls == [(10, 10), (20, 10), (30, 5)]
     assert deriver.tried == list(range(1, 76)), "it begins with the first bug, and its steps try none again"
-    database.derive(deriver, per_environment=40, retry=("no-mutant-detected",))
+    database.derive(deriver, per_environment=35, retry=("no-mutant-detected",))
     assert len(deriver.calls) == 3
+
+
+def test_an_environment_that_a_limit_ends_is_not_named_for_an_earlier_search(make_database: MakeDatabase) -> None:
+    database = make_database("a")
+    _, short = database.derive(NumberedBugs(bugs=10), per_environment=5)
+    assert [row["tasks"] for row in short] == [3]
+    run, short = database.derive(NumberedBugs(), per_environment=30, total=10)
+    assert (run.n_derived, short) == (10, [])
 
 
 def test_a_call_asks_for_no_more_than_its_total_in_steps(make_database: MakeDatabase) -> None:
