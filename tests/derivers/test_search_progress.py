@@ -33,6 +33,7 @@ from derivers.rebuild.removals import Level, Removal
 from derivers.rebuild.search import RemovalSearch
 from derivers.search_progress import SearchProgress, load_progress
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from mutation import Mutation
 from taskdb.records import Kind
 from taskdb.records.lineage import Lineage
 from tests import records
@@ -131,6 +132,11 @@ def test_a_bug_that_was_tried_counts_for_its_place_and_operator() -> None:
     whole, rest = BugQueue(BUGS, functions), BugQueue(BUGS, functions, (), {make_key(BUGS[0])})
     assert whole.take(1) == [BUGS[0]]
     assert rest.take(9) == whole.take(9)
+    first, *others = [
+        Mutation(operator=operator, path="a.py", line=2, detail="", after=bytes([number]))
+        for number, operator in enumerate(["one", "one", "other"])
+    ]
+    assert BugQueue([first, *others], functions, (), {make_key(first)}).take(1) == [others[1]]
 
 
 def test_groups_and_written_bugs_are_stored() -> None:

@@ -144,6 +144,21 @@ def test_an_environment_is_reloaded_with_what_is_still_wanted(db: str) -> None:
         assert store.reload_environment(wanted) is None
 
 
+def test_a_step_that_is_stored_is_not_derived_again_after_a_reload(db: str) -> None:
+    with Store.open(db) as store:
+        candidate, environment = add_rejected(store)
+        lineage = store.load_environment(find(store)["ada__greet-1"].change, Kind.INJECTED)
+        assert lineage is not None
+        step = replace(lineage, wanted=9, step=2, progress=b"progress")
+        reloaded = store.reload_environment(step)
+        assert reloaded is not None
+        assert (reloaded.wanted, reloaded.step, reloaded.progress) == (9, 2, b"progress")
+        tasks = add_tasks(store, candidate, environment, 1, 2)
+        reloaded = store.reload_environment(step)
+        assert reloaded is not None
+        assert (reloaded.wanted, reloaded.tasks) == (0, tuple(tasks))
+
+
 def test_tasks_of_an_environment_are_listed_and_their_change_stays_rejected(db: str) -> None:
     with Store.open(db) as store:
         candidate, environment = add_rejected(store)

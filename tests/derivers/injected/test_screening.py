@@ -14,8 +14,9 @@ from derivers.injected.bug_queue import BugQueue
 from derivers.injected.bug_sites import FunctionMap
 from derivers.injected.reach import TestGroup, TestReach
 from derivers.injected.screening import BugScreening
-from derivers.injected.search import BugSearch, Reason
+from derivers.injected.search import BugSearch, DetectedBug, Reason
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from evaluation.runner.evaluator import EMPTY_REPORT
 from evaluation.runner.run import EvaluationResult
 from evaluation.runner.series import SeriesRun
 from mutation import Mutation
@@ -128,14 +129,14 @@ def test_a_bug_with_which_tests_only_raise_is_counted_and_not_built(monkeypatch:
     assert tried.search.tally == {Reason.NO_ASSERTION_FAILS: 1}
 
 
-def test_of_the_detected_bugs_those_come_first_whose_function_has_given_fewer_tasks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    runs = Runs()
-    monkeypatch.setattr(screening, "run_series", runs.run_series)
-    monkeypatch.setattr(BugSearch, "script", "")
-    bugs = [make_bug(2, f"    return 'wrong', {number}\n") for number in range(3)]
-    tried = make_screening([*bugs, make_bug(6, "    return 'wrong'\n")])
+def test_of_the_detected_bugs_those_come_first_whose_function_has_given_fewer_tasks() -> None:
+    tried = make_screening([])
+    bugs = [make_bug(line, f"    return {number}\n") for number, line in enumerate([2, 2, 2, 6])]
+    test = frozenset({TEST_F})
+    tried.detected += [
+        DetectedBug(mutation=bug, patch=b"", failing_tests=(TEST_F,), asserting_tests=test, report=EMPTY_REPORT)
+        for bug in bugs
+    ]
     lines = []
     for detected in tried.iterate_detected(3):
         lines.append(detected.mutation.line)
