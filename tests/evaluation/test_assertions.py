@@ -16,7 +16,7 @@ from evaluation.lists import classify_failure, is_assertion
 from evaluation.reports import junit
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from guest.harness import HARNESS_FOLDER
-from guest.harness.reports.core import is_exit_of_assertion
+from guest.harness.reports.core import ConversionError, is_exit_of_assertion
 from guest.harness.reports.main import convert_report
 from languages.base import read_packaged_file
 from languages.registry import LANGUAGES
@@ -262,8 +262,10 @@ def test_what_ends_a_program_is_read_from_what_ctest_and_meson_print(tmp_path: P
         f"{number}/4 Test #{number}: {name} ......***{end}    0.01 sec"
         for number, (name, end) in enumerate(zip(names, ends, strict=True), 1)
     )
-    kinds = read_kinds("ctest", {"ctest.xml": f"<testsuite>{rows}</testsuite>", "ctest.txt": text}, tmp_path / "ctest")
+    kinds = read_kinds("ctest", {"ctest.xml": f"<testsuite>{rows}</testsuite>", "ctest.log": text}, tmp_path / "ctest")
     assert kinds == {"fails": True, "asserts": True, "crashes": False, "hangs": False}
+    with pytest.raises(ConversionError):  # the log alone has no results, as programs print there
+        read_kinds("ctest", {"ctest.log": text}, tmp_path / "log")
     rows = "".join(f'<testcase name="{name}" classname="p"><failure/></testcase>' for name in names[:3])
     ends = ["(exit status 1)", "killed by signal 6 SIGABRT", "killed by signal 11 SIGSEGV"]
     text = "\n".join(

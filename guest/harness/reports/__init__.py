@@ -41,7 +41,7 @@ exunit      $RP asset exunit_formatter.exs > $OUT/formatter.exs; MERGEMILL_OUT=$
             or without it: mix test --trace --seed 0
             Either way `... > $OUT/out.txt 2>&1` reports a file that did not compile
 ctest       ctest --show-only=json-v1 > $OUT/tests.json; ctest --output-junit $OUT/ctest.xml     (cmake >= 3.21)
-            (with `--output-log $OUT/ctest.txt`, for the signals that ended tests)
+            (with `--output-log $OUT/ctest.log`, for the signals that ended tests)
             older: ctest -T test --no-compress-output; cp Testing/*/Test.xml $OUT
             all in the build folder; `ctest > $OUT/ctest.txt` is read, too. With GTEST_OUTPUT=xml:$OUT/ set as well,
             GoogleTest's own reports replace ctest's rows of the same tests

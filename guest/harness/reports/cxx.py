@@ -127,7 +127,8 @@ def convert_ctest(outputs, tree, results):
     Tests in reports that GoogleTest wrote (GTEST_OUTPUT) replace ctest's rows of the same tests.
     """
     sources = CxxSources(tree)
-    google, roots, texts = _sort_reports(outputs, sources)
+    logs = [content for name, content in outputs if name.endswith(".log")]
+    google, roots, texts = _sort_reports([one for one in outputs if not one[0].endswith(".log")], sources)
     sources.has_google_reports = bool(google)
     rows = [_read_ctest_case(case) for root in roots for case in root.find_all("testcase")]
     if not rows:
@@ -135,8 +136,8 @@ def convert_ctest(outputs, tree, results):
         rows = [_read_ctest_xml(test) for test in tests if test.tag == "Test" and test.find_child("Name")]
     if not roots and not sources.commands:
         rows = [row for content in texts for row in _iterate_ctest_text(content)]
-    # Its JUnit has no reason of a failure; what it prints has.
-    printed = {name: end for content in texts for name, _, end, _ in _iterate_ctest_text(content) if end}
+    # Its JUnit has no reason of a failure; its log has, in which programs print, too, so that no result is read there.
+    printed = {name: end for content in logs for name, _, end, _ in _iterate_ctest_text(content) if end}
     counts = {}
     for name, status, message, seconds in rows:
         counts[name] = counts.get(name, 0) + 1
