@@ -254,27 +254,37 @@ def test_automake_reports_the_status_of_a_program_that_a_signal_ended(tmp_path: 
     assert kinds == {"fails": True, "asserts": True, "crashes": False, "silent": True}
 
 
-def test_what_ends_a_program_is_read_from_what_ctest_and_meson_print(tmp_path: Path) -> None:
+def test_what_ends_a_program_is_read_from_the_log_of_ctest(tmp_path: Path) -> None:
     names = ["fails", "asserts", "crashes", "hangs"]
     rows = "".join(f'<testcase name="{name}" status="fail"><failure message=""/></testcase>' for name in names)
-    ends = ["Failed", "Subprocess aborted", "Exception: SegFault", "Timeout"]
+    ends = ["***Failed", "Subprocess aborted***Exception:", "***Exception: SegFault", "***Timeout"]
     text = "\n".join(
-        f"{number}/4 Test #{number}: {name} ......***{end}    0.01 sec"
+        f"{number}/4 Test #{number}: {name} ......{end}    0.01 sec"
         for number, (name, end) in enumerate(zip(names, ends, strict=True), 1)
     )
     kinds = read_kinds("ctest", {"ctest.xml": f"<testsuite>{rows}</testsuite>", "ctest.log": text}, tmp_path / "ctest")
     assert kinds == {"fails": True, "asserts": True, "crashes": False, "hangs": False}
     with pytest.raises(ConversionError):  # the log alone has no results, as programs print there
         read_kinds("ctest", {"ctest.log": text}, tmp_path / "log")
-    rows = "".join(f'<testcase name="{name}" classname="p"><failure/></testcase>' for name in names[:3])
-    ends = ["(exit status 1)", "killed by signal 6 SIGABRT", "killed by signal 11 SIGSEGV"]
-    text = "\n".join(
-        f"{n}/3 p:all / {name}   FAIL   0.01s   {end}"
-        for n, (name, end) in enumerate(zip(names[:3], ends, strict=True), 1)
-    )
+
+
+@pytest.mark.parametrize("prefix", ["p:slow / ", ""])
+def test_what_ends_a_program_is_read_from_the_log_of_meson(prefix: str, tmp_path: Path) -> None:
+    ends = {
+        "fails": "FAIL            0.09s   exit status 1",
+        "asserts": "FAIL            0.08s   killed by signal 6 SIGABRT",
+        "crashes": "FAIL            0.12s   killed by signal 11 SIGSEGV",
+        "hangs": "TIMEOUT         1.07s   killed by signal 15 SIGTERM",
+    }
+    text = "\n".join(f"{number}/4 p:slow / {name}   {end}" for number, (name, end) in enumerate(ends.items(), 1))
+    rows = "".join(f'<testcase name="{prefix}{name}" classname="p"><failure/></testcase>' for name in list(ends)[:3])
+    rows += f'<testcase name="{prefix}hangs" classname="p"/>'
     files = {"testlog.junit.xml": f'<testsuites><testsuite name="p">{rows}</testsuite></testsuites>'}
-    kinds = read_kinds("meson", {**files, "testlog.txt": text}, tmp_path / "meson")
+    kinds = read_kinds("meson", {**files, "testlog.txt": text}, tmp_path)
     assert [kind for _, kind in sorted(kinds.items())] == [True, False, True]
+    report = convert_report("meson", str(tmp_path / "out"), str(tmp_path / "tree"))
+    (status,) = (outcome.status for test, outcome in junit.parse_junit(report, []).outcomes.items() if "hangs" in test)
+    assert status is OutcomeStatus.ERROR
 
 
 def test_a_recipe_of_make_that_a_signal_ended_is_of_no_assertion(tmp_path: Path) -> None:

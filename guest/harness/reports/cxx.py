@@ -18,7 +18,8 @@ _CATCH = re.compile(
     re.MULTILINE,
 )
 _TEXT = re.compile(
-    r"^\s*\d+/\d+ Test\s+#\d+: (?P<name>.+?) \.{2,}\s*(?P<end>\*{3}.*?|Passed|[A-Z][\w ]*?)\s+(?P<seconds>[\d.]+) sec"
+    r"^\s*\d+/\d+ Test\s+#\d+: (?P<name>.+?) \.{2,}\s*"
+    r"(?P<end>(?:[A-Z][\w ]*)?\*{3}.*?|Passed|[A-Z][\w ]*?)\s+(?P<seconds>[\d.]+) sec"
 )
 
 

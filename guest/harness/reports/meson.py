@@ -13,11 +13,10 @@ _NUMBER = re.compile(r"^\d+ +(?:- +)?(?=\S)")
 """Number before the name of a test of TAP, which changes when a test is added before it."""
 
 
-_KILLED = re.compile(
-    r"^\s*\d+/\d+ (?:.+ / )?(?P<name>\S.*?)\s+(?:FAIL|ERROR)\s+[\d.]+s\s+"
-    r"(?:killed by signal \d+ |\(?exit status \d+ or signal \d+ )(?P<signal>SIG\w+)"
+_END = re.compile(
+    r"^\s*\d+/\d+ (?P<name>\S.*?)\s+(?P<end>FAIL|ERROR|TIMEOUT)\s+[\d.]+s(?:\s+.*?\b(?P<signal>SIG[A-Z]+))?"
 )
-"""Line of the output about a program that a signal ended, which the report does not have."""
+"""Line of the log about a program; the report has no signals, and no failure of a program that ran out of time."""
 
 
 def convert_meson(outputs, tree, results):
@@ -25,13 +24,7 @@ def convert_meson(outputs, tree, results):
 
     A program that reports an exit status is a test; of one that writes TAP or a report of GoogleTest each test is.
     """
-    texts = [content for name, content in outputs if name.endswith(".txt")]
-    killed = {
-        match["name"]
-        for content in texts
-        for line in iterate_lines(content)
-        if (match := _KILLED.match(line)) and match["signal"] != "SIGABRT"  # `assert` ends a program so
-    }
+    ends = _read_ends(content for name, content in outputs if name.endswith(".txt"))
     roots = [xunit.parse_xml(content) for name, content in outputs if name.endswith(".xml")]
     tests = MesonTests(tree, dict(outputs))
     for root in roots:
@@ -40,8 +33,19 @@ def convert_meson(outputs, tree, results):
                 continue
             file, name = tests.identify_case(case)
             status, message = xunit.parse_status(case)
-            seconds, by_assertion = parse_number(case.get("time")), case.get("name") not in killed
+            end, signal = ends.get(case.get("name"), ("", None))
+            if end == "TIMEOUT" and status == "passed":
+                status, message = "error", "out of time"
+            # `assert` ends a program by the signal of `abort`.
+            seconds, by_assertion = parse_number(case.get("time")), signal in (None, "SIGABRT")
             results.add(file, name, status, message, seconds, by_assertion=by_assertion)
+
+
+def _read_ends(texts):
+    """Return name of a test, with its project and without -> how its program ended, and the signal or None."""
+    matches = [match for content in texts for line in iterate_lines(content) if (match := _END.match(line))]
+    ends = {match["name"].rpartition(" / ")[2]: (match["end"], match["signal"]) for match in matches}
+    return ends | {match["name"]: (match["end"], match["signal"]) for match in matches}
 
 
 class MesonTests:
