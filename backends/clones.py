@@ -310,21 +310,32 @@ def open_checked(path: Path, *, has_head: bool = True) -> GitRepository:
         raise InputError(f"{path} is not a git repository", advice="there is no such folder")
     # Without a ceiling git would use the repository of a parent folder.
     ceiling = {"GIT_CEILING_DIRECTORIES": str(path.resolve().parent)}
+    question = ("rev-parse", "--is-shallow-repository")
     try:
-        shallow = run_git("rev-parse", "--is-shallow-repository", cwd=path, env=ceiling).strip() == b"true"
-    except GitError as error:
-        raise InputError(f"{path} is not a git repository", advice="name the folder that holds .git") from error
-    if shallow:
+        shallow, *head = run_git(*question, *(["HEAD^{commit}"] if has_head else []), cwd=path, env=ceiling).split()
+    except GitError:
+        # Which of both is not there?
+        try:
+            shallow, head = run_git(*question, cwd=path, env=ceiling).strip(), []
+        except GitError as error:
+            raise InputError(f"{path} is not a git repository", advice="name the folder that holds .git") from error
+    if shallow == b"true":
         raise InputError(f"{path} is a shallow clone", advice=f"git -C {path} fetch --unshallow")
     if _is_partial(path):
         raise InputError(f"{path} is a partial clone", advice="clone it again without --filter")
-    repository = GitRepository(path)
-    if has_head and not repository.has_commit("HEAD"):
+    if has_head and not head:
         raise InputError(f"{path} is an empty repository", advice="its HEAD has no commits")
-    return repository
+    return GitRepository(path)
 
 
 def _is_partial(path: Path) -> bool:
+    own = path / ".git"
+    try:
+        # Most files name no such key, and need no process of git to read them.
+        if not re.search(rb"(?i)partialclone|promisor", ((own if own.exists() else path) / "config").read_bytes()):
+            return False
+    except OSError:  # as in a linked work tree
+        pass
     try:
         keys = run_git(
             "config", "--local", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$", cwd=path

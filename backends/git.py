@@ -215,8 +215,13 @@ class GitRepository:
     @property
     def objects_folder(self) -> Path:
         """Folder of its objects, which other repositories may use as alternates."""
-        folder = os.fsdecode(self.run_git("rev-parse", "--git-path", "objects")).removesuffix("\n")
-        return (self.path / folder).resolve()
+        own = self.path / ".git"
+        # Without a process of git where it is plain to see: not in a linked work tree, or below a repository's root.
+        folder = own if own.exists() else self.path
+        if (folder / "HEAD").is_file() and (folder / "objects").is_dir() and not (folder / "commondir").exists():
+            return (folder / "objects").resolve()
+        named = os.fsdecode(self.run_git("rev-parse", "--git-path", "objects")).removesuffix("\n")
+        return (self.path / named).resolve()
 
     def resolve(self, revision: str) -> str:
         """Return the 40 hex digits of a commit.

@@ -17,8 +17,17 @@ class TinyRepo:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.minute = 0
-        path.mkdir(parents=True, exist_ok=True)
-        self.git("init", "-q", "-b", "main")
+        if not (path / ".git").exists():
+            self._initialise()
+
+    def _initialise(self) -> None:
+        """Make what `git init -b main` makes but for examples of hooks, without a process of git."""
+        folder = self.path / ".git"
+        for name in ("hooks", "info", "objects/info", "objects/pack", "refs/heads", "refs/tags"):
+            (folder / name).mkdir(parents=True)
+        (folder / "HEAD").write_text("ref: refs/heads/main\n")
+        settings = ("repositoryformatversion = 0", "filemode = true", "bare = false", "logallrefupdates = true")
+        (folder / "config").write_text("\n\t".join(("[core]", *settings)) + "\n")
 
     def git(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
         """Run git in the repository; return its output, stripped."""

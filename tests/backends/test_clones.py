@@ -114,6 +114,13 @@ def test_a_linked_work_tree_is_a_repository(origin: TinyRepo, clones: CloneStore
     assert clones.open(f"git:{tmp_path / 'linked'}").resolve("HEAD") == origin.git("rev-parse", "HEAD")
 
 
+def test_a_linked_work_tree_of_a_partial_clone_is_partial(origin: TinyRepo, clones: CloneStore, tmp_path: Path) -> None:
+    origin.git("config", "extensions.partialClone", "origin")
+    origin.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
+    with pytest.raises(InputError, match="linked is a partial clone"):
+        clones.open(f"git:{tmp_path / 'linked'}")
+
+
 def test_a_package_has_one_folder_for_all_spellings(clones: CloneStore) -> None:
     assert clones.find_package("Foo.Bar_baz") == clones.find_package("foo-bar-baz")
     with pytest.raises(InputError):

@@ -95,6 +95,24 @@ def test_replaced_objects_are_read_in_their_original_form(tiny: TinyRepo) -> Non
     assert GitRepository(tiny.path).read_file(second, "a.py") == b"x = 2\n"
 
 
+@pytest.mark.parametrize("kind", ["work tree", "bare", "linked", "folder", "of a submodule"])
+def test_the_objects_are_in_the_folder_that_git_names(kind: str, tiny: TinyRepo, tmp_path: Path) -> None:
+    path = tmp_path / kind
+    if kind == "work tree":
+        path = tiny.path
+    elif kind == "bare":
+        tiny.git("clone", "-q", "--bare", str(tiny.path), str(path))
+    elif kind == "linked":
+        tiny.git("worktree", "add", "-q", "--detach", str(path))
+    elif kind == "folder":  # of a work tree
+        path = tiny.path / "b"
+    else:
+        tiny.git("clone", "-q", f"--separate-git-dir={tmp_path / 'modules'}", str(tiny.path), str(path))
+    folder = GitRepository(path).objects_folder
+    assert folder == Path(tiny.git("-C", str(path), "rev-parse", "--path-format=absolute", "--git-path", "objects"))
+    assert folder.is_dir()
+
+
 def test_names_that_are_not_utf8_survive(tiny: TinyRepo) -> None:
     with open(os.fsencode(tiny.path) + b"/caf\xe9", "w", encoding="utf-8") as file:  # noqa: PTH123 - a name in bytes
         file.write("x")
