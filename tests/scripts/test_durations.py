@@ -46,15 +46,16 @@ def run_module(*words: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
-@pytest.fixture(params=["0", "2"])
-def measures(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module", params=["0", "2"])
+def measures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """File of a run of two test files, in one process or by two workers."""
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "test_first.py").write_text(TESTS)
-    (tmp_path / "test_second.py").write_text("def test_nothing(): pass\n")
+    folder = tmp_path_factory.mktemp("measured")
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "test_first.py").write_text(TESTS)
+    (folder / "test_second.py").write_text("def test_nothing(): pass\n")
     options = ("-q", "-n", request.param, "--dist", "loadfile", "-p", "no:cacheprovider")
-    run_module("pytest", "-p", "tests.durations", "--durations-to=out/rows.jsonl", *options, cwd=tmp_path)
-    return tmp_path / "out" / "rows.jsonl"
+    run_module("pytest", "-p", "tests.durations", "--durations-to=out/rows.jsonl", *options, cwd=folder)
+    return folder / "out" / "rows.jsonl"
 
 
 def test_each_test_and_fixture_has_its_seconds(measures: Path) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,16 +22,31 @@ from tests.cli import CommandResult, make_command_environment, run_mergemill
 from tests.taskdb.lineages import add_lineage
 
 
-@pytest.fixture
-def tasks(tmp_path: Path) -> list[Task]:
-    """Twelve tasks of two repositories in the database of a folder."""
-    made = []
-    with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
+@dataclass(frozen=True)
+class MadeTasks:
+    """Twelve tasks of two repositories, and the database that holds them."""
+
+    tasks: list[Task]
+    database: Path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> MadeTasks:
+    database = tmp_path_factory.mktemp("made") / "mergemill.db"
+    tasks = []
+    with Store.open(f"sqlite:///{database}") as store:
         for number in range(1, 13):
             repo = "Ada/Greet" if number % 3 else "grace/cobol"
             name = f"{repo.lower().replace('/', '__')}-{number}"
-            made.append(add_lineage(store, number, repo=repo, name=name, license=("MIT", "Apache-2.0")[number % 2]))
-    return made
+            tasks.append(add_lineage(store, number, repo=repo, name=name, license=("MIT", "Apache-2.0")[number % 2]))
+    return MadeTasks(tasks, database)
+
+
+@pytest.fixture
+def tasks(made: MadeTasks, tmp_path: Path) -> list[Task]:
+    """The tasks, in a database of the test's folder."""
+    shutil.copy(made.database, tmp_path / "mergemill.db")
+    return made.tasks
 
 
 @pytest.fixture
