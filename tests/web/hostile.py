@@ -1,4 +1,4 @@
-"""A database in which every text of a repository is hostile: a change for every eight strings of the corpus."""
+"""A database in which every text of a repository is hostile: a change for every sixteen strings of the corpus."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STRINGS: tuple[str, ...] = tuple(json.loads(line) for line in CORPUS.read_text()
 PATCH = "diff --git a/{text} b/{text}\n--- a/{text}\n+++ b/{text}\n@@ -1,2 +1,2 @@ {text}\n {text}\n-{text}\n+{text}\n"
 
 
-GROUP = 8
+GROUP = 16
 """Strings of one change."""
 
 
