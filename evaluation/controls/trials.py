@@ -30,7 +30,7 @@ from evaluation.controls.sites import Site, list_sites
 from evaluation.controls.tables import list_changed_ids
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from guest.controls.choices import Instances, Variant, name_instances
-from guest.controls.texts import WORD_LENGTH, Edit, rename_test, restore_test_id
+from guest.controls.texts import WORD_LENGTH, Edit, apply_edits, rename_test, restore_test_id
 from taskdb.records import TestId
 
 SPARE_SHARE = 1.3
@@ -188,6 +188,17 @@ class TriedBlock:
         """Return the surroundings of a site. `tree`: counts of the agent's tree."""
         return _read_surroundings(self.file, self.block, site, tree)
 
+    def _can_be_parsed(self, site: Site, text: str) -> bool:
+        """Return whether the block can be parsed with another value, as its file would not be loaded otherwise."""
+        start, end = self.block.start, self.block.end
+        inner = [[first - start, last - start, text] for first, last in site.spans if start <= first and last <= end]
+        return not self._is_sound or _is_parsed(self.file.path, apply_edits(self.file.source[start:end], inner))
+
+    @cached_property
+    def _is_sound(self) -> bool:
+        """Whether the block can be parsed outside of its file."""
+        return _is_parsed(self.file.path, self.file.source[self.block.start : self.block.end])
+
     def choose_trials(self, wanted: int, most: int) -> list[ValueTrial]:
         """Return values to try, of the best sites, until their combinations are enough for so many instances.
 
@@ -216,6 +227,7 @@ class TriedBlock:
             if len(chosen) >= most or is_enough:
                 break
             texts = site.texts[: max(MIN_INSTANCES, needed // INPUT_SITES) if site.is_input else needed]
+            texts = tuple(text for text in texts if self._can_be_parsed(site, text))
             chosen += _list_trials(site, texts, can_be_silent=bool(self.file.sites.silent_calls))
             # Few inputs are seen by an assertion.
             hidden += texts[::INPUT_SITES] if site.is_input else () if is_last_resort or site.is_inverted else texts
@@ -281,6 +293,11 @@ class TrialPlan:
         )
         for trial, instance in zip(self.trials, others, strict=True):
             self.tried.results[trial.key] = TrialResult(true=true, instance=instance, files=files)
+
+
+def _is_parsed(path: str, source: bytes) -> bool:
+    parsed = parse_test_file(path, source)
+    return parsed is not None and not parsed.root.has_error
 
 
 def _list_trials(site: Site, texts: Iterable[str], *, can_be_silent: bool) -> Iterator[ValueTrial]:

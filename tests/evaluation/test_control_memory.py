@@ -13,11 +13,13 @@ import pytest
 
 from backends.git import GitRepository
 from backends.overlay import open_patched_commit
+from evaluation.controls.blocks import find_blocks
 from evaluation.controls.controls import BlindControls, ControlBuilder
 from evaluation.controls.features import TreeCounter, TreeCounts, count_tree
 from evaluation.controls.trials import ControlMemory
 from evaluation.runner.evaluator import Evaluator
 from guest.controls import blind
+from guest.controls.texts import apply_edits
 from tests.evaluation.process_evaluator import KilledRunError, ProcessEvaluator, run_file
 from tests.helpers import TinyRepo
 
@@ -177,6 +179,25 @@ def test_a_value_with_which_a_file_cannot_be_loaded_shows_nothing_of_the_others_
     controls, _ = tasks.build(f"{OTHER}::test_other_one", foreseen=further, others=())
     assert controls.confirmed == [f"{OTHER}::test_other_one"]
     assert "menus" in select_blocks(controls)[0], "a run of its own shows its values"
+
+
+def test_a_value_that_cannot_be_parsed_in_its_place_is_not_tried() -> None:
+    path, source = "test/a.test.js", b"""it("has no keys", () => {\n  expect({}.x).toEqual({});\n});\n"""
+    memory = ControlMemory(seed="tree", read_tree=lambda _: TreeCounts())
+    file = memory.parse(path, source)
+    assert file is not None
+    (block,) = find_blocks(file)
+    tried = memory.find_block(file, block, frozenset())
+    assert tried is not None
+    member = source.index(b"{}.x")
+    drawn = {text for site in tried.sites for text in site.texts if (member, member + 2) in site.spans}
+    assert "0" in drawn, "as an empty value, which has no members"
+    trials = tried.choose_trials(32, 800)
+    assert trials
+    for trial in trials:
+        parsed = memory.parse(path, apply_edits(source, trial.make_variant([]).edits))
+        assert parsed is not None
+        assert not parsed.root.has_error, trial.text
 
 
 def test_the_sample_of_other_tests_needs_no_run_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
