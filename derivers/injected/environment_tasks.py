@@ -49,7 +49,7 @@ class EnvironmentTasks:
         existing = search.lineage.existing
         self._failing_sets = {frozenset(test for test, _ in task.FAIL_TO_PASS) for task in existing}
         number = get_next_number(search.lineage)
-        detected = self.screening.iterate_detected(count, n_wanted)
+        detected = self.screening.iterate_detected(count if n_wanted is None else n_wanted)
         tasks: list[Task] = []
         while len(tasks) < count and not search.is_out_of_time():
             bugs = self._take_bugs(detected, self._count_bugs(number))

@@ -51,17 +51,17 @@ class BugScreening:
         self.reach = self.reach.without_lines(self.whole)
         self.uses_whole_suite = True
 
-    def iterate_detected(self, tasks: int, n_wanted: int | None = None) -> Iterator[DetectedBug]:
+    def iterate_detected(self, tasks: int) -> Iterator[DetectedBug]:
         """Yield the bugs with which tests fail; a limited number is tried.
 
         Args:
-            tasks: number of tasks of this step, which the size of a batch follows.
-            n_wanted: number of tasks of the whole search, to which the number of bugs is limited; None for `tasks`.
+            tasks: number of tasks that the whole search is to give, to which the number of bugs and of those of a
+                batch is limited: what one step leaves is for the next.
 
         Raises:
             Transient: the engine failed.
         """
-        most = MAX_TRIED_BUGS + TRIED_BUGS_PER_TASK * (tasks if n_wanted is None else n_wanted)
+        most = MAX_TRIED_BUGS + TRIED_BUGS_PER_TASK * tasks
         longest = self._compute_limit(self.whole)
         size = min(BATCH_SIZE, 2 * tasks + 2, max(1, int(MAX_BATCH_SECONDS / longest) - 1))
         while True:

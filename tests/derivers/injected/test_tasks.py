@@ -165,7 +165,7 @@ def test_an_environment_gives_tasks_without_a_verification(tmp_path: Path, monke
     monkeypatch.setattr(reach, "MAX_GROUP_SHARE", 100.0)
     tests: dict[str, str | bytes | None] = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
     lineage, services = prepare(tmp_path, tests, per_environment=2)
-    lineage = replace(lineage, verification=None, wanted=2, step=1)
+    lineage = replace(lineage, verification=None, wanted=9, step=1)  # so all bugs are in one batch
     with count_runs() as first_runs:
         first = derive_injected(lineage, services)
     assert isinstance(first, StepTasks), first
@@ -177,7 +177,7 @@ def test_an_environment_gives_tasks_without_a_verification(tmp_path: Path, monke
     monkeypatch.setattr(search, "run_tests", measure_again)
     monkeypatch.setattr(injected, "measure_reach", measure_again)
     tried = load_progress(replace(lineage, progress=first.progress), services).tried
-    lineage = replace(lineage, wanted=1, existing=tuple(first), progress=first.progress)
+    lineage = replace(lineage, wanted=8, existing=tuple(first), progress=first.progress)
     with count_runs() as second_runs:
         second = derive_injected(lineage, services)
     assert isinstance(second, StepTasks), second
