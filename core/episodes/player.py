@@ -1,4 +1,4 @@
-"""Protocols that a table of episodes needs: a player of their kind, and a store where they outlive the process."""
+"""Protocols of episodes: their environment, their player for a table, and a store where they outlive the process."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class TableEpisode(Protocol):
         ...
 
 
+AnyEpisodeT = TypeVar("AnyEpisodeT")
 EpisodeT = TypeVar("EpisodeT", bound=TableEpisode)
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 ActionT_contra = TypeVar("ActionT_contra", contravariant=True)
@@ -36,10 +37,13 @@ AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 ScoreT_co = TypeVar("ScoreT_co", covariant=True)
 
 
-class EpisodePlayer(Protocol[EpisodeT, RequestT_contra, ActionT_contra, AnswerT_co, ScoreT_co]):
-    """Player of episodes of a kind. Threads may share it; it remembers nothing of an episode outside of the episode."""
+class EpisodeEnvironment(Protocol[AnyEpisodeT, RequestT_contra, ScoreT_co]):
+    """Environment of episodes of a kind, whose agents act in it by themselves.
 
-    def open(self, request: RequestT_contra, name: str) -> EpisodeT:
+    Threads may share it; it remembers nothing of an episode outside of the episode.
+    """
+
+    def open(self, request: RequestT_contra, name: str) -> AnyEpisodeT:
         """Return a new episode.
 
         Args:
@@ -47,6 +51,21 @@ class EpisodePlayer(Protocol[EpisodeT, RequestT_contra, ActionT_contra, AnswerT_
             name: `id` of the episode.
         """
         ...
+
+    def evaluate(self, episode: AnyEpisodeT) -> ScoreT_co:
+        """Return the score of an episode as it stands."""
+        ...
+
+    def close(self, episode: AnyEpisodeT) -> None:
+        """Release the resources of an episode."""
+        ...
+
+
+class EpisodePlayer(
+    EpisodeEnvironment[EpisodeT, RequestT_contra, ScoreT_co],
+    Protocol[EpisodeT, RequestT_contra, ActionT_contra, AnswerT_co, ScoreT_co],
+):
+    """Environment of episodes whose actions are sent by requests, as a table of episodes needs it."""
 
     def step(self, episode: EpisodeT, action: ActionT_contra) -> AnswerT_co:
         """Take the next action of an episode that has not ended, and return the answer to it.
@@ -76,16 +95,8 @@ class EpisodePlayer(Protocol[EpisodeT, RequestT_contra, ActionT_contra, AnswerT_
         """
         ...
 
-    def evaluate(self, episode: EpisodeT) -> ScoreT_co:
-        """Return the score of an episode as it stands."""
-        ...
-
     def check(self, episode: EpisodeT) -> None:
         """Raise Transient where the container or process of the episode is gone."""
-        ...
-
-    def close(self, episode: EpisodeT) -> None:
-        """Release the resources of an episode."""
         ...
 
 
