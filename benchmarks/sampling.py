@@ -34,11 +34,11 @@ from mergemill.agents.sampling.progress import SamplingProgress
 from mergemill.agents.sampling.request import SampleRequest, list_pending, select_tasks
 from mergemill.agents.sampling.run import sample
 from mergemill.execution.services import make_services
-from samplers.instructions.instruction import make_instruction
 from samplers.rollouts.container import open_rollout_container
 from samplers.scaffolds.base import Scaffold
 from samplers.scaffolds.noop import NoopScaffold
 from samplers.scaffolds.react import ReactScaffold
+from samplers.subjects.task_subject import make_task_subject
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
 from taskdb.records.rollouts import Rollout, RolloutPlan, RolloutStatus
@@ -66,11 +66,11 @@ def measure_queue(storage: StorageSettings, size: int) -> QueueFigures:
     with Store.open(storage.db, create=False, writes=True) as store:
         tasks = select_tasks(store, _make_request(NoopScaffold(), 1))
         request = _make_request(ReactScaffold(), -(-size // len(tasks)))
-        plan, (n_planned, pending) = _time(lambda: list_pending(store, tasks, request.scaffolds, request))
+        plan, (n_planned, pending) = _time(lambda: list_pending(store, tasks, request))
         done = [_make_record(rollout.plan) for rollout in pending[: len(pending) * 9 // 10]]
         batches = [done[start : start + BATCH] for start in range(0, len(done), BATCH)]
         stored, _ = _time(lambda: [store.add(*batch) for batch in batches])
-        go_on, (_, left) = _time(lambda: list_pending(store, tasks, request.scaffolds, request))
+        go_on, (_, left) = _time(lambda: list_pending(store, tasks, request))
     if len(left) != len(pending) - len(done):
         raise SystemExit(f"{len(left)} rollouts are left of {len(pending)}, {len(done)} of them stored")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
@@ -100,9 +100,9 @@ def measure_driver(settings: Settings, rollouts: int, rounds: int) -> tuple[list
 def run_bare(task: Task, services: Services) -> None:
     """Open the container of a rollout, and grade an empty submission."""
     reward = verifiers.select_reward(task)
-    instruction = make_instruction(task, services, reward.submission)
+    subject = make_task_subject(task, services, reward.submission)
     with open_rollout_container(
-        task.image, instruction, services, seconds=60, programs=(), gateway_folder=None
+        task.image, subject, services, seconds=60, programs=(), gateway_folder=None
     ) as container:
         submission = container.collect_submission()
     verifiers.grade(task, services, submission)

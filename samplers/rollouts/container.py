@@ -1,4 +1,4 @@
-"""The container of a rollout: the task's image without network, the programs, and a way to the gateway alone."""
+"""The container of a rollout: the subject's image without network, the programs, and a way to the gateway alone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from backends.sandbox.mounts import Mount
 from backends.services import Services
 from core.errors import Transient
 from guest.agents import PROGRAM_FOLDER
-from samplers.instructions.instruction import Instruction
 from samplers.programs.program import PYTHON
 from samplers.rollouts.environment import SimulatedEnvironment
+from samplers.subjects.subject import Subject
 
 PRIVATE = "/run/mergemill"
 GATEWAY_FOLDER = f"{PRIVATE}/gateway"
@@ -54,7 +54,7 @@ class RolloutContainer:
 
     The container that the agent is given may be another container (`SimulatedEnvironment.attach`).
     """
-    instruction: Instruction
+    subject: Subject
     start_seconds: float
 
     def collect_submission(self) -> bytes:
@@ -64,8 +64,8 @@ class RolloutContainer:
             LostContainerError: the container is gone, or has no repository any more.
             Transient: the engine failed.
         """
-        if self.instruction.answer is not None:
-            return self.shell.read_file(self.instruction.answer) or b""
+        if self.subject.answer is not None:
+            return self.shell.read_file(self.subject.answer) or b""
         diff = f"git diff --cached --binary --full-index --no-ext-diff --no-textconv HEAD > {SUBMISSION_FILE}"
         result = self.shell.run(self._render_git("collect", diff), seconds=COLLECT_SECONDS)
         patch = self.shell.read_file(SUBMISSION_FILE) if not result.exit_code else None
@@ -75,13 +75,13 @@ class RolloutContainer:
 
     def hash_tree(self) -> str | None:
         """Return the git tree of the agent's files; None where it cannot be computed."""
-        if self.instruction.answer is not None:
+        if self.subject.answer is not None:
             return None
         result = self.shell.run(self._render_git("state", "git write-tree"), seconds=COLLECT_SECONDS)
         return result.output.split()[-1] if not result.exit_code and result.output.split() else None
 
     def _render_git(self, purpose: str, command: str) -> str:
-        workdir = shlex.quote(self.instruction.workdir)
+        workdir = shlex.quote(self.subject.workdir)
         setup = _GIT.format(git=BASE_GIT, workdir=workdir, index=f"{PRIVATE}/{purpose}.index", private=PRIVATE)
         return f"cd {workdir} && {{ {setup}{command}; }}"
 
@@ -89,7 +89,7 @@ class RolloutContainer:
 @contextlib.contextmanager
 def open_rollout_container(
     image: str,
-    instruction: Instruction,
+    subject: Subject,
     services: Services,
     *,
     seconds: float,
@@ -100,8 +100,8 @@ def open_rollout_container(
     """Open the container of a rollout, ready for the agent.
 
     Args:
-        image: image of the task, or a small system for a task without an image.
-        instruction: instruction whose files are written first.
+        image: image of the subject, or a small system for a subject without an image.
+        subject: subject whose files are written first.
         services: sandbox and limits.
         seconds: time of the agent.
         programs: volumes of the portable Python and of the scaffold's program.
@@ -116,7 +116,7 @@ def open_rollout_container(
     mounts = [*programs]
     if gateway_folder is not None:
         mounts.append(Mount(source=str(gateway_folder.resolve()), target=GATEWAY_FOLDER))
-    files = {FORWARD_FILE: (PROGRAM_FOLDER / "forward.py").read_bytes(), **instruction.files}
+    files = {FORWARD_FILE: (PROGRAM_FOLDER / "forward.py").read_bytes(), **subject.files}
     started = time.perf_counter()
     with services.sandbox.open_session(
         image,
@@ -124,25 +124,23 @@ def open_rollout_container(
         tree=environment.tree if environment else None,
         files=files,
         env=environment.env if environment else None,
-        workdir=instruction.workdir,
+        workdir=subject.workdir,
         network=False,
         mounts=[*mounts, *(environment.mounts if environment else ())],
     ) as shell:
-        script = _build_start_script(
-            instruction, forwards=gateway_folder is not None, checks_out=environment is not None
-        )
+        script = _build_start_script(subject, forwards=gateway_folder is not None, checks_out=environment is not None)
         result = shell.run(script, seconds=START_SECONDS)
         if result.exit_code:
             detail = " ".join(result.output.split())[-300:]
             raise Transient(f"the container of the agent does not start: {detail or result.killed_by}")
-        yield RolloutContainer(shell=shell, instruction=instruction, start_seconds=time.perf_counter() - started)
+        yield RolloutContainer(shell=shell, subject=subject, start_seconds=time.perf_counter() - started)
 
 
-def _build_start_script(instruction: Instruction, *, forwards: bool, checks_out: bool) -> str:
+def _build_start_script(subject: Subject, *, forwards: bool, checks_out: bool) -> str:
     """Return the Bash that copies the repository, whose files are made first, and opens the way to the gateway."""
-    workdir = shlex.quote(instruction.workdir)
+    workdir = shlex.quote(subject.workdir)
     steps = ["set -e", f"cd {workdir}"]
-    if instruction.files:
+    if subject.files:
         steps.append(_REVIEW_STEPS)
     if checks_out:
         steps.append("git checkout -q -f main")

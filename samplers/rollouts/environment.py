@@ -1,6 +1,7 @@
 """Options that the container of a task without environment is opened with, handed in by the application.
 
-Samplers import no simulators, as they import no verifiers.
+Samplers import no simulators, as they import no verifiers. Errors of models that are part of an environment are here,
+too.
 """
 
 from __future__ import annotations
@@ -8,19 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, ClassVar
 
 from backends.sandbox.base import ContainerSession
 from backends.sandbox.mounts import Mount
 from core.errors import Transient
-from taskdb.records import Task
 
 SIMULATED = "simulated"
 """`Task.environment` of such tasks."""
 
 
-class SimulatorFailedError(Transient):
-    """The simulator's endpoint failed, so that the text that the agent read is worth nothing."""
+class EnvironmentModelError(Transient):
+    """A model that is part of an environment failed, so that the text that the agent read is worth nothing."""
+
+    reason: ClassVar[str]
+    """Reason of the rollout."""
+
+
+class SimulatorFailedError(EnvironmentModelError):
+    """The simulator's endpoint failed."""
+
+    reason = "simulator-failed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,4 +54,5 @@ class SimulatedEnvironment:
     mounts: tuple[Mount, ...] = ()
 
 
-EnvironmentOpener = Callable[[Task], AbstractContextManager[SimulatedEnvironment]]
+EnvironmentOpener = Callable[[str], AbstractContextManager[SimulatedEnvironment]]
+"""Opens the environment of a simulated task, by the id of its subject."""

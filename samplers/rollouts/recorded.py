@@ -15,10 +15,8 @@ from typing import Any
 from samplers.gateway.exchanges import Exchange, parse_exchange, read_log
 from samplers.gateway.process import GatewayUsage
 from samplers.gateway.translation import to_chat_answer, to_chat_messages
-from samplers.rollouts.environment import SIMULATED
-from samplers.rollouts.leaks import find_leaks, list_hidden_lines
-from taskdb.artifacts import Artifacts
-from taskdb.records import Task
+from samplers.rollouts.leaks import find_leaks
+from samplers.subjects.subject import Subject
 from taskdb.records.rollouts import Leak
 
 UPSTREAM_FAILURES = frozenset(
@@ -60,12 +58,11 @@ class RecordedTraffic:
             for exchange in self.exchanges
         ]
 
-    def find_leaks(self, task: Task, artifacts: Artifacts) -> tuple[Leak, ...]:
-        """Return the attempts to get at the secrets that the task hides."""
-        hidden = frozenset[str]()
-        if task.test_patch and (task.image or task.environment == SIMULATED):
-            hidden = list_hidden_lines(artifacts.get_text(task.test_patch), task.problem_statement)
-        return find_leaks(self.list_chats(), hidden_lines=hidden, project=task.repo)
+    def find_leaks(self, subject: Subject) -> tuple[Leak, ...]:
+        """Return the attempts to get at the secrets that the subject hides; none where the agent has no shell."""
+        if not subject.workdir:
+            return ()
+        return find_leaks(self.list_chats(), hidden_lines=subject.hidden_lines, project=subject.project)
 
 
 def read_traffic(path: Path | None) -> RecordedTraffic:

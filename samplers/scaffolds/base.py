@@ -12,13 +12,13 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from backends.sandbox.base import ContainerSession
 from backends.sandbox.execution import ExecResult
-from samplers.instructions.instruction import Instruction
 from samplers.programs.program import Program
-from taskdb.records import Score, Task
+from samplers.subjects.subject import Subject
+from taskdb.records import Score
 
 PROMPT_FILE = "/run/mergemill/prompt.md"
 """File with the instruction, in the container."""
@@ -62,10 +62,9 @@ class AgentEnd:
 class AgentSession:
     """A rollout as a scaffold sees it."""
 
-    task: Task
-    instruction: Instruction
+    subject: Subject
     shell: ContainerSession
-    """The task's container, whose working directory is the repository."""
+    """The subject's container, whose working directory is the repository."""
     gateway: GatewayEndpoint
     model: str
     sampling: Mapping[str, Any]
@@ -78,39 +77,99 @@ class AgentSession:
     """To be called after each step by scaffolds that run in this process; others are observed."""
 
 
-class Scaffold(ABC):
-    """Base of all scaffolds. An object serves many rollouts at once, so it has no state of a rollout."""
+class SubjectSession(Protocol):
+    """Part of a session that all subjects have."""
 
-    name: ClassVar[str]
-    version: ClassVar[str]
-    """Of the program, or of the loop; part of a rollout's identity."""
+    @property
+    def collect_submission(self) -> Callable[[], bytes]:
+        """Reads the submission."""
+        ...
+
+
+SessionT = TypeVar("SessionT", bound=SubjectSession)
+
+
+class SampledScaffold(Protocol):
+    """Scaffold as a plan and its rollout need it, whatever its sessions are."""
+
+    @property
+    def name(self) -> str:
+        """Name."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Version of its program or loop; part of a rollout's identity."""
+        ...
+
+    @property
+    def uses_model(self) -> bool:
+        """Whether it uses a model."""
+        ...
+
+    @property
+    def program(self) -> Program | None:
+        """Program in the container; None where nothing of it runs there."""
+        ...
+
+    def agent_preprocess(self, session: Any) -> None:
+        """See ScaffoldHooks."""
+        ...
+
+    def agent_run(self, session: Any) -> AgentEnd:
+        """See ScaffoldHooks."""
+        ...
+
+    def agent_postprocess(self, session: Any) -> bytes:
+        """See ScaffoldHooks."""
+        ...
+
+    def calculate_reward(self, subject: Subject, submission: bytes, grade: Callable[[bytes], Score]) -> Score:
+        """See ScaffoldHooks."""
+        ...
+
+
+class ScaffoldHooks(ABC, Generic[SessionT]):
+    """Hooks of scaffolds of any subjects. An object serves many rollouts at once, so it has no state of a rollout."""
+
     program: ClassVar[Program | None] = None
     """Installed before the first rollout; None where nothing runs in the container."""
-    uses_model: ClassVar[bool] = True
 
-    def agent_preprocess(self, session: AgentSession) -> None:  # noqa: B027 - most have nothing to prepare
-        """Prepare the container.
+    def agent_preprocess(self, session: SessionT) -> None:
+        """Prepare the episode.
 
         Raises:
             Transient: the engine failed.
         """
 
     @abstractmethod
-    def agent_run(self, session: AgentSession) -> AgentEnd:
+    def agent_run(self, session: SessionT) -> AgentEnd:
         """Run the agent until it ends or a limit is reached.
 
         Raises:
             Transient: the engine failed.
         """
 
-    def agent_postprocess(self, session: AgentSession) -> bytes:
+    def agent_postprocess(self, session: SessionT) -> bytes:
         """Return the submission."""
         return session.collect_submission()
 
-    def calculate_reward(self, task: Task, submission: bytes, grade: Callable[[bytes], Score]) -> Score:
-        """Return the score of the submission, when the container is gone. `grade` uses fresh containers."""
-        del task
+    def calculate_reward(self, subject: Subject, submission: bytes, grade: Callable[[bytes], Score]) -> Score:
+        """Return the score of the submission, when the container is gone. `grade` uses fresh containers.
+
+        It is not called for subjects whose environment scores the open episode.
+        """
+        del subject
         return grade(submission)
+
+
+class Scaffold(ScaffoldHooks[AgentSession]):
+    """Base of all scaffolds that work in a container."""
+
+    name: ClassVar[str]
+    version: ClassVar[str]
+    """Of the program, or of the loop; part of a rollout's identity."""
+    uses_model: ClassVar[bool] = True
 
 
 class CommandScaffold(Scaffold):
@@ -131,7 +190,7 @@ class CommandScaffold(Scaffold):
 
     def agent_preprocess(self, session: AgentSession) -> None:
         """Write the instruction and the files."""
-        session.shell.write_files({PROMPT_FILE: session.instruction.text.encode(), **self.build_files(session)})
+        session.shell.write_files({PROMPT_FILE: session.subject.instruction.encode(), **self.build_files(session)})
 
     def agent_run(self, session: AgentSession) -> AgentEnd:
         """Run the command."""

@@ -16,7 +16,7 @@ class OracleScaffold(Scaffold):
 
     def agent_run(self, session: AgentSession) -> AgentEnd:
         """Write or apply the gold submission."""
-        gold, answer = session.make_gold(), session.instruction.answer
+        gold, answer = session.make_gold(), session.subject.answer
         if answer is not None:
             session.shell.write_files({answer: gold})
             return AgentEnd()

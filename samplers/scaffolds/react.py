@@ -69,7 +69,7 @@ class _ReactLoop:
         deadline = time.monotonic() + self.session.limits.seconds
         self.messages = [
             {"role": "system", "content": SYSTEM},
-            {"role": "user", "content": self.session.instruction.text},
+            {"role": "user", "content": self.session.subject.instruction},
         ]
         reminders = 0
         for _ in range(self.session.limits.turns):

@@ -20,10 +20,12 @@ from mergemill.execution.services import make_services as make_usual_services
 from samplers.gateway.exchanges import Exchange
 from samplers.gateway.process import Budget, GatewayProcess, Upstream
 from samplers.programs.store import ProgramStore
+from samplers.rollouts.container_environment import ContainerEnvironment
 from samplers.rollouts.recorded import read_traffic
 from samplers.rollouts.recording import get_log_path
 from samplers.rollouts.run import RolloutRun, RolloutServices
 from samplers.scaffolds.base import AgentLimits, Scaffold
+from samplers.subjects.task_subject import make_task_subject
 from taskdb.queries import tasks as queries
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
@@ -32,6 +34,7 @@ from taskdb.store import Store
 from tests.samplers.scripted_model import Answer, ModelRequest, ScriptedModel
 from tests.samplers.shell_player import ShellPlayer
 from tests.verifiers.shop import open_shop_task
+from verifiers import select_reward
 
 PATCH_FILE = "/tmp/change.patch"
 LIMITS = AgentLimits(seconds=120.0, turns=30)
@@ -97,17 +100,25 @@ class AgentBench:
             (socket := folder / "agents" / "gateway.sock").parent.mkdir()
             upstream = Upstream(url=model.url, dialect="openai", key="", first_pause=0.02)
             with GatewayProcess(upstream, folder / "logs", agent_socket=socket, port=0) as gateway:
-                shared = RolloutServices(
+                environment = ContainerEnvironment(
                     services=self.services,
                     programs=self.programs,
-                    gateway=gateway,
                     agent_socket=socket,
                     limits=limits,
-                    budget=Budget(requests=100),
+                    find_oracle=lambda _: make_oracle(self.task, self.services),
                 )
-                oracle = make_oracle(self.task, self.services)
                 finished = RolloutRun(
-                    plan=plan, task=self.task, scaffold=scaffold, oracle=oracle, shared=shared, retry=0
+                    plan=plan,
+                    subject=make_task_subject(self.task, self.services, select_reward(self.task).submission),
+                    scaffold=scaffold,
+                    environment=environment,
+                    shared=RolloutServices(
+                        artifacts=self.services.artifacts,
+                        clock=self.services.clock,
+                        gateway=gateway,
+                        budget=Budget(requests=100, turns=limits.turns),
+                    ),
+                    retry=0,
                 ).run()
                 exchanges = read_traffic(get_log_path(gateway.log_dir, plan)).exchanges
             rollout = finished.rollout

@@ -1,4 +1,4 @@
-"""Subjects that are sampled, and which rollouts of it are pending. The database is the queue.
+"""Subjects that are sampled, and which rollouts of them are pending. The database is the queue.
 
 A plan is pending until a rollout of it is stored that ended by the agent's doing.
 """
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from core.errors import InputError
 from mergemill.agents.sampling.world_scaffolds import WorldScaffold
 from samplers.difficulty.staging import STAGES, plan_attempts
-from samplers.scaffolds.base import Scaffold
+from samplers.scaffolds.base import SampledScaffold, Scaffold
 from samplers.trajectories.credit import Credit, share_reward
 from taskdb.queries import tasks as queries
 from taskdb.queries.task_filters import TaskFilters
@@ -24,27 +24,8 @@ NO_ROLLOUTS = queries.RolloutCounts()
 MAX_STAGED_ATTEMPTS = STAGES[-1]
 
 
-class SampledScaffold(Protocol):
-    """Fields that a plan has of a scaffold."""
-
-    @property
-    def name(self) -> str:
-        """Name."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """Of its program or loop."""
-        ...
-
-    @property
-    def uses_model(self) -> bool:
-        """Whether it uses a model."""
-        ...
-
-
 class SampledSubject(Protocol):
-    """Fields that a plan has of a task or scenario."""
+    """Fields that a plan has of the record of a subject."""
 
     @property
     def id(self) -> str:
@@ -62,6 +43,7 @@ class AttemptRequest:
     """Attempts that are attempted at each task or scenario."""
 
     model: str
+    scaffolds: tuple[SampledScaffold, ...]
     attempts: int | None
     """By each scaffold; None for staged sampling."""
     checkpoint: str = ""
@@ -123,7 +105,6 @@ def select_tasks(store: Store, request: SampleRequest) -> list[Task]:
 def list_pending(
     store: Store,
     subjects: Sequence[SampledSubject],
-    scaffolds: Sequence[SampledScaffold],
     request: AttemptRequest,
 ) -> tuple[int, list[PendingRollout]]:
     """Return how many rollouts are planned, and those without a result, with their infrastructure failures.
@@ -137,7 +118,7 @@ def list_pending(
             for attempt in range(1, (request.attempts or MAX_STAGED_ATTEMPTS) + 1)
         ]
         for subject in subjects
-        for scaffold in scaffolds
+        for scaffold in request.scaffolds
     ]
     counts = queries.count_rollouts(store, [pending_rollout.plan.key for group in groups for pending_rollout in group])
     if request.attempts is None:

@@ -1,32 +1,22 @@
-"""Run the pending rollouts of tasks.
-
-Rollouts that a killed driver left behind begin again; the answers of their models are read from the
-gateway's log instead of being paid again.
-"""
+"""Run the pending rollouts of tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from backends.sandbox.registry import find_host_image
 from core.config import Settings
 from core.errors import UsageError
 from core.settings.machine import SandboxSettings
-from mergemill.agents.sampling.driver import RolloutDriver, open_threads, run_events, run_on_nodes
-from mergemill.agents.sampling.nodes import NodeTaskRollouts
 from mergemill.agents.sampling.progress import SamplingProgress
-from mergemill.agents.sampling.request import SampleRequest, list_pending, select_tasks
-from mergemill.agents.sampling.task_sampler import forget_exchanges, open_sampler
-from mergemill.execution.clusters import LOCAL, check_cluster_settings
-from mergemill.execution.nodes import share_settings
+from mergemill.agents.sampling.request import SampleRequest, select_tasks
+from mergemill.agents.sampling.subjects import sample_subjects
+from mergemill.agents.sampling.task_sampler import TaskSubjects
 from mergemill.simulation.tasks import check_simulator
-from samplers.gateway.process import Upstream
 from samplers.rollouts.environment import SIMULATED
 from samplers.scaffolds.base import CommandScaffold, Scaffold
-from taskdb.artifacts import require_writable_store
 from taskdb.records import Task
-from taskdb.store import Store
 
 
 def run_sampling(request: SampleRequest, settings: Settings, progress: SamplingProgress) -> int:
@@ -44,56 +34,15 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
         Transient: the model cannot be reached, or database or disk fail.
         UsageError: a scaffold needs a model and none is given.
     """
-    check_cluster_settings(settings.cluster)
-    require_writable_store(settings.storage)
-    with Store.open(settings.storage.db, create=False, writes=True) as store:
-        tasks = select_tasks(store, request)
-        find_pending = partial(list_pending, store, tasks, request.scaffolds, request)
-        planned, pending = find_pending()
-        progress.set_work(n_planned=planned, n_pending=len(pending))
-        if not pending:
-            return progress.end()
+
+    def make_source(tasks: Sequence[Task]) -> TaskSubjects:
         check_machine(tasks, request.scaffolds, settings.sandbox)
         if is_simulated := any(task.environment == SIMULATED for task in tasks):
             check_simulator(settings.llm)
-        make_driver = partial(
-            RolloutDriver,
-            store=store,
-            settings=settings,
-            progress=progress,
-            list_pending=find_pending,  # again: another driver, for whose end this one waited, may have done it
-            is_staged=request.attempts is None,
-        )
-        if settings.cluster.address != LOCAL:
-            _sample_on_cluster(request, settings, progress, make_driver, is_simulated=is_simulated)
-        else:
-            find_task = {task.id: task for task in tasks}.__getitem__
-            with open_sampler(
-                request, settings, store, progress, find_task=find_task, is_simulated=is_simulated
-            ) as sampler:
-                shared = sampler.shared
-                make_driver(
-                    cluster=open_threads(settings.cluster, shared.services),
-                    run=partial(run_events, sampler.run),
-                    forget=partial(forget_exchanges, shared.gateway),
-                ).run_all()
-        return progress.end()
+        return TaskSubjects(request=request, is_simulated=is_simulated)
 
-
-def _sample_on_cluster(
-    request: SampleRequest,
-    settings: Settings,
-    progress: SamplingProgress,
-    make_driver: Callable[..., RolloutDriver],
-    *,
-    is_simulated: bool,
-) -> None:
-    """Run rollouts on the nodes of a cluster."""
-    uses_model = any(scaffold.uses_model for scaffold in request.scaffolds)
-    upstreams = [Upstream.from_settings(settings.upstream, settings.llm)] if uses_model else []
-    engine = find_host_image(settings.sandbox.kind) is None
-    run = NodeTaskRollouts(settings=share_settings(settings), request=request, is_simulated=is_simulated)
-    run_on_nodes(make_driver, run, settings, progress, engine=engine, upstreams=upstreams)
+    select = partial(select_tasks, request=request)
+    return sample_subjects(request, settings, progress, select=select, make_source=make_source)
 
 
 def check_machine(tasks: Sequence[Task], scaffolds: Sequence[Scaffold], sandbox: SandboxSettings) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from backends.llm.meter import UsageMeter
 from core.errors import UsageError
-from worlds.scenario_agent import PROMPT_VERSIONS
-from worlds.scenario_run import InteractionMode
+from samplers.rollouts.gateway_model import GatewayModel
+from samplers.scaffolds.base import AgentEnd, ScaffoldHooks
+from samplers.scaffolds.gateway_client import GatewayError
+from worlds.definitions import Call
+from worlds.gates.solutions import resolve_arguments
+from worlds.scenario_agent import PROMPT_VERSIONS, EpisodeEnd, ScenarioAgent
+from worlds.scenario_run import InteractionMode, ScenarioRun
+from worlds.server.service import CallResult
 from worlds.users import PROMPT_VERSION as USER_VERSION
 
 SCRIPTED = "scripted"
@@ -15,8 +24,43 @@ SCRIPTED = "scripted"
 LOOP_VERSION = "1"
 
 
+REASONS: Mapping[EpisodeEnd, str | None] = {
+    EpisodeEnd.COMPLETED: None,
+    EpisodeEnd.USER: None,
+    EpisodeEnd.TRUNCATED: "turn-limit",
+    EpisodeEnd.FAULT: "world-fault",
+    EpisodeEnd.TOO_LONG: "model-failed",
+    EpisodeEnd.NO_ACTION: "no-action",
+    EpisodeEnd.BUDGET: "time-limit",
+}
+"""End of an episode -> reason of the rollout; None where it ended by itself."""
+
+
+@dataclass(kw_only=True)
+class ScenarioSession:
+    """An episode of a scenario as its scaffold sees it."""
+
+    run: ScenarioRun = field(init=False)
+    """The episode, once it has begun."""
+    model: GatewayModel | None
+    """None where no model acts."""
+    solution: tuple[Call, ...]
+    """Calls of the certificate's solution; for the oracle alone."""
+    seconds: float
+    """Wall time of the episode."""
+    calls: list[Call] = field(default_factory=list)
+    """Calls that were made."""
+    has_fault: bool = False
+    """Whether the world's program had a fault."""
+
+    def collect_submission(self) -> bytes:
+        """Return the calls as JSON; nothing where there are none."""
+        calls = [call.to_json() for call in self.calls]
+        return json.dumps(calls, ensure_ascii=False).encode(errors="replace") if calls else b""
+
+
 @dataclass(frozen=True, kw_only=True)
-class WorldScaffold:
+class WorldScaffold(ScaffoldHooks[ScenarioSession]):
     """How a scenario is attempted.
 
     `mode` is None where no model acts. `user` is the user of a conversation: `scripted`, or the name of a model; it is
@@ -37,6 +81,36 @@ class WorldScaffold:
     def user_model(self) -> str:
         """Name of the model that plays the user; empty where none does."""
         return "" if self.user == SCRIPTED else self.user
+
+    def agent_run(self, session: ScenarioSession) -> AgentEnd:
+        """Let the model act, or make the calls of the solution, or do nothing."""
+        if session.model is not None:
+            return _work(session, session.model)
+        if self.name == "oracle":
+            _replay(session)
+        return AgentEnd()
+
+
+def _work(session: ScenarioSession, model: GatewayModel) -> AgentEnd:
+    agent = ScenarioAgent(session.run)
+    try:
+        end = agent.work(model, UsageMeter(), deadline=time.monotonic() + session.seconds)
+    except GatewayError as error:
+        return AgentEnd(reason="model-failed", detail=str(error))
+    finally:
+        session.calls = [made.call for made in agent.calls]
+    session.has_fault = end is EpisodeEnd.FAULT
+    return AgentEnd(reason=REASONS[end], detail=agent.detail)
+
+
+def _replay(session: ScenarioSession) -> None:
+    """Make the calls of the certificate's solution."""
+    results: dict[int, CallResult] = {}
+    for number, call in enumerate(session.solution):
+        arguments = resolve_arguments(call, results)
+        session.calls.append(Call(tool=call.tool, arguments=arguments))
+        outcome = session.run.step({"tool": call.tool, "arguments": arguments})
+        results[number] = CallResult(value=outcome.observation, digest=session.run.digest)
 
 
 MODES: Mapping[str, InteractionMode | None] = {

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from core.config import Settings
 from core.errors import InputError
-from core.settings.models import OFF
-from mergemill.agents.sampling.driver import RolloutDriver, open_threads, run_events, run_on_nodes
-from mergemill.agents.sampling.nodes import NodeScenarioRollouts
 from mergemill.agents.sampling.progress import SamplingProgress
-from mergemill.agents.sampling.request import WorldSampleRequest, list_pending
-from mergemill.agents.sampling.scenario_sampler import load_subjects, open_scenario_sampler
-from mergemill.agents.sampling.upstream import make_user_upstream
-from mergemill.execution.clusters import LOCAL, check_cluster_settings
-from mergemill.execution.nodes import share_settings
+from mergemill.agents.sampling.request import WorldSampleRequest
+from mergemill.agents.sampling.scenario_sampler import ScenarioSubjects
+from mergemill.agents.sampling.subjects import sample_subjects
 from mergemill.worlds.containers import OpenServer
-from samplers.gateway.process import Upstream
-from taskdb.artifacts import open_artifacts, require_writable_store
 from taskdb.queries.worlds import (
     find_current_scenarios,
     find_matches,
@@ -30,9 +22,6 @@ from taskdb.queries.worlds import (
 )
 from taskdb.records.worlds import Scenario
 from taskdb.store import Store
-
-if TYPE_CHECKING:
-    pass
 
 
 def run_world_sampling(request: WorldSampleRequest, settings: Settings, progress: SamplingProgress) -> int:
@@ -61,60 +50,13 @@ def sample_scenarios(
         Transient: a model cannot be reached, or database or disk fail.
         UsageError: a model is needed and no endpoint is named.
     """
-    check_cluster_settings(settings.cluster)
-    require_writable_store(settings.storage)
-    with Store.open(settings.storage.db, create=False, writes=True) as store:
-        scenarios = select_scenarios(store, request)
-        find_pending = partial(list_pending, store, scenarios, request.scaffolds, request)
-        planned, pending = find_pending()
-        progress.set_work(n_planned=planned, n_pending=len(pending))
-        if not pending:
-            return progress.end()
-        make_driver = partial(
-            RolloutDriver,
-            store=store,
-            settings=settings,
-            progress=progress,
-            list_pending=find_pending,
-            is_staged=request.attempts is None,
-        )
+
+    def make_source(scenarios: Sequence[Scenario]) -> ScenarioSubjects:
         worlds = len({scenario.parent for scenario in scenarios})
-        if settings.cluster.address != LOCAL:
-            _sample_on_cluster(request, settings, progress, make_driver, worlds)
-        else:
-            subjects = load_subjects(store, open_artifacts(settings.storage), scenarios)
-            with open_scenario_sampler(
-                request,
-                settings,
-                progress,
-                find_subject=subjects.__getitem__,
-                worlds=worlds,
-                episodes=settings.cluster.workers,
-                open_server=open_server,
-            ) as sampler:
-                make_driver(
-                    cluster=open_threads(settings.cluster, sampler.services),
-                    run=partial(run_events, sampler.run),
-                    forget=sampler.forget,
-                ).run_all()
-        return progress.end()
+        return ScenarioSubjects(request=request, worlds=worlds, open_server=open_server)
 
-
-def _sample_on_cluster(
-    request: WorldSampleRequest,
-    settings: Settings,
-    progress: SamplingProgress,
-    make_driver: Callable[..., RolloutDriver],
-    worlds: int,
-) -> None:
-    """Run rollouts on the nodes of a cluster, each of whose workers has a container of worlds of its own."""
-    upstreams = []
-    if any(scaffold.uses_model for scaffold in request.scaffolds):
-        upstreams.append(Upstream.from_settings(settings.upstream, settings.llm))
-    if settings.llm.url != OFF and any(scaffold.user_model for scaffold in request.scaffolds):
-        upstreams.append(make_user_upstream(settings.llm, settings.upstream))
-    run = NodeScenarioRollouts(settings=share_settings(settings), request=request, worlds=worlds)
-    run_on_nodes(make_driver, run, settings, progress, engine=True, upstreams=upstreams)
+    select = partial(select_scenarios, request=request)
+    return sample_subjects(request, settings, progress, select=select, make_source=make_source)
 
 
 def select_scenarios(store: Store, request: WorldSampleRequest) -> list[Scenario]:

@@ -41,8 +41,8 @@ from taskdb.records import Kind
 
 if TYPE_CHECKING:
     from mergemill.agents.sampling.progress import SamplingProgress
-    from mergemill.agents.sampling.request import SampledScaffold
     from mergemill.agents.sampling.world_scaffolds import WorldScaffold
+    from samplers.scaffolds.base import SampledScaffold
 
 SAMPLE_SETTINGS: SettingChoices = (
     *GRADING_SETTINGS,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError, Transient
-from samplers.instructions.instruction import Instruction
 from samplers.rollouts.container import RolloutContainer
+from samplers.subjects.subject import Subject
 from simulators.swe.exchange import ProgramAnswer
 from simulators.swe.execution import ATTEMPTS, MAX_OUTPUT_CHARS
 from simulators.swe.workspace import WORKDIR, open_workspace
@@ -235,9 +235,9 @@ def test_agents_that_ask_at_once_pay_once_and_keep_apart(calc: Calc, tmp_path: P
 
 
 def test_the_tree_can_be_read_while_a_rollout_observes_it(calc: Calc) -> None:
-    instruction = Instruction(text="", workdir=WORKDIR, submission="patch")
+    subject = Subject(id="1", name="calc", environment="simulated", statement="", workdir=WORKDIR)
     with open_workspace(make_host(), calc.open_tree, lambda *_: ProgramAnswer()) as workspace:
-        container = RolloutContainer(shell=workspace.shell, instruction=instruction, start_seconds=0.0)
+        container = RolloutContainer(shell=workspace.shell, subject=subject, start_seconds=0.0)
         workspace.write_file("calc/add.py", b"add = sum\n")
         with ThreadPoolExecutor() as threads:
             observed = threads.submit(lambda: [container.hash_tree() for _ in range(20)])

@@ -1,1 +1,0 @@
-"""Instructions of agents, for every kind of task."""

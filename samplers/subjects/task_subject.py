@@ -1,0 +1,89 @@
+"""Tasks as subjects: the instruction of every kind of task, and where its submission is read from."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from backends.services import Services
+from core.templates import make_environment
+from samplers.rollouts.environment import SIMULATED
+from samplers.rollouts.leaks import list_hidden_lines
+from samplers.subjects.subject import Subject
+from taskdb.artifacts import Artifacts
+from taskdb.records import Task
+from taskdb.records.oracles import ReviewOracle
+
+REVIEW_FOLDER = "/testbed"
+ANSWER_FILE = "/testbed/review.json"
+SIMULATED_FOLDER = "/testbed"
+"""Repository of a task whose programs are simulated."""
+DIFF_FILE = "/testbed/change.diff"
+_TEMPLATES = make_environment(Path(__file__).with_name("templates"))
+
+
+def make_task_subject(task: Task, services: Services, submission: str) -> Subject:
+    """Return the subject of a task.
+
+    Args:
+        task: the task.
+        services: services with the artifacts of the task.
+        submission: form that its reward takes: `patch`, `tests` or `review`.
+
+    Raises:
+        InputError: an artifact is missing or damaged.
+    """
+    if isinstance(task.oracle, ReviewOracle):
+        return _make_review_subject(task, task.oracle, services.artifacts)
+    workdir = task.plan.workdir if task.plan else SIMULATED_FOLDER
+    text = _TEMPLATES.get_template("instruction.md.j2").render(
+        submission=submission,
+        workdir=workdir,
+        statement=task.problem_statement.strip(),
+        hints=task.hints.strip(),
+        test_command=shlex.join(task.plan.test.argv) if task.plan else "",
+    )
+    return Subject(
+        id=task.id,
+        name=task.name,
+        environment=task.environment,
+        statement=task.problem_statement,
+        instruction=text.strip() + "\n",
+        image=task.image,
+        workdir=workdir,
+        hidden_lines=_list_hidden_lines(task, services.artifacts),
+        project=task.repo,
+    )
+
+
+def _make_review_subject(task: Task, oracle: ReviewOracle, artifacts: Artifacts) -> Subject:
+    files = {f"{REVIEW_FOLDER}/{path}": text.encode() for path, text in oracle.load_files(artifacts).items()}
+    if oracle.diff is not None:
+        files[DIFF_FILE] = artifacts.get(oracle.diff)
+    text = _TEMPLATES.get_template("instruction.md.j2").render(
+        submission="review",
+        workdir=REVIEW_FOLDER,
+        statement=task.problem_statement.strip(),
+        diff=DIFF_FILE if oracle.diff is not None else None,
+        answer=ANSWER_FILE,
+    )
+    return Subject(
+        id=task.id,
+        name=task.name,
+        environment=task.environment,
+        statement=task.problem_statement,
+        instruction=text.strip() + "\n",
+        image=task.image,
+        workdir=REVIEW_FOLDER,
+        files=files,
+        answer=ANSWER_FILE,
+        hidden_lines=_list_hidden_lines(task, artifacts),
+        project=task.repo,
+    )
+
+
+def _list_hidden_lines(task: Task, artifacts: Artifacts) -> frozenset[str]:
+    """Return the lines of the hidden tests; none for a task whose agent has no tests."""
+    if not task.test_patch or not (task.image or task.environment == SIMULATED):
+        return frozenset()
+    return list_hidden_lines(artifacts.get_text(task.test_patch), task.problem_statement)
