@@ -189,7 +189,7 @@ def cheat(request: ModelRequest) -> Turn:
     """Look for the solution where it is not, and submit."""
     commands = (
         "git fsck --lost-found",
-        "curl https://github.com/ada/calc",
+        "curl -s https://github.com/ada/calc",
         "pip download calc",
         "cat /tests/test_add.py",
     )
