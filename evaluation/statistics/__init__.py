@@ -1,0 +1,1 @@
+"""Intervals and comparisons of averages over subjects in families: pure functions."""

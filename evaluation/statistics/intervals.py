@@ -1,0 +1,63 @@
+"""Intervals of 95 %: of a share over units in families, and of a median.
+
+Normal intervals are too narrow below some hundred units (Bowyer et al. 2025, arXiv 2503.01747), so that of a share is
+Wilson's (Wilson 1927) with the effective number of units of the clustered variance and the quantile of Student's t.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from evaluation.statistics.clusters import ClusteredMean, compute_t_quantile
+
+RESAMPLES = 2_000
+SEED = 20_240_501
+"""Of resampling: the same values always give the same interval."""
+
+
+def compute_share_interval(share: ClusteredMean) -> tuple[float, float] | None:
+    """Return the interval of a share, within 0..1; None for a single family, which shows no variance.
+
+    With the average m, the effective number of units is m (1 - m) / V, and the number of families where V is 0.
+
+    Raises:
+        ValueError: the average is outside of 0..1.
+    """
+    if share.families < 2:
+        return None
+    mean = share.mean
+    if not 0 <= mean <= 1:
+        raise ValueError(f"{mean} is no share")
+    effective = mean * (1 - mean) / share.variance if share.variance else float(share.families)
+    quantile = compute_t_quantile(share.families)
+    square = quantile**2
+    middle = mean + square / (2 * effective)
+    spread = quantile * math.sqrt(mean * (1 - mean) / effective + square / (4 * effective**2))
+    scale = 1 + square / effective
+    # Rounding must not put an end beyond the average, such as one of 0 or 1.
+    return max(0.0, min(mean, (middle - spread) / scale)), min(1.0, max(mean, (middle + spread) / scale))
+
+
+def compute_median_interval(values: Sequence[float], families: Sequence[str]) -> tuple[float, float, float] | None:
+    """Return the median and its interval, by resampling whole families with a fixed seed.
+
+    Returns:
+        Median, lower and upper end; None without values. Both ends are the median's where there is a single family.
+    """
+    if not values:
+        return None
+    members: dict[str, list[float]] = {}
+    # In the order of names, so that the order of rows cannot change the samples.
+    for family, value in sorted(zip(families, values, strict=True)):
+        members.setdefault(family, []).append(value)
+    groups = [np.asarray(group, dtype=float) for group in members.values()]
+    median = float(np.median(np.concatenate(groups)))
+    if len(groups) < 2:
+        return median, median, median
+    chosen = np.random.default_rng(SEED).integers(len(groups), size=(RESAMPLES, len(groups)))
+    medians = [float(np.median(np.concatenate([groups[place] for place in places]))) for places in chosen]
+    low, high = np.quantile(medians, (0.025, 0.975))
+    return median, float(low), float(high)
