@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import filecmp
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from core.errors import InputError, make_write_error
+from core.text import format_count
 from exporters import manifest
 from exporters.item import ExportItem
 
@@ -21,6 +23,7 @@ RESERVED_FOLDERS = frozenset(
 )
 """Names in a bundle that belong to no task."""
 
+CARD_NAME = "README.md"
 NOT_UTF8_NOTE = "skipped: a patch is not UTF-8, which this format cannot carry"
 """Note for a task that a format leaves out because its rows hold patches as text."""
 
@@ -66,7 +69,9 @@ def write_bundle(
         partial.mkdir(parents=True)
         try:
             with manifest.ManifestWriter(format_name, partial) as description:
-                writer(description.describe(_check_items(items, partial)), partial, services)
+                warnings: Counter[str] = Counter()
+                writer(description.describe(_check_items(items, partial, warnings)), partial, services)
+                _add_warnings(partial / CARD_NAME, warnings)
                 digest = description.finish()
             _move_bundle(partial, out)
         finally:
@@ -78,9 +83,22 @@ def write_bundle(
     return digest
 
 
-def _check_items(items: Iterable[ExportItem], folder: Path) -> Iterator[ExportItem]:
-    """Yield the items; raise InputError before an item that the bundle in `folder` cannot hold."""
+def _add_warnings(card: Path, warnings: Counter[str]) -> None:
+    """Add the warnings about tasks to the card of a bundle, where its format has one."""
+    if not warnings or not card.is_file():
+        return
+    lines = [f"- {format_count(number, 'task')}: {warning}" for warning, number in sorted(warnings.items())]
+    write_file(card, "\n".join([card.read_text().rstrip("\n"), "", "## Warnings", "", *lines, ""]))
+
+
+def _check_items(items: Iterable[ExportItem], folder: Path, warnings: Counter[str]) -> Iterator[ExportItem]:
+    """Yield the items, and count the notes that they have before a format adds its own.
+
+    Raises:
+        InputError: the bundle in `folder` cannot hold the next item.
+    """
     for item in items:
+        warnings.update(item.notes)
         if not manifest.is_usable_name(item.task.name):
             raise InputError(f"a task is named {ascii(item.task.name)[:200]}, which no bundle can hold")
         if item.folder in RESERVED_FOLDERS:

@@ -28,7 +28,7 @@ class ExportItem:
     trees: TreeArchives = field(default_factory=TreeArchives, compare=False)
     """Archives of base trees in the bundle, which its items share."""
     notes: list[str] = field(default_factory=list, compare=False)
-    """Intended differences from the task, a line each; a format adds them before it takes the next item."""
+    """Warnings about the task, and intended differences from it, which a format adds before it takes the next item."""
 
     @property
     def image(self) -> str:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from core.errors import InputError, UsageError
 from core.files import read_input
+from mergemill.bench.held_out import MARK, REFUSED, get_row_keys, split_held_out
 from samplers.exports.facts import ExportedTrajectory, RolloutSubject
 from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
 from samplers.exports.writer import write_training_data
 from samplers.rollouts.environment import SIMULATED
 from taskdb.artifacts import open_artifacts
+from taskdb.queries.bench import find_held_out
 from taskdb.queries.trajectories import (
     SYNTHETIC,
     TRUSTED_ENVIRONMENTS,
@@ -72,10 +74,12 @@ def export_trajectories(
     out: Path,
     options: TrainingOptions,
     simulated: SimulatedRows,
+    with_held_out: bool = False,
 ) -> TrainingReport:
     """Write the trajectories of some filters that have a value to a folder.
 
-    `simulated`: whether those of simulated tasks are written, too, and whose rewards they have.
+    `simulated`: whether those of simulated tasks are written, too, and whose rewards they have. With `with_held_out`
+    those of held-out tasks and scenarios are, and are marked.
 
     Raises:
         InputError: there is none, the folder has files, an artifact is missing, or the rewards of simulated rollouts
@@ -88,17 +92,23 @@ def export_trajectories(
     rows = [row for row in list_trajectories(store, filters) if row["value"] is not None]
     n_simulated = sum(row["environment"] == SIMULATED for row in rows)
     left_out = {}
+    kept, n_held_out = split_held_out(rows, get_row_keys, find_held_out(store))
+    if n_held_out and not with_held_out:
+        rows, left_out[REFUSED] = kept, n_held_out
     if n_simulated and not simulated.included:
         left_out[f"{SIMULATED_LEFT_OUT}; --with-simulated exports them, too"] = n_simulated
         rows = [row for row in rows if row["environment"] != SIMULATED]
     if not rows:
         advice = "`mergemill trajectories select` selects them; --unselected exports others, too"
-        if left_out:
+        if REFUSED in left_out:
+            advice = f"{n_held_out} are held out: --with-held-out exports them, too"
+        elif left_out:
             advice = f"{n_simulated} are of simulated tasks: --with-simulated exports them"
         raise InputError("no trajectory matches", advice=advice)
     if n_simulated and simulated.included and options.format is TrainingFormat.PARQUET:
         _check_simulator(store, measurement, simulated)
-    return write_training_data(_load(store, storage, [row["id"] for row in rows]), out, options, left_out)
+    notes = {MARK: n_held_out} if with_held_out and n_held_out else {}
+    return write_training_data(_load(store, storage, [row["id"] for row in rows]), out, options, left_out, notes)
 
 
 def _check_simulator(store: Store, measurement: MeasurementSettings, simulated: SimulatedRows) -> None:

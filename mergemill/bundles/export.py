@@ -17,11 +17,13 @@ from core.config import Settings
 from core.errors import InputError, UsageError
 from core.settings.storage import StorageSettings
 from exporters.item import ExportItem
+from mergemill.bench.held_out import MARK
 from mergemill.bundles.families import FamilyIndex
 from mergemill.execution.images import copies
 from mergemill.execution.progress import CountProgress
 from mergemill.execution.services import make_services
 from taskdb.queries import tasks as queries
+from taskdb.queries.bench import find_held_out
 from taskdb.queries.evidence import count_with_evidence
 from taskdb.queries.images import load_image_copies
 from taskdb.queries.lineages import load_lineages
@@ -186,6 +188,7 @@ class ItemReader:
     ) -> None:
         self._store, self._filters, self._is_wanted, self._known_copies = store, filters, is_wanted, known_copies
         self._lineages: Mapping[str, Sequence[Record]] = {}
+        self._held_out = find_held_out(store)
 
     def iterate(self, progress: CountProgress) -> Generator[ExportItem]:
         """Yield the tasks as items, by name, and count each when it is written."""
@@ -194,7 +197,8 @@ class ItemReader:
             self._lineages = load_lineages(self._store, [task for task, _, _ in batch])
             for task, certificate, row in batch:
                 copy = copies.find_certified_copy(task, certificate, self._known_copies)
-                yield ExportItem(task=task, certificate=certificate, registry_image=copy, facts=row)
+                notes = [MARK] if self._held_out.covers(task.id, task.name) else []
+                yield ExportItem(task=task, certificate=certificate, registry_image=copy, facts=row, notes=notes)
                 progress.advance()
 
     def get_lineage(self, task: Task) -> Sequence[Record]:

@@ -24,7 +24,7 @@ class CommandEntry:
     @property
     def members(self) -> Mapping[str, CommandEntry]:
         """Commands of a group whose commands have modules of their own."""
-        return WORLD_COMMANDS if self.module == "worlds" else {}
+        return GROUPS.get(self.module, {})
 
 
 PIPELINE = "Pipeline"
@@ -71,6 +71,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "trajectories": CommandEntry("agents.trajectories", "List, show, select and export what agents did.", AGENTS),
     "difficulty": CommandEntry("agents.difficulty", "Show pass rates by task, model and scaffold.", AGENTS),
+    "bench": CommandEntry("bench", "Freeze sets of subjects, run agents on them, and report with intervals.", AGENTS),
     "simulate": CommandEntry(
         "simulation.simulate", "Let a model play users and tools, and write training data.", AGENTS
     ),
@@ -115,6 +116,16 @@ WORLD_COMMANDS: Mapping[str, CommandEntry] = {
     "export": CommandEntry("worlds.export", "Write worlds and their scenarios as a bundle for other programs.", TASKS),
 }
 """Commands of `mergemill worlds`, in the order of its help."""
+
+BENCH_COMMANDS: Mapping[str, CommandEntry] = {
+    "freeze": CommandEntry("bench.freeze", "Freeze certified tasks or scenarios as a set.", TASKS),
+    "list": CommandEntry("bench.list_sets", "List sets, or the newest state of each run.", QUERIES),
+    "show": CommandEntry("bench.show", "Show a set, and which of its subjects have changed since.", QUERIES),
+}
+"""Commands of `mergemill bench`, in the order of its help."""
+
+GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {"worlds": WORLD_COMMANDS, "bench": BENCH_COMMANDS}
+"""Module of a group -> its commands, which have modules of their own."""
 
 
 def find_entry(arguments: Sequence[str]) -> CommandEntry | None:

@@ -23,6 +23,7 @@ from backends.llm.ledger import CallLedger
 from core.errors import InputError, UsageError, make_write_error
 from core.sockets import bind_socket
 from mergemill import __version__
+from mergemill.bench.held_out import HELD_OUT, refuse_seeds
 from mergemill.execution.services import make_model
 from mergemill.simulation.application import SimulationApplication
 from mergemill.simulation.run import check_folder
@@ -57,6 +58,8 @@ class EnvironmentRequest:
     out: Path
     profile: str
     seeds_license: str = ""
+    with_held_out: bool = False
+    """Whether conversations on held-out tasks may be seeds."""
 
 
 @contextmanager
@@ -80,9 +83,10 @@ def open_service(
     collection = read_seeds(request.seeds, license_id=request.seeds_license)
     for problem in collection.problems:
         report(problem.format_line())
-    seeds = [seed for seed in collection.seeds if find_first_message(seed)]
-    if len(seeds) < len(collection.seeds):
-        report(f"{len(collection.seeds) - len(seeds)} seeds left out: nobody writes a first message")
+    usable, n_held_out = refuse_seeds(collection.seeds, settings.storage, report, with_held_out=request.with_held_out)
+    seeds = [seed for seed in usable if find_first_message(seed)]
+    if len(seeds) < len(usable):
+        report(f"{len(usable) - len(seeds)} seeds left out: nobody writes a first message")
     if not seeds:
         raise InputError(f"{request.seeds} has no seed that begins with a person's message")
     limits = {"answer_tokens": settings.llm.answer_tokens}
@@ -115,6 +119,7 @@ def open_service(
             "options": asdict(options),
             "configuration": dict(player.configuration),
             "seeds": [seed.id for seed in seeds],
+            **({HELD_OUT: n_held_out} if n_held_out else {}),
         }
         try:
             replace_file(request.out / RUN_NAME, json.dumps(run, indent=1) + "\n")

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, make_write_error
 from mergemill import __version__
+from mergemill.bench.held_out import HELD_OUT, MARK, refuse_seeds
 from mergemill.simulation.measurement import require_measured_simulator
 from simulators.domains.pack import DomainPack, load_pack
 from simulators.environment.options import resolve_options
@@ -45,7 +46,8 @@ from training_data.writer import RowWriter
 
 if TYPE_CHECKING:
     from core.config import Settings
-    from core.settings.simulation import SimulationSettings
+    from core.text import format_count
+from core.settings.simulation import SimulationSettings
 
 ROWS_NAME, VERL_NAME, MANIFEST_NAME, CARD_NAME = "rows.json", "verl.parquet", "manifest.json", "README.md"
 DESCRIPTION = """\
@@ -81,6 +83,8 @@ class SimulatedExportRequest:
     profile: str
     simulator: str
     seeds_license: str = ""
+    with_held_out: bool = False
+    """Whether conversations on held-out tasks may be seeds."""
 
 
 def export_simulated(
@@ -105,8 +109,11 @@ def export_simulated(
     collection = read_seeds(request.seeds, license_id=request.seeds_license)
     for problem in collection.problems:
         report(problem.format_line())
-    usable = [seed for seed in collection.seeds if find_first_message(seed)]
-    without = len(collection.seeds) - len(usable)
+    permitted, n_held_out = refuse_seeds(
+        collection.seeds, settings.storage, report, with_held_out=request.with_held_out
+    )
+    usable = [seed for seed in permitted if find_first_message(seed)]
+    without = len(permitted) - len(usable)
     if without:
         report(f"{without} seeds left out: nobody writes a first message")
     if not usable:
@@ -116,8 +123,8 @@ def export_simulated(
         if any(request.out.iterdir()):
             raise InputError(f"{request.out} is not empty", advice="name a new folder")
         return {
-            **_write(request, settings.simulation, pack, usable, measured),
-            "left_out": without + len(collection.problems),
+            **_write(request, settings.simulation, pack, usable, measured, n_held_out=n_held_out),
+            "left_out": len(collection.seeds) - len(usable) + len(collection.problems),
         }
     except OSError as error:
         raise make_write_error(f"cannot write to {request.out}", error, advice="free some space") from error
@@ -129,6 +136,8 @@ def _write(
     pack: DomainPack,
     seeds: list[Seed],
     measured: dict[str, Any],
+    *,
+    n_held_out: int,
 ) -> dict[str, Any]:
     target = simulation.target or "qwen"
     rows = [
@@ -139,7 +148,7 @@ def _write(
     with RowWriter(request.out, FORMATS[VERL], EPISODES, names={"train": VERL}) as writer:
         for seed in seeds:
             writer.add(make_episode(seed, pack, simulator=request.simulator))
-    card = _build_card(request, pack, seeds, measured)
+    card = _build_card(request, pack, seeds, measured, n_held_out)
     replace_file(request.out / CARD_NAME, render_card(card))
     names = (ROWS_NAME, VERL_NAME, CARD_NAME)
     manifest = {
@@ -152,13 +161,16 @@ def _write(
         "simulator": request.simulator,
         "rows": len(rows),
         "measured": measured,
+        **({HELD_OUT: n_held_out} if n_held_out else {}),
         "files": {name: hashlib.sha256((request.out / name).read_bytes()).hexdigest() for name in names},
     }
     replace_file(request.out / MANIFEST_NAME, json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     return manifest
 
 
-def _build_card(request: SimulatedExportRequest, pack: DomainPack, seeds: list[Seed], measured: dict[str, Any]) -> Card:
+def _build_card(
+    request: SimulatedExportRequest, pack: DomainPack, seeds: list[Seed], measured: dict[str, Any], n_held_out: int
+) -> Card:
     licenses = Counter(seed.license for seed in seeds)
     description = DESCRIPTION.format(rows=f"{len(seeds)} rows", environment=ENVIRONMENT, simulator=request.simulator)
     command = COMMAND.format(domain=pack.name, profile=request.profile, simulator=request.simulator)
@@ -171,7 +183,7 @@ def _build_card(request: SimulatedExportRequest, pack: DomainPack, seeds: list[S
         languages=(),
         environment=ENVIRONMENT,
         sections=(
-            Section("", [description]),
+            Section("", [description, f"**{format_count(n_held_out, 'seed')}: {MARK}.**" if n_held_out else ""]),
             Section(
                 "How true the simulator is",
                 [MEASURED.format(**measured), _render_shares(measured), BOUNDS.format(**measured)],

@@ -27,6 +27,7 @@ from backends.llm.ledger import CALLS_NAME, LOCK_NAME, CallLedger, Pacer
 from backends.llm.parallel import ParallelCalls, UsageTotals
 from core.errors import InputError, MergemillError, UsageError, make_write_error
 from mergemill import __version__
+from mergemill.bench.held_out import HELD_OUT, MARK, refuse_seeds
 from mergemill.execution.services import make_model
 from mergemill.simulation.records import SimulationRecorder
 from simulators.domains.pack import load_pack
@@ -74,6 +75,8 @@ class SimulationRequest:
     total: int | None = None
     formats: tuple[str, ...] = ALL_FORMATS
     seeds_license: str = ""
+    with_held_out: bool = False
+    """Whether conversations on held-out tasks may be seeds."""
 
 
 def run_simulation(request: SimulationRequest, settings: Settings, reporter: Reporter) -> tuple[dict[str, Any], int]:
@@ -93,6 +96,9 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
     pack = load_pack(request.domain)
     benchmarks = load_gram_index(options.benchmarks)
     collection = read_seeds(request.seeds, license_id=request.seeds_license)
+    seeds, n_held_out = refuse_seeds(
+        collection.seeds, settings.storage, reporter.message, with_held_out=request.with_held_out
+    )
     model = make_model(settings.llm, settings.host, temperature=options.temperature)
     if model is None:
         raise UsageError("a simulator is needed", advice="set --llm URL and --model NAME")
@@ -111,14 +117,21 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
             answer_tokens=settings.llm.answer_tokens,
         )
         run = SimulationRun(
-            request=request, settings=settings, simulator=simulator, reporter=reporter, formats=formats, store=store
+            request=request,
+            settings=settings,
+            simulator=simulator,
+            reporter=reporter,
+            formats=formats,
+            store=store,
+            n_held_out=n_held_out,
         )
         for problem in collection.problems:
             reporter.message(problem.format_line())
-        summary, code = run.run(collection.seeds, StepContext(pack=pack, options=options, benchmarks=benchmarks))
+        summary, code = run.run(seeds, StepContext(pack=pack, options=options, benchmarks=benchmarks))
     if collection.problems and not code:
         code = InputError.exit_code
-    return {**summary, "unread": len(collection.problems)}, code
+    refused = len(collection.seeds) - len(seeds)
+    return {**summary, "unread": len(collection.problems), HELD_OUT: refused}, code
 
 
 def choose_formats(names: Sequence[str]) -> tuple[ConversationFormat, ...]:
@@ -164,6 +177,8 @@ class SimulationRun:
     reporter: Reporter
     formats: tuple[ConversationFormat, ...]
     store: Store
+    n_held_out: int
+    """Seeds that are conversations on held-out tasks."""
 
     def run(self, seeds: Sequence[Seed], context: StepContext) -> tuple[dict[str, Any], int]:
         """Return the summary and the exit code; see `run_simulation`."""
@@ -362,6 +377,7 @@ class SimulationRun:
             simulator=self.simulator.model.name,
             n_seeds_read=len(verdicts),
             rejected_seeds=Counter(verdict.reason.value for verdict in verdicts if verdict.reason),
+            warnings={MARK: self.n_held_out} if self.n_held_out else {},
         )
 
     def _write_run(self, seeds: Sequence[Seed]) -> None:
@@ -378,6 +394,7 @@ class SimulationRun:
             "per_seed": self.request.per_seed,
             "total": self.request.total,
             "seeds": [seed.id for seed in seeds],
+            **({HELD_OUT: self.n_held_out} if self.n_held_out else {}),
         }
         held = {"name": pack.name, "version": pack.version, "policy": pack.policy, "tools": list(pack.tools.values())}
         try:

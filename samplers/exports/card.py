@@ -77,6 +77,7 @@ def build_card(report: TrainingReport, options: TrainingOptions) -> Card:
         _render_counts("licence", report.licenses),
         COLUMNS,
         origins,
+        *(f"**{format_count(number, 'trajectory')}: {note}.**" for note, number in report.notes.items()),
         PER_REQUEST if options.per_request else TRAINING[options.format],
         SYSTEM[options.system],
     ]

@@ -25,6 +25,8 @@ class TrainingReport:
     environments: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     """Reason -> rows, or trajectories where it holds for all of a trajectory."""
+    notes: dict[str, int] = field(default_factory=dict)
+    """Warning -> trajectories that it is about."""
     tokens: list[int] = field(default_factory=list)
     """Length of each row, as the upstream counted it."""
     requests: list[int] = field(default_factory=list)

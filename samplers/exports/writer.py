@@ -41,8 +41,12 @@ def write_training_data(
     out: Path,
     options: TrainingOptions,
     left_out: Mapping[str, int] = MappingProxyType({}),
+    notes: Mapping[str, int] = MappingProxyType({}),
 ) -> TrainingReport:
-    """Write trajectories to a new or empty folder; `left_out`: reason -> trajectories that are not among them.
+    """Write trajectories to a new or empty folder.
+
+    `left_out`: reason -> trajectories that are not among them; `notes`: warning -> trajectories that it is about, for
+    manifest and card.
 
     Raises:
         InputError: the folder has files, or writing is not permitted.
@@ -50,7 +54,7 @@ def write_training_data(
         UsageError: options exclude each other.
     """
     options.check()
-    report = TrainingReport(left_out=Counter(left_out))
+    report = TrainingReport(left_out=Counter(left_out), notes=dict(notes))
     try:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
@@ -129,6 +133,7 @@ def _write_manifest(out: Path, options: TrainingOptions, report: TrainingReport)
         "rows": report.rows,
         "answers": report.answers,
         "left_out": dict(report.left_out),
+        **({"notes": dict(report.notes)} if report.notes else {}),
         "lengths": {name: [asdict(length_bin) for length_bin in bins] for name, bins in report.lengths.items()},
         "trajectories": report.trajectories,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,8 @@ class DatasetFacts:
     answers: int = 0
     licenses: Counter[str] = field(default_factory=Counter)
     sampled_seeds: set[str] = field(default_factory=set)
+    warnings: Mapping[str, int] = field(default_factory=dict)
+    """Warning -> seeds that it is about."""
 
     def add(self, trajectory: SimulatedTrajectory) -> None:
         """Count a trajectory."""
@@ -59,6 +62,7 @@ def build_card(facts: DatasetFacts, *, rows: int, data_files: str, left_out: Cou
     )
     seeds = "\n".join(f"- {format_count(n, 'seed')}: `{name}`" for name, n in sorted(facts.rejected_seeds.items()))
     excluded = [f"{format_count(n, 'trajectory')} left out of this format: {reason}" for reason, n in left_out.items()]
+    warnings = [f"**{format_count(number, 'seed')}: {warning}.**" for warning, number in facts.warnings.items()]
     return Card(
         title=TITLE,
         tags=("agent", "tool-use", "synthetic", ENVIRONMENT, "mergemill"),
@@ -68,7 +72,7 @@ def build_card(facts: DatasetFacts, *, rows: int, data_files: str, left_out: Cou
         environment=ENVIRONMENT,
         data_files={"train": data_files} if data_files else None,
         sections=(
-            Section("", [description, _render_origin(facts), COLUMNS]),
+            Section("", [description, *warnings, _render_origin(facts), COLUMNS]),
             Section("What each rule did", [_render_steps(facts), _render_reasons(facts)]),
             Section("Seeds that were not used", [seeds or "None.", *excluded]),
         ),

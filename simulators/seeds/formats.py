@@ -33,6 +33,7 @@ class SeedDocument:
 
     conversation: Dialogue
     name: str = ""
+    task: str = ""
     license: str = ""
     is_solved: bool | None = None
 
@@ -185,10 +186,12 @@ def _make_document(
     document: Document, turns: Sequence[DialogueTurn], tools: tuple[Mapping[str, Any], ...]
 ) -> SeedDocument:
     names = [str(document[key]) for key in ("trajectory_id", "id", "instance_id", "task_id") if document.get(key)]
+    tasks = [str(document[key]) for key in ("instance_id", "task_id") if document.get(key)]
     resolved = document.get("resolved")
     return SeedDocument(
         conversation=Dialogue(turns=tuple(turns), tools=tools),
         name=names[0] if names else "",
+        task=tasks[0] if tasks else "",
         license=str(document.get("license") or ""),
         is_solved=resolved if isinstance(resolved, bool) else None,
     )

@@ -119,6 +119,7 @@ def _make_seed(document: SeedDocument, file: Path, place: int, format_name: str,
         line=place,
         format=format_name,
         name=document.name,
+        task=document.task,
         license=document.license or license_id or UNKNOWN_LICENSE,
         is_solved=document.is_solved,
     )

@@ -24,6 +24,8 @@ class Seed:
     format: str
     name: str = ""
     """Name that its source calls it."""
+    task: str = ""
+    """Name of the task that it is a conversation on; empty where its source names none."""
     license: str = UNKNOWN_LICENSE
     """SPDX id of the licence that it may be used under."""
     is_solved: bool | None = None

@@ -21,6 +21,7 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.records.audits import Audit
+from taskdb.records.bench import BenchRun, BenchSet
 from taskdb.records.images import ImageCopy
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.records.simulations import SimulatedConversation, SimulationRejection
@@ -100,6 +101,8 @@ RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, Col
     Trajectory: (tables.TrajectoryRow, {}),
     TrajectorySelection: (tables.TrajectorySelectionRow, {}),
     SimulatorMeasurement: (tables.SimulatorMeasurementRow, {"predicted": lambda measurement: measurement.first}),
+    BenchSet: (tables.BenchSetRow, {"n_subjects": lambda bench_set: len(bench_set.subjects)}),
+    BenchRun: (tables.BenchRunRow, {"n_rollouts": lambda run: len(run.rollouts)}),
     Rejection: (tables.RejectionRow, {}),
     Bundle: (tables.BundleRow, {"n_tasks": lambda bundle: len(bundle.tasks)}),
     ImageCopy: (tables.ImageCopyRow, {}),

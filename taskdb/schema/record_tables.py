@@ -18,6 +18,7 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.records.audits import Audit
+from taskdb.records.bench import BenchRun, BenchSet
 from taskdb.records.images import ImageCopy
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.records.simulations import SimulatedConversation, SimulationRejection
@@ -40,6 +41,8 @@ TABLE_NAMES: Mapping[type[Record], str] = {
     Trajectory: "trajectory",
     TrajectorySelection: "trajectory_selection",
     SimulatorMeasurement: "simulator_measurement",
+    BenchSet: "bench_set",
+    BenchRun: "bench_run",
     Rejection: "rejection",
     Bundle: "bundle",
     ImageCopy: "image_copy",
@@ -65,6 +68,8 @@ RECORDS_WITHOUT_CHANGE: frozenset[type[Record]] = frozenset(
         WorldRejection,
         SimulatedConversation,
         SimulationRejection,
+        BenchSet,
+        BenchRun,
     }
 )
 """Classes of records that descend from no change: synthesised and simulated records."""

@@ -458,6 +458,29 @@ class SimulatorMeasurementRow(RecordRow, table=True):
     at: str
 
 
+class BenchSetRow(RecordRow, table=True):
+    """`BenchSet`."""
+
+    __tablename__ = "bench_set"
+    name: str = Field(index=True)
+    version: str
+    held_out: bool
+    n_subjects: int
+
+
+class BenchRunRow(RecordRow, table=True):
+    """`BenchRun`."""
+
+    __tablename__ = "bench_run"
+    parent: str = Field(foreign_key="bench_set.id", index=True)
+    name: str
+    scaffold: str
+    model: str
+    checkpoint: str
+    runs: int
+    n_rollouts: int
+
+
 class ScoreRow(RecordRow, table=True):
     """`Score` of a submission. `submission`: sha256 of its patch."""
 

@@ -25,6 +25,7 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.records.audits import Audit
+from taskdb.records.bench import BenchRun, BenchSet
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.records.simulations import SimulatedConversation, SimulationRejection
 from taskdb.records.simulator_measurements import SimulatorMeasurement
@@ -51,6 +52,8 @@ NEWER_CLASSES = {
     SimulatedConversation,
     SimulationRejection,
     SimulatorMeasurement,
+    BenchSet,
+    BenchRun,
 }
 """Classes of records that schema 0006 did not have."""
 DUMP = Path(__file__).with_name("old_databases") / "revision_0006.sql"
@@ -226,4 +229,4 @@ def test_postgresql_is_migrated_with_its_foreign_keys(postgresql: str, old: str)
             inspector = inspect(connection)
             n_keys = sum(len(inspector.get_foreign_keys(table)) for table in inspector.get_table_names())
             # audit, trajectory, trajectory_selection, world, scenario and their certificates, measurements
-            assert n_keys == keys + 8 > 8
+            assert n_keys == keys + 9 > 9

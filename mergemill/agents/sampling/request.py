@@ -114,7 +114,7 @@ def list_pending(
     """
     groups = [
         [
-            PendingRollout(plan=_make_plan(subject, scaffold, attempt, request), retry=0)
+            PendingRollout(plan=make_plan(subject, scaffold, attempt, request), retry=0)
             for attempt in range(1, (request.attempts or MAX_STAGED_ATTEMPTS) + 1)
         ]
         for subject in subjects
@@ -141,9 +141,8 @@ def _cut_to_stage(group: Sequence[PendingRollout], counts: Mapping[str, queries.
     return list(group[: done + missing])
 
 
-def _make_plan(
-    subject: SampledSubject, scaffold: SampledScaffold, attempt: int, request: AttemptRequest
-) -> RolloutPlan:
+def make_plan(subject: SampledSubject, scaffold: SampledScaffold, attempt: int, request: AttemptRequest) -> RolloutPlan:
+    """Return the plan of an attempt; `attempt` is 1-based."""
     model = request.model if scaffold.uses_model else ""
     return RolloutPlan(
         task=subject.id,

@@ -16,6 +16,7 @@ from core.settings.agents import SelectionSettings
 from core.settings.simulation import MeasurementSettings
 from core.settings.storage import StorageSettings
 from core.text import format_count
+from mergemill.bench.held_out import WITH_HELP, WITH_OPTION, describe_refused
 from mergemill.cli import output
 from mergemill.cli.agents.environments import (
     EnvironmentChoice,
@@ -200,6 +201,7 @@ def select(
             help="Let the model of MERGEMILL_LLM and MERGEMILL_MODEL check these items, one a line.",
         ),
     ] = None,
+    with_held_out: Annotated[bool, typer.Option(WITH_OPTION, help=WITH_HELP)] = False,
     environment: EnvironmentOption = None,
     world: WorldOption = None,
     as_json: JsonOption = False,
@@ -219,12 +221,29 @@ def select(
     choice = parse_environment(environment, world)
     wanted = make_trajectory_filters(settings.storage, filters, choice, scaffold=scaffold, model=model)
     with Store.open(settings.storage.db, create=False, writes=True) as store:
-        summary = run_selection(store, settings.selection, settings.storage, wanted, limits, check_rubric=check_rubric)
+        summary = run_selection(
+            store,
+            settings.selection,
+            settings.storage,
+            wanted,
+            limits,
+            check_rubric=check_rubric,
+            with_held_out=with_held_out,
+        )
     if as_json:
         for count in summary.counts:
             output.print_json({"event": "rule", **asdict(count)})
-        output.print_json({"event": "summary", "trajectories": summary.trajectories, "selected": summary.selected})
+        output.print_json(
+            {
+                "event": "summary",
+                "trajectories": summary.trajectories,
+                "selected": summary.selected,
+                "held_out": summary.held_out,
+            }
+        )
         return
+    if summary.held_out:
+        output.print_message(describe_refused(summary.held_out, "trajectory"))
     rows = [asdict(count) for count in summary.counts]
     output.print_rows(rows, ("rule", "before", "after", "alone"), as_lines=False, nothing="")
     output.print_text(f"{summary.selected} of {format_count(summary.trajectories, 'main trajectory')} selected")
@@ -273,6 +292,7 @@ def export(
             help="Model that graded those of simulated tasks; for parquet it must have been measured.",
         ),
     ] = None,
+    with_held_out: Annotated[bool, typer.Option(WITH_OPTION, help=WITH_HELP)] = False,
     environment: EnvironmentOption = None,
     world: WorldOption = None,
     as_json: JsonOption = False,
@@ -307,7 +327,16 @@ def export(
     )
     with Store.open(storage.db, create=False) as store:
         simulated = SimulatedRows(included=SIMULATED in (choice.words or ()), simulator=simulator)
-        report = export_trajectories(store, storage, measurement, wanted, out=out, options=options, simulated=simulated)
+        report = export_trajectories(
+            store,
+            storage,
+            measurement,
+            wanted,
+            out=out,
+            options=options,
+            simulated=simulated,
+            with_held_out=with_held_out,
+        )
     for reason, number in report.left_out.items():
         output.print_message(f"{format_count(number, 'row')} left out: {reason}")
     lengths = {name: [asdict(bucket) for bucket in bins] for name, bins in report.lengths.items()}

@@ -12,6 +12,7 @@ from core.config import Settings
 from core.settings.storage import StorageSettings
 from core.text import format_count
 from exporters import FORMATS
+from mergemill.bench.held_out import WITH_HELP, WITH_OPTION, describe_refused, refuse_held_out
 from mergemill.cli import output
 from mergemill.cli.options import (
     JsonOption,
@@ -87,6 +88,7 @@ def export(
     with_images: Annotated[
         bool, typer.Option("--with-images", help="Put the images into the bundle, as an OCI layout.")
     ] = False,
+    with_held_out: Annotated[bool, typer.Option(WITH_OPTION, help=WITH_HELP)] = False,
     as_json: JsonOption = False,
     settings: Settings,
     filters: TaskFilters,
@@ -108,6 +110,10 @@ def export(
         max_underspecified=max_underspecified,
     )
     tasks = select_certified(wanted, settings.storage)
+    if not with_held_out:
+        tasks, n_refused = refuse_held_out(tasks, settings.storage)
+        if n_refused:
+            output.print_message(describe_refused(n_refused, "task"))
     if format_name in FORMATS:
         _print_selection(tasks, settings.storage)
     exports = export_splits(

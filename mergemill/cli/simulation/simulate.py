@@ -11,6 +11,7 @@ from core.config import Settings
 from core.errors import UsageError
 from core.settings.storage import StorageSettings
 from core.text import format_count
+from mergemill.bench.held_out import WITH_HELP, WITH_OPTION, describe_refused, refuse_held_out
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
@@ -86,6 +87,7 @@ def sft(
         ),
     ] = None,
     seeds_license: LicenseOption = "",
+    with_held_out: Annotated[bool, typer.Option(WITH_OPTION, help=WITH_HELP)] = False,
     as_json: JsonOption = False,
     settings: Settings,
 ) -> None:
@@ -108,6 +110,7 @@ def sft(
         total=total,
         formats=tuple(split_words(format_name)) or FORMAT_NAMES,
         seeds_license=seeds_license,
+        with_held_out=with_held_out,
     )
     reporter = Reporter(message=output.print_message, event=output.print_json if as_json else ignore_event)
     summary, code = run_simulation(request, settings, reporter)
@@ -146,6 +149,7 @@ def env(
     ] = None,
     profile: ProfileOption = PROFILES[0],
     seeds_license: LicenseOption = "",
+    with_held_out: Annotated[bool, typer.Option(WITH_OPTION, help=WITH_HELP)] = False,
     settings: Settings,
 ) -> None:
     """Serve simulated environments for reinforcement learning: a model plays users and tools, and judges the end.
@@ -162,7 +166,9 @@ def env(
         serve_environment,
     )
 
-    request = EnvironmentRequest(seeds=seeds, domain=domain, out=out, profile=profile, seeds_license=seeds_license)
+    request = EnvironmentRequest(
+        seeds=seeds, domain=domain, out=out, profile=profile, seeds_license=seeds_license, with_held_out=with_held_out
+    )
     serve_environment(request, settings, output.print_message, host=host, port=port, token=token)
 
 
@@ -186,6 +192,7 @@ def measure(
             "--per-kind", min=1, metavar="N", help="Measure at most N omitted hunks, bugs and rollouts of a task."
         ),
     ] = 2,
+    with_held_out: Annotated[bool, typer.Option(WITH_OPTION, help=WITH_HELP)] = False,
     samples: Annotated[int, typer.Option("--samples", min=1, metavar="N", help="Simulate each grading N times.")] = 3,
     as_json: JsonOption = False,
     settings: Settings,
@@ -205,8 +212,13 @@ def measure(
     kinds = split_words(submissions) or list(SubmissionKind)
     if unknown := [kind for kind in kinds if kind not in tuple(SubmissionKind)]:
         raise UsageError(f"--submissions: {unknown[0]} is unknown", advice=f"of {', '.join(SubmissionKind)}")
+    selected = select_certified(filters, settings.storage)
+    if not with_held_out:
+        selected, n_refused = refuse_held_out(selected, settings.storage)
+        if n_refused:
+            output.print_message(describe_refused(n_refused, "task"))
     request = MeasureRequest(
-        filters=select_certified(filters, settings.storage),
+        filters=selected,
         kinds=tuple(SubmissionKind(kind) for kind in dict.fromkeys(kinds)),
         per_kind=per_kind,
         samples=samples,
@@ -229,6 +241,7 @@ def rl(
     out: NewFolderOption,
     profile: ProfileOption = PROFILES[0],
     seeds_license: LicenseOption = "",
+    with_held_out: Annotated[bool, typer.Option(WITH_OPTION, help=WITH_HELP)] = False,
     as_json: JsonOption = False,
     settings: Settings,
 ) -> None:
@@ -250,6 +263,7 @@ def rl(
         profile=profile,
         simulator=settings.llm.model,
         seeds_license=seeds_license,
+        with_held_out=with_held_out,
     )
     manifest = export_simulated(request, settings, output.print_message)
     if as_json:

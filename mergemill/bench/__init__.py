@@ -1,0 +1,1 @@
+"""Benches: frozen sets of subjects, runs of scaffolds and models on them, metrics and reports."""

@@ -1,0 +1,154 @@
+"""Queries over benches: frozen sets, runs on them, and the tasks and scenarios that sets hold out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import bindparam, select, text
+
+from core.errors import InputError
+from taskdb.queries.task_filters import TASKS
+from taskdb.records import Kind, Record, Task
+from taskdb.records.bench import BenchRun, BenchSet
+from taskdb.records.rollouts import Rollout
+from taskdb.schema.batches import execute_in_batches
+from taskdb.schema.word_lists import select_words
+from taskdb.store import Store
+
+R = TypeVar("R", bound=Record)
+SCENARIO = "scenario"
+"""Kind of the subjects that are scenarios of worlds."""
+SHOWN_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Subjects that are no training data, with their families.
+
+    `ids` and `names` are those of tasks and scenarios. `families` are names of changes and worlds: earlier records of
+    them have other ids.
+    """
+
+    ids: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    families: frozenset[str] = frozenset()
+
+    def covers(self, key: str, name: str) -> bool:
+        """Return whether a task or scenario, by id and name, is held out."""
+        return key in self.ids or name in self.names or get_family(name) in self.families
+
+
+def get_family(name: str) -> str:
+    """Return the name of the change or world that the name of a task or scenario begins with."""
+    return name.rpartition(".")[0] or name
+
+
+def list_sets(store: Store) -> list[BenchSet]:
+    """Return all sets, oldest first."""
+    return list(store.load_all(BenchSet))
+
+
+def list_runs(store: Store) -> list[BenchRun]:
+    """Return the newest record of each run, by set, scaffold, model and checkpoint."""
+    runs = {}
+    for run in store.load_all(BenchRun):
+        settings = run.model_dump_json(exclude={"rollouts", "graders", "at", "left_out"})
+        runs[settings] = run
+    return sorted(runs.values(), key=lambda run: (run.name, run.scaffold, run.model, run.checkpoint, run.runs, run.id))
+
+
+def resolve_set(store: Store, word: str) -> BenchSet:
+    """Return the set of a name, the newest of its versions, or of an id or its beginning.
+
+    Raises:
+        InputError: there is none, or several ids begin so.
+    """
+    sets = list_sets(store)
+    if named := [bench_set for bench_set in sets if bench_set.name == word]:
+        return named[-1]
+    return _choose([bench_set for bench_set in sets if word and bench_set.id.startswith(word)], "set", word)
+
+
+def resolve_run(store: Store, word: str) -> BenchRun:
+    """Return the run of an id, its beginning, or a name as `name_run` returns it.
+
+    Raises:
+        InputError: there is none, or several match.
+    """
+    runs = list_runs(store)
+    matches = [run for run in runs if word and (run.id.startswith(word) or name_run(run) == word)]
+    return _choose(matches, "run", word)
+
+
+def name_run(run: BenchRun) -> str:
+    """Return the name of a run for people: `SET/SCAFFOLD`, or `SET/SCAFFOLD/MODEL@CHECKPOINT` where a model acts."""
+    words = [run.name, run.scaffold]
+    if run.model:
+        words.append(f"{run.model}@{run.checkpoint}" if run.checkpoint else run.model)
+    return "/".join(words)
+
+
+def _choose(matches: Sequence[R], noun: str, word: str) -> R:
+    if not matches:
+        raise InputError(f"there is no {noun} {word}", advice="mergemill bench list lists sets and runs")
+    if len(matches) > 1:
+        ids = ", ".join(match.id[:SHOWN_DIGITS] for match in matches[:5])
+        raise InputError(f"{word} is ambiguous, {len(matches)} match: {ids}", advice="give the beginning of an id")
+    return matches[0]
+
+
+def find_held_out(store: Store) -> HeldOut:
+    """Return the tasks and scenarios that sets of the database hold out.
+
+    A family is held out as a whole: tasks of the change, variants, tasks that combine or mirror it, and all scenarios
+    of a world.
+    """
+    subjects = [subject for bench_set in list_sets(store) if bench_set.held_out for subject in bench_set.subjects]
+    if not subjects:
+        return HeldOut()
+    records = store.get_many(Task, [subject.id for subject in subjects])
+    candidates = {candidate for task in records.values() for candidate in task.family}
+    families = {get_family(subject.name) for subject in subjects}
+    families |= {get_family(task.variant_of) for task in records.values() if task.variant_of}
+    names = {subject.id: subject.name for subject in subjects} | _find_relatives(store, candidates, families)
+    return HeldOut(ids=frozenset(names), names=frozenset(names.values()), families=frozenset(families))
+
+
+def find_current_tasks(store: Store, names: Sequence[str]) -> dict[str, set[str]]:
+    """Return name -> ids of the tasks of current lineages that have one of some names."""
+    ids_of: dict[str, set[str]] = {}
+    query = select(TASKS.c.id, TASKS.c.name).where(TASKS.c.name.in_(select_words(names)))
+    with store.read_transaction() as connection:
+        for row in connection.execute(query):
+            ids_of.setdefault(row.name, set()).add(row.id)
+    return ids_of
+
+
+def find_results(store: Store, plans: Sequence[str]) -> dict[str, Rollout]:
+    """Return plan (key) -> its first rollout that is a result, for those of some plans that have any."""
+    with store.read_transaction() as connection:
+        rows = list(execute_in_batches(connection, _RESULTS, list(plans)))
+    first: dict[str, str] = {}
+    for row in sorted(rows, key=lambda row: row.seq):
+        first.setdefault(row.plan, row.id)
+    rollouts = store.get_many(Rollout, list(first.values()))
+    return {plan: rollouts[key] for plan, key in first.items()}
+
+
+_RESULTS = text("SELECT seq, id, plan FROM rollout WHERE plan IN :keys AND status <> 'infrastructure'").bindparams(
+    bindparam("keys", expanding=True)
+)
+
+
+def _find_relatives(store: Store, candidates: set[str], families: set[str]) -> dict[str, str]:
+    """Return id -> name of the tasks that share a candidate with a family, or have its name."""
+    view = TASKS.c
+    of_several = (Kind.COMBINED.value, Kind.MIRRORED.value)
+    with store.read_transaction() as connection:
+        query = select(view.id, view.name, view.family, view.candidate, view.kind)
+        rows = connection.execute(query).all()
+    near = {row.id: row.name for row in rows if row.family in families or row.candidate in candidates}
+    others = store.get_many(Task, [row.id for row in rows if row.kind in of_several and row.id not in near])
+    return near | {key: task.name for key, task in others.items() if task.family & candidates}

@@ -1,0 +1,161 @@
+"""Frozen sets: files, versions, and subjects that have changed since."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from core.errors import InputError, UsageError
+from mergemill.bench.sets import find_changed_subjects, freeze, hash_grading, open_set, read_set, write_set
+from taskdb.records import Stage, Task
+from taskdb.records.bench import BenchLimits
+from taskdb.records.work import StageResult
+from taskdb.store import Store
+from tests.cli import run_mergemill
+from tests.records import make_certificate
+from tests.samplers.worlds.database import make_database as make_worlds
+from tests.taskdb.lineages import add_lineage, make_url
+
+LIMITS = BenchLimits(turns=100, seconds=3600.0)
+
+
+def replace_task(store: Store, task: Task, **changes: object) -> Task:
+    """Add a task with some fields changed, which takes the place of the earlier one."""
+    changed = Task.model_validate(task.model_dump() | changes)
+    for stage, record in ((Stage.DERIVE, changed), (Stage.CERTIFY, make_certificate(changed))):
+        name = task.name.rpartition(".")[0]
+        store.add_stage_results(StageResult(stage=stage, result=record, source=task.source, name=name, seconds=1.0))
+    return changed
+
+
+def freeze_by_command(folder: Path, *words: str) -> dict[str, object]:
+    done = run_mergemill("bench", "freeze", *words, "--db", make_url(folder), "--json", cwd=folder)
+    assert done.exit_code == 0, done.stderr
+    document: dict[str, object] = done.json
+    return document
+
+
+def test_a_frozen_set_is_a_file_with_hashes_and_a_canary(tmp_path: Path) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        tasks = [add_lineage(store, number) for number in (2, 1)]
+    document = freeze_by_command(tmp_path, "first", "--held-out", "--out", "first.json", "--rollout-turns", "30")
+    written = json.loads((tmp_path / "first.json").read_text())
+    assert written == document
+    assert list(written) == ["schema", "name", "version", "held_out", "canary", "subjects", "limits", "sha256"]
+    assert (written["schema"], written["name"], written["version"], written["held_out"]) == (1, "first", "1", True)
+    assert written["canary"].startswith("mergemill-bench ")
+    assert written["limits"] == {"turns": 30, "seconds": 3600.0}
+    assert written["subjects"] == [
+        {"name": task.name, "id": task.id, "kind": "bugfix", "grading": hash_grading(task)} for task in reversed(tasks)
+    ]
+    digest = written.pop("sha256")
+    assert digest == hashlib.sha256(json.dumps(written, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    assert (
+        freeze_by_command(tmp_path, "first", "--held-out", "--out", "again.json", "--rollout-turns", "30") == document
+    )
+
+
+def test_a_sample_is_drawn_and_other_content_is_another_version(tmp_path: Path) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        for number in range(1, 6):
+            add_lineage(store, number)
+    words = ("drawn", "--out", "drawn.json", "--stratify", "language,kind")
+    first = freeze_by_command(tmp_path, *words, "--sample", "2")
+    second = freeze_by_command(tmp_path, *words, "--sample", "3")
+    assert [len(document["subjects"]) for document in (first, second)] == [2, 3]  # type: ignore[arg-type]
+    assert (first["version"], second["version"]) == ("1", "2")
+    assert first["canary"] != second["canary"]
+    with Store.open(make_url(tmp_path)) as store:
+        assert open_set(store, "drawn").version == "2"
+    listed = run_mergemill("bench", "list", "--db", make_url(tmp_path), "--json", cwd=tmp_path).lines
+    assert [(row["name"], row["version"], row["subjects"], row["kinds"]) for row in listed] == [
+        ("drawn", "1", 2, {"bugfix": 2}),
+        ("drawn", "2", 3, {"bugfix": 3}),
+    ]
+
+
+def test_tasks_and_scenarios_are_frozen_together(tmp_path: Path) -> None:
+    settings = make_worlds(tmp_path, ["library_loans"])
+    with Store.open(settings.storage.db) as store:
+        add_lineage(store, 1)
+    words = ("bench", "freeze", "mixed", "--environment", "verified,synthetic", "--out", "mixed.json", "--json")
+    done = run_mergemill(*words, "--db", settings.storage.db, cwd=tmp_path)
+    assert done.exit_code == 0, done.stderr
+    kinds = [subject["kind"] for subject in done.json["subjects"]]
+    assert set(kinds) == {"bugfix", "scenario"}
+    assert [subject["name"] for subject in done.json["subjects"]] == sorted(s["name"] for s in done.json["subjects"])
+    with Store.open(settings.storage.db) as store:
+        assert find_changed_subjects(store, open_set(store, "mixed")) == []
+
+
+def test_changed_subjects_are_found_by_id_and_by_hash(tmp_path: Path) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        tasks = [add_lineage(store, number) for number in range(1, 5)]
+        bench_set = freeze(store, "first", tasks, LIMITS, held_out=False)
+        assert find_changed_subjects(store, bench_set) == []
+        changed = replace_task(store, tasks[0], problem_statement=tasks[0].problem_statement + ".")
+        gone = bench_set.model_copy(
+            update={
+                "subjects": (
+                    *bench_set.subjects[:2],
+                    bench_set.subjects[2].model_copy(update={"grading": "0" * 64}),
+                    bench_set.subjects[3].model_copy(update={"name": "ada__greet-9.bugfix"}),
+                )
+            }
+        )
+        problems = {subject.name: subject.problem for subject in find_changed_subjects(store, gone)}
+    assert problems == {
+        tasks[0].name: f"its id is {changed.id[:12]} now",
+        tasks[2].name: "it is graded otherwise: image, script or lists",
+        "ada__greet-9.bugfix": "it is not in the database",
+    }
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"image_digest": "sha256:" + "0" * 64},
+        {"eval_script": "0" * 64},
+        {"control_patch": "0" * 64},
+        {"PASS_TO_PASS": ("tests/test_greet.py::test_old",)},
+        {"evaluations": 2},
+    ],
+)
+def test_everything_that_decides_grading_is_hashed(tmp_path: Path, changes: dict[str, object]) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        task = add_lineage(store, 1)
+    assert hash_grading(Task.model_validate(task.model_dump() | changes)) != hash_grading(task)
+    seconds = Task.model_validate(task.model_dump() | {"test_seconds": 9.0})
+    assert hash_grading(seconds) == hash_grading(task)
+
+
+def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "first.json"
+    with Store.open(make_url(tmp_path)) as store:
+        write_set(freeze(store, "first", [add_lineage(store, 1)], LIMITS, held_out=True), path)
+    assert read_set(path).held_out
+    path.write_text(path.read_text().replace('"held_out": true', '"held_out": false'))
+    with pytest.raises(InputError, match="was changed"):
+        read_set(path)
+    for text in ("{}", "[]", "no", '{"schema": 1, "sha256": "", "name": 1}'):
+        path.write_text(text)
+        with pytest.raises(InputError, match="is no set"):
+            read_set(path)
+    with pytest.raises(InputError, match="cannot read"):
+        read_set(tmp_path / "none.json")
+
+
+def test_bad_names_and_selections_are_a_line(tmp_path: Path) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        task = add_lineage(store, 1)
+        with pytest.raises(UsageError, match="no name of a set"):
+            freeze(store, "../x", [task], LIMITS, held_out=False)
+        with pytest.raises(InputError, match="no subject"):
+            freeze(store, "x", [], LIMITS, held_out=False)
+        with pytest.raises(InputError, match="two subjects are named"):
+            freeze(store, "x", [task, task], LIMITS, held_out=False)
+        with pytest.raises(InputError, match="there is no set x"):
+            open_set(store, "x")
