@@ -1,4 +1,4 @@
-"""The rule that held-out subjects and their families are no training data: what exports refuse, or mark."""
+"""The rule that held-out subjects and their families are no training data: exports refuse or mark them."""
 
 from __future__ import annotations
 

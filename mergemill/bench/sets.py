@@ -31,7 +31,7 @@ GRADING_FIELDS = frozenset(
         *("gold_patch", "test_patch", "setup_patch", "eval_script", "oracle", "image", "image_digest"),
     }
 )
-"""Fields of a task that decide what a submission earns; texts are in them as their hashes."""
+"""Fields of a task that decide the reward of a submission; texts are in them as their hashes."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 
 
@@ -138,7 +138,7 @@ def read_set(path: Path) -> BenchSet:
 
 
 def open_set(store: Store, word: str) -> BenchSet:
-    """Return the set of a file or name; that of a file is stored, so that what it holds out is known from then on.
+    """Return the set of a file or name; that of a file is stored, so that its subjects are held out from then on.
 
     Raises:
         InputError: there is no such set, or the file is none.

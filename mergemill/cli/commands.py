@@ -19,7 +19,12 @@ class CommandEntry:
     @property
     def resumes(self) -> bool:
         """Whether the command, when it was interrupted, continues where it stopped."""
-        return self.panel == PIPELINE or self.module in ("agents.sample", "simulation.simulate", "worlds.import_worlds")
+        return self.panel == PIPELINE or self.module in (
+            "agents.sample",
+            "bench.run",
+            "simulation.simulate",
+            "worlds.import_worlds",
+        )
 
     @property
     def members(self) -> Mapping[str, CommandEntry]:
@@ -118,9 +123,21 @@ WORLD_COMMANDS: Mapping[str, CommandEntry] = {
 """Commands of `mergemill worlds`, in the order of its help."""
 
 BENCH_COMMANDS: Mapping[str, CommandEntry] = {
-    "freeze": CommandEntry("bench.freeze", "Freeze certified tasks or scenarios as a set.", TASKS),
+    "freeze": CommandEntry(
+        "bench.freeze",
+        "Freeze certified tasks or scenarios as a set, with hashes of everything that decides their grading.",
+        TASKS,
+    ),
+    "run": CommandEntry("bench.run", "Run scaffolds and a model on each subject of a set, k times.", AGENTS),
+    "report": CommandEntry(
+        "bench.report",
+        "Report runs of a set: averages with 95 % intervals over families, bounds, differences.",
+        QUERIES,
+    ),
     "list": CommandEntry("bench.list_sets", "List sets, or the newest state of each run.", QUERIES),
-    "show": CommandEntry("bench.show", "Show a set, and which of its subjects have changed since.", QUERIES),
+    "show": CommandEntry(
+        "bench.show", "Show a set: its subjects, limits and canary, and which subjects have changed since.", QUERIES
+    ),
 }
 """Commands of `mergemill bench`, in the order of its help."""
 

@@ -23,7 +23,7 @@ from backends.llm.ledger import CallLedger
 from core.errors import InputError, UsageError, make_write_error
 from core.sockets import bind_socket
 from mergemill import __version__
-from mergemill.bench.held_out import HELD_OUT, refuse_seeds
+from mergemill.bench.held_out import refuse_seeds
 from mergemill.execution.services import make_model
 from mergemill.simulation.application import SimulationApplication
 from mergemill.simulation.run import check_folder
@@ -119,7 +119,7 @@ def open_service(
             "options": asdict(options),
             "configuration": dict(player.configuration),
             "seeds": [seed.id for seed in seeds],
-            **({HELD_OUT: n_held_out} if n_held_out else {}),
+            **({"held_out": n_held_out} if n_held_out else {}),
         }
         try:
             replace_file(request.out / RUN_NAME, json.dumps(run, indent=1) + "\n")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, make_write_error
 from mergemill import __version__
-from mergemill.bench.held_out import HELD_OUT, MARK, refuse_seeds
+from mergemill.bench.held_out import MARK, refuse_seeds
 from mergemill.simulation.measurement import require_measured_simulator
 from simulators.domains.pack import DomainPack, load_pack
 from simulators.environment.options import resolve_options
@@ -161,7 +161,7 @@ def _write(
         "simulator": request.simulator,
         "rows": len(rows),
         "measured": measured,
-        **({HELD_OUT: n_held_out} if n_held_out else {}),
+        **({"held_out": n_held_out} if n_held_out else {}),
         "files": {name: hashlib.sha256((request.out / name).read_bytes()).hexdigest() for name in names},
     }
     replace_file(request.out / MANIFEST_NAME, json.dumps(manifest, indent=1, sort_keys=True) + "\n")

@@ -27,7 +27,7 @@ from backends.llm.ledger import CALLS_NAME, LOCK_NAME, CallLedger, Pacer
 from backends.llm.parallel import ParallelCalls, UsageTotals
 from core.errors import InputError, MergemillError, UsageError, make_write_error
 from mergemill import __version__
-from mergemill.bench.held_out import HELD_OUT, MARK, refuse_seeds
+from mergemill.bench.held_out import MARK, refuse_seeds
 from mergemill.execution.services import make_model
 from mergemill.simulation.records import SimulationRecorder
 from simulators.domains.pack import load_pack
@@ -131,7 +131,7 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
     if collection.problems and not code:
         code = InputError.exit_code
     refused = len(collection.seeds) - len(seeds)
-    return {**summary, "unread": len(collection.problems), HELD_OUT: refused}, code
+    return {**summary, "unread": len(collection.problems), "held_out": refused}, code
 
 
 def choose_formats(names: Sequence[str]) -> tuple[ConversationFormat, ...]:
@@ -394,7 +394,7 @@ class SimulationRun:
             "per_seed": self.request.per_seed,
             "total": self.request.total,
             "seeds": [seed.id for seed in seeds],
-            **({HELD_OUT: self.n_held_out} if self.n_held_out else {}),
+            **({"held_out": self.n_held_out} if self.n_held_out else {}),
         }
         held = {"name": pack.name, "version": pack.version, "policy": pack.policy, "tools": list(pack.tools.values())}
         try:

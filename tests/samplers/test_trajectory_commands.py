@@ -35,7 +35,7 @@ def test_selection_prints_each_rule_and_lists_show_what_was_selected(folder: Pat
     assert effects["repeats"] == (3, 2, 0)
     assert effects["loops"] == (2, 2, 0)
     assert effects["duplicate"] == (2, 1, 1)
-    assert summary == {"event": "summary", "trajectories": 6, "selected": 1}
+    assert summary == {"event": "summary", "trajectories": 6, "selected": 1, "held_out": 0}
     rows = run(folder, "trajectories", "list", "--selected", "--json").lines
     assert [(row["attempt"], row["role"]) for row in rows] == [(1, "side"), (1, "main")]
     assert rows[1].keys() >= {

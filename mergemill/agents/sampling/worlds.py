@@ -24,10 +24,15 @@ from taskdb.records.worlds import Scenario
 from taskdb.store import Store
 
 
-def run_world_sampling(request: WorldSampleRequest, settings: Settings, progress: SamplingProgress) -> int:
+def run_world_sampling(
+    request: WorldSampleRequest,
+    settings: Settings,
+    progress: SamplingProgress,
+    open_server: OpenServer | None = None,
+) -> int:
     """Sample with the progress shown; arguments, result and errors as of `sample_scenarios`."""
     with progress:
-        return sample_scenarios(request, settings, progress)
+        return sample_scenarios(request, settings, progress, open_server)
 
 
 def sample_scenarios(

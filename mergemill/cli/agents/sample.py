@@ -167,7 +167,7 @@ def _sample_tasks(
     _require_model(attempted["model"], scaffolds)
     selected = _select_tasks(filters, only, settings.storage, uncertified=attempted["uncertified"])
     request = SampleRequest(filters=selected, scaffolds=scaffolds, **attempted)
-    return run_sampling(request, settings, _make_progress(as_json=as_json))
+    return run_sampling(request, settings, make_progress(as_json=as_json))
 
 
 def _sample_scenarios(
@@ -184,7 +184,7 @@ def _sample_scenarios(
 
     _require_model(attempted["model"], scaffolds)
     request = WorldSampleRequest(scaffolds=scaffolds, worlds=choice.worlds, only=tuple(split_words(only)), **attempted)
-    return run_world_sampling(request, settings, _make_progress(as_json=as_json))
+    return run_world_sampling(request, settings, make_progress(as_json=as_json))
 
 
 def _check_scenario_options(choice: EnvironmentChoice, filters: TaskFilters) -> None:
@@ -199,7 +199,8 @@ def _require_model(model: str, scaffolds: Sequence[SampledScaffold]) -> None:
         raise UsageError("--model is missing", advice="name the model as the server at --upstream does")
 
 
-def _make_progress(*, as_json: bool) -> SamplingProgress:
+def make_progress(*, as_json: bool) -> SamplingProgress:
+    """Return the receiver of the events of a sampling: a live table, JSON lines, or messages alone."""
     from mergemill.agents.sampling.progress import (  # noqa: PLC0415 - as above
         JsonSamplingProgress,
         LiveSamplingProgress,

@@ -166,12 +166,12 @@ def test_seeds_of_a_held_out_family_are_refused(folder: Path) -> None:
     refused = run(folder, "simulate", "sft", *given, "--out", "sft", "--total", "2", "--simulate-prefilter", "off")
     assert "3 seeds left out: held-out" in refused.stderr
     run_file = json.loads((folder / "sft" / "run.json").read_text())
-    assert (len(run_file["seeds"]), "held-out" in run_file) == (2, False)
+    assert (len(run_file["seeds"]), "held_out" in run_file) == (2, False)
     more = ("--simulate-prefilter", "off", "--with-held-out")
     wanted = run(folder, "simulate", "sft", *given, *more, "--out", "all", "--total", "2")
     assert "left out: held-out" not in wanted.stderr
     run_file = json.loads((folder / "all" / "run.json").read_text())
-    assert (len(run_file["seeds"]), run_file["held-out"]) == (5, 3)
+    assert (len(run_file["seeds"]), run_file["held_out"]) == (5, 3)
 
 
 def test_a_simulator_is_not_measured_on_a_held_out_family(folder: Path) -> None:

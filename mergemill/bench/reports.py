@@ -1,0 +1,238 @@
+"""Reports of runs: made of stored rollouts alone, the same bytes each time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from core.errors import InputError, UsageError
+from evaluation.statistics.comparisons import PairedDifference, correct_holm
+from mergemill.bench.figures import DIGITS, collect_columns, compare_columns, describe_column, describe_passes
+from mergemill.bench.metrics import Metric
+from mergemill.bench.results import ORIGINS, ReportedSubject, RunResults, load_results, load_subjects
+from taskdb.queries.bench import name_run
+from taskdb.records.bench import BenchRun, BenchSet
+from training_data.card import render_table
+
+if TYPE_CHECKING:
+    from taskdb.artifacts import Artifacts
+    from taskdb.store import Store
+
+SCHEMA = 1
+INCOMPLETE, IDENTICAL, MIXED_GRADERS = "incomplete", "runs-identical", "mixed-graders"
+FIGURES = ("run", "group", "column", "mean", "low", "high", "bounds", "median", "n", "families")
+DIFFERENCES = ("run", "against", "column", "difference", "low", "high", "p", "p_holm", "detectable", "n", "families")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportRequest:
+    """Runs of a set that are reported, and how."""
+
+    runs: Sequence[BenchRun]
+    metrics: Sequence[Metric]
+    by: Sequence[str] = ()
+    """Some of ORIGINS."""
+    against: BenchRun | None = None
+    """Run that the others are compared with."""
+    cutoff: str = ""
+    """ISO date; subjects from before it are reported apart."""
+
+
+def build_report(store: Store, artifacts: Artifacts, request: ReportRequest) -> dict[str, Any]:
+    """Return the report of some runs as JSON data.
+
+    Raises:
+        InputError: the runs are of several sets, another version of the grader scored a run that is compared, or a
+            rollout is missing.
+        UsageError: there is no fact to group by of that name.
+    """
+    if unknown := [name for name in request.by if name not in ORIGINS]:
+        raise UsageError(f"--by: {unknown[0]} is unknown", advice=f"of {', '.join(ORIGINS)}")
+    runs = [*request.runs, *([request.against] if request.against else [])]
+    if len({run.parent for run in runs}) > 1:
+        raise InputError("the runs are of several sets", advice="report runs of one set and version together")
+    bench_set = store.get(BenchSet, runs[0].parent)
+    subjects = load_subjects(store, bench_set)
+    results = {run.id: load_results(store, artifacts, run) for run in runs}
+    if request.against:
+        _check_graders([results[run.id] for run in runs])
+    left_out = sorted({name for run in runs for name in run.left_out})
+    return {
+        "schema": SCHEMA,
+        "left_out": left_out,
+        "set": _describe_set(bench_set, subjects),
+        "runs": [_describe_run(results[run.id], subjects) for run in runs],
+        "figures": [row for run in runs for row in _make_figures(results[run.id], subjects, request)],
+        "differences": _compare(results, subjects, request) if request.against else [],
+    }
+
+
+def _describe_set(bench_set: BenchSet, subjects: Mapping[str, ReportedSubject]) -> dict[str, Any]:
+    return {
+        "name": bench_set.name,
+        "version": bench_set.version,
+        "id": bench_set.id,
+        "held_out": bench_set.held_out,
+        "subjects": len(subjects),
+        "families": len({subject.family for subject in subjects.values()}),
+        "kinds": dict(sorted(Counter(subject.subject.kind for subject in subjects.values()).items())),
+    }
+
+
+def _describe_run(results: RunResults, subjects: Mapping[str, ReportedSubject]) -> dict[str, Any]:
+    """Return the facts of a run besides its figures: numbers of rollouts, how they ended, flags, leaks."""
+    run = results.run
+    names = _list_names(run, subjects)
+    scored = {name: len(results.list_scored(name)) for name in names}
+    rollouts = [rollout for name in names for rollout in results.rollouts.get(name, ())]
+    graders = sorted({rollout.score.grader for rollout in rollouts if rollout.score and rollout.score.grader})
+    incomplete = sum(number < results.runs for number in scored.values())
+    flags = [
+        *([INCOMPLETE] if incomplete else []),
+        *([IDENTICAL] if results.identical else []),
+        *([MIXED_GRADERS] if len(graders) > 1 else []),
+    ]
+    return {
+        "run": name_run(run),
+        "id": run.id,
+        "scaffold": run.scaffold,
+        "scaffold_version": run.scaffold_version,
+        "model": run.model,
+        "checkpoint": run.checkpoint,
+        "sampling": dict(sorted(run.sampling.items())),
+        "k": results.runs,
+        "subjects": len(names),
+        "scored": sum(scored.values()),
+        "planned": results.runs * len(names),
+        "incomplete": incomplete,
+        "flags": flags,
+        "graders": graders,
+        "ends": dict(sorted(Counter(rollout.reason or rollout.status.value for rollout in rollouts).items())),
+        "leaks": dict(sorted(Counter(leak.name for rollout in rollouts for leak in rollout.leaks).items())),
+    }
+
+
+def _list_names(run: BenchRun, subjects: Mapping[str, ReportedSubject]) -> list[str]:
+    return [name for name in sorted(subjects) if name not in run.left_out]
+
+
+def _make_figures(
+    results: RunResults, subjects: Mapping[str, ReportedSubject], request: ReportRequest
+) -> list[dict[str, Any]]:
+    """Return the rows of a run: those of all subjects, and those of each group."""
+    columns = collect_columns(results, subjects, request.metrics)
+    rows = []
+    for group, names in _group(_list_names(results.run, subjects), subjects, request):
+        figures = [describe_column(column, results, subjects, names) for column in columns.values()]
+        if "resolved" in columns:
+            figures += describe_passes(results, subjects, names)
+        rows += [{"run": name_run(results.run), "group": group, **row} for row in figures]
+    return rows
+
+
+def _group(
+    names: Sequence[str], subjects: Mapping[str, ReportedSubject], request: ReportRequest
+) -> list[tuple[str, Collection[str]]]:
+    """Return the name of each group and its subjects; first all, which has an empty name."""
+    groups: dict[str, list[str]] = {}
+    for fact in request.by:
+        for value in sorted({subjects[name].origin[fact] for name in names}):
+            groups[f"{fact}={value or '-'}"] = [name for name in names if subjects[name].origin[fact] == value]
+    if request.cutoff:
+        before = [name for name in names if "" < subjects[name].created_at < request.cutoff]
+        groups[f"before {request.cutoff}"] = before
+        groups[f"from {request.cutoff}"] = [name for name in names if name not in set(before)]
+    return [("", names), *((title, members) for title, members in groups.items() if members)]
+
+
+def _check_graders(results: Sequence[RunResults]) -> None:
+    """Raise InputError where a subject was graded by several versions of the grader in the runs that are compared."""
+    versions: dict[str, set[str]] = {}
+    for run in results:
+        for name, rollouts in run.rollouts.items():
+            versions.setdefault(name, set()).update(rollout.score.grader for rollout in rollouts if rollout.score)
+    for name in sorted(versions):
+        if len(versions[name]) > 1:
+            listed = ", ".join(version or "an earlier version" for version in sorted(versions[name]))
+            raise InputError(
+                f"changed-grader: {name} was graded by {listed}",
+                advice="run the set again with this version, under another --checkpoint",
+            )
+
+
+def _compare(
+    results: Mapping[str, RunResults], subjects: Mapping[str, ReportedSubject], request: ReportRequest
+) -> list[dict[str, Any]]:
+    """Return the differences of all columns of shares; p values of several runs are corrected by Holm's method."""
+    assert request.against is not None  # noqa: S101 - for the type checker
+    base = collect_columns(results[request.against.id], subjects, request.metrics)
+    rows = []
+    for column in [column for column in base.values() if not column.is_amount]:
+        differences: dict[str, PairedDifference] = {}
+        for run in request.runs:
+            columns = collect_columns(results[run.id], subjects, request.metrics)
+            names = [name for name in _list_names(run, subjects) if name not in request.against.left_out]
+            if column.name in columns and (
+                difference := compare_columns(column, columns[column.name], subjects, names)
+            ):
+                differences[run.id] = difference
+        corrected = correct_holm({key: difference.probability for key, difference in differences.items()})
+        for run in request.runs:
+            if run.id in differences:
+                row = _describe_difference(differences[run.id], corrected[run.id])
+                names_of = {"run": name_run(run), "against": name_run(request.against), "column": column.name}
+                rows.append(names_of | row)
+    return rows
+
+
+def _describe_difference(difference: PairedDifference, corrected: float) -> dict[str, Any]:
+    figures = {
+        "difference": difference.difference,
+        "low": difference.low,
+        "high": difference.high,
+        "p": difference.probability,
+        "p_holm": corrected,
+        "detectable": difference.detectable,
+    }
+    rounded = {name: round(value, DIGITS) for name, value in figures.items()}
+    return rounded | {"n": difference.n, "families": difference.families}
+
+
+def list_remarks(report: Mapping[str, Any]) -> list[str]:
+    """Return the lines before the figures of a report: subjects left out, size of the set, rollouts of each run."""
+    bench_set = report["set"]
+    remarks = []
+    if left_out := report["left_out"]:
+        remarks.append(
+            f"{len(left_out)} of {bench_set['subjects']} subjects left out, changed-subject: {', '.join(left_out)}"
+        )
+    size = f"{bench_set['subjects']} subjects in {bench_set['families']} families"
+    remarks.append(f"{bench_set['name']} {bench_set['version']}: {size}")
+    for run in report["runs"]:
+        flags = f" ({', '.join(run['flags'])})" if run["flags"] else ""
+        remarks.append(f"{run['run']}: {run['scored']} of {run['planned']} rollouts scored, k = {run['k']}{flags}")
+    return remarks
+
+
+def render_markdown(report: Mapping[str, Any]) -> str:
+    """Return a report as Markdown."""
+    blocks = ["\n".join(f"- {remark}" for remark in list_remarks(report))]
+    for title, columns, rows in (
+        ("Figures", FIGURES, report["figures"]),
+        ("Differences", DIFFERENCES, report["differences"]),
+    ):
+        if rows:
+            cells = [[format_cell(row.get(name)) for name in columns] for row in rows]
+            blocks += [f"## {title}", render_table(columns, cells, numbers=columns[3:])]
+    return "\n\n".join([f"# {report['set']['name']}", *blocks]) + "\n"
+
+
+def format_cell(value: object) -> str:
+    """Return the text of a figure."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, list):
+        return " to ".join(map(format_cell, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

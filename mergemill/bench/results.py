@@ -1,0 +1,144 @@
+"""Results of a run: the rollouts of each subject, its family, and facts of its origin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from core.errors import InputError
+from samplers.gateway.translation import to_chat_answer
+from samplers.trajectories.reading import load_exchanges
+from taskdb.artifacts import Artifacts
+from taskdb.queries.bench import SCENARIO
+from taskdb.records import Task
+from taskdb.records.bench import BenchRun, BenchSet, BenchSubject
+from taskdb.records.rollouts import Rollout
+from taskdb.records.worlds import Scenario
+from taskdb.store import Store
+
+ORIGINS = ("language", "kind", "source", "repo")
+"""Facts of subjects by which results are grouped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedSubject:
+    """A subject with its family, and facts of its origin by name; a scenario has a world for a repository."""
+
+    subject: BenchSubject
+    family: str
+    origin: Mapping[str, str]
+    created_at: str
+    """ISO date of the change; empty for scenarios."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResults:
+    """Rollouts with a result of a run, by the name of their subject and in the order of their attempts."""
+
+    run: BenchRun
+    runs: int
+    """Rollouts of each subject that count: 1 where all are identical."""
+    rollouts: Mapping[str, Sequence[Rollout]]
+    identical: bool = False
+    """Whether all runs of each subject are equal, token for token."""
+
+    def list_scored(self, name: str) -> list[Rollout]:
+        """Return the rollouts of a subject that have a value."""
+        return [rollout for rollout in self.rollouts.get(name, ()) if rollout.value is not None]
+
+
+def load_subjects(store: Store, bench_set: BenchSet) -> dict[str, ReportedSubject]:
+    """Return the subjects of a set by name.
+
+    Tasks that share a change are a family, through others where they do, as are the scenarios of a world. A family has
+    the name of its first subject.
+    """
+    tasks = store.get_many(Task, [subject.id for subject in bench_set.subjects if subject.kind != SCENARIO])
+    scenarios = store.get_many(Scenario, [subject.id for subject in bench_set.subjects if subject.kind == SCENARIO])
+    keys = {
+        subject.name: tasks[subject.id].family
+        if subject.id in tasks
+        else frozenset({scenarios[subject.id].parent if subject.id in scenarios else subject.id})
+        for subject in bench_set.subjects
+    }
+    families = unite_families(keys)
+    return {
+        subject.name: ReportedSubject(
+            subject=subject,
+            family=families[subject.name],
+            origin=_describe_origin(subject, tasks.get(subject.id), scenarios.get(subject.id)),
+            created_at=tasks[subject.id].created_at if subject.id in tasks else "",
+        )
+        for subject in bench_set.subjects
+    }
+
+
+def unite_families(keys: Mapping[str, frozenset[str]]) -> dict[str, str]:
+    """Return name -> its family's first name; names that share a key, or a name between them does, are a family."""
+    groups: list[tuple[set[str], set[str]]] = []
+    for name, own in keys.items():
+        names, known = {name}, set(own)
+        apart = []
+        for group in groups:
+            if group[1] & known:
+                names |= group[0]
+                known |= group[1]
+            else:
+                apart.append(group)
+        groups = [*apart, (names, known)]
+    return {name: min(names) for names, _ in groups for name in names}
+
+
+def _describe_origin(subject: BenchSubject, task: Task | None, scenario: Scenario | None) -> dict[str, str]:
+    if task is not None:
+        return {"language": task.language, "kind": subject.kind, "source": task.source, "repo": task.repo}
+    world = scenario.world if scenario else ""
+    return {"language": "", "kind": subject.kind, "source": "", "repo": world}
+
+
+def load_results(store: Store, artifacts: Artifacts, run: BenchRun) -> RunResults:
+    """Return the results of a run; of runs that are identical the first alone.
+
+    Raises:
+        InputError: a rollout is missing.
+    """
+    records = store.get_many(Rollout, run.rollouts)
+    if missing := [key for key in run.rollouts if key not in records]:
+        raise InputError(f"{len(missing)} rollouts of {run.name} are not in the database", advice="run it again")
+    by_name: dict[str, list[Rollout]] = {}
+    for rollout in sorted(records.values(), key=lambda rollout: (rollout.name, rollout.attempt, rollout.id)):
+        by_name.setdefault(rollout.name, []).append(rollout)
+    results = RunResults(run=run, runs=run.runs, rollouts=by_name)
+    if run.runs == 1 or not are_identical(artifacts, by_name):
+        return results
+    first = {name: rollouts[:1] for name, rollouts in by_name.items()}
+    return replace(results, runs=1, rollouts=first, identical=True)
+
+
+def are_identical(artifacts: Artifacts, rollouts: Mapping[str, Sequence[Rollout]]) -> bool:
+    """Return whether all runs of each subject are equal: submissions, and all answers of the model token for token.
+
+    False where no subject was run more than once.
+    """
+    several = [group for group in rollouts.values() if len(group) > 1]
+    # Figures of the records are compared first: the logs of runs that differ need not be read.
+    if not several or any(len({_describe_effort(rollout) for rollout in group}) > 1 for group in several):
+        return False
+    return all(len({_join_answers(artifacts, rollout) for rollout in group}) == 1 for group in several)
+
+
+def _describe_effort(rollout: Rollout) -> tuple[Any, ...]:
+    return (rollout.submission, rollout.value, rollout.requests, rollout.prompt_tokens, rollout.completion_tokens)
+
+
+def _join_answers(artifacts: Artifacts, rollout: Rollout) -> str:
+    """Return the texts and calls that the model wrote in a rollout."""
+    answers = []
+    for exchange in load_exchanges(rollout, artifacts):
+        answer = exchange.response and to_chat_answer(exchange.response, exchange.upstream_dialect)
+        message = answer or {}
+        calls = [call.get("function") for call in message.get("tool_calls") or ()]
+        answers.append([message.get("content"), message.get("reasoning_content"), calls])
+    return json.dumps(answers, sort_keys=True)

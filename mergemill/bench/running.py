@@ -1,0 +1,203 @@
+"""Runs on a frozen set: rollouts of `mergemill sample`, and the record that names them.
+
+The database is the queue: the same request runs the rollouts that are missing, and its record is the newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from core.errors import InputError, UsageError
+from core.settings.group import replace_values
+from mergemill.agents.sampling.request import (
+    AttemptRequest,
+    SampledScaffold,
+    SampleRequest,
+    WorldSampleRequest,
+    make_plan,
+)
+from mergemill.agents.sampling.run import run_sampling
+from mergemill.agents.sampling.world_scaffolds import WorldScaffold, make_world_scaffolds
+from mergemill.agents.sampling.worlds import run_world_sampling
+from mergemill.bench.sets import ChangedSubject, find_changed_subjects
+from samplers.scaffolds.base import Scaffold
+from samplers.scaffolds.registry import load_scaffold
+from taskdb.queries.bench import SCENARIO, find_results
+from taskdb.queries.task_filters import TaskFilters
+from taskdb.records.bench import BenchRun, BenchSet, BenchSubject
+from taskdb.store import Store
+
+if TYPE_CHECKING:
+    from core.config import Settings
+    from mergemill.agents.sampling.progress import SamplingProgress
+    from mergemill.worlds.containers import OpenServer
+
+CHANGED = "changed-subject"
+STOP, SKIP = "stop", "skip"
+SHOWN_SUBJECTS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchRequest:
+    """A set, and the scaffolds and model that are run on it."""
+
+    bench_set: BenchSet
+    scaffolds: tuple[str, ...]
+    """Names; those of tasks may be MODULE:CLASS."""
+    model: str
+    runs: int
+    """Rollouts of each subject by each scaffold: k."""
+    checkpoint: str = ""
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    user: str = ""
+    """User of dialogues: `scripted` or the name of a model; empty for none."""
+    changed: str = STOP
+    """`stop` or `skip`, for a set with subjects that have changed."""
+
+    @property
+    def attempts(self) -> dict[str, Any]:
+        """Fields of the requests of sampling."""
+        return {
+            "model": self.model,
+            "attempts": self.runs,
+            "checkpoint": self.checkpoint,
+            "sampling": self.sampling,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubjectGroup:
+    """Subjects of a set that the same scaffolds are for."""
+
+    subjects: tuple[BenchSubject, ...]
+    scaffolds: tuple[SampledScaffold, ...]
+
+
+def run_bench(
+    store: Store,
+    request: BenchRequest,
+    settings: Settings,
+    make_progress: Callable[[], SamplingProgress],
+    open_server: OpenServer | None = None,
+) -> tuple[list[BenchRun], int]:
+    """Run the rollouts that a set lacks and store the records of its runs, one for each scaffold.
+
+    Args:
+        store: the database of the settings.
+        request: the set, and the scaffolds and model.
+        settings: database, store, engine, upstream; the limits of a rollout are those of the set.
+        make_progress: function that returns the receiver of the events of a sampling.
+        open_server: function that starts the server of worlds on this machine; None for a container.
+
+    Returns:
+        The newest records, also of rollouts of earlier invocations, and the exit code of sampling.
+
+    Raises:
+        InputError: subjects have changed since the set was frozen, and are not skipped, or none is left.
+        UsageError: a scaffold is unknown, or is not for all kinds of subjects of the set, or no model is named.
+        MachineError, Transient: as of sampling; results so far are in the records.
+    """
+    left_out = _check_subjects(store, request)
+    subjects = [subject for subject in request.bench_set.subjects if subject.name not in left_out]
+    tasks, scenarios = _group_subjects(subjects, request)
+    limits = request.bench_set.limits
+    settings = replace_values(settings, {"rollout_turns": limits.turns, "rollout_seconds": limits.seconds})
+    groups = [group for group in (tasks, scenarios) if group.subjects]
+    try:
+        code = sample_subjects(
+            tasks, scenarios, request, settings, make_progress=make_progress, open_server=open_server
+        )
+    finally:
+        runs = [_make_run(store, request, groups, number, left_out) for number in range(len(request.scaffolds))]
+        store.add(*runs)
+    return runs, code
+
+
+def sample_subjects(
+    tasks: SubjectGroup,
+    scenarios: SubjectGroup,
+    request: BenchRequest,
+    settings: Settings,
+    *,
+    make_progress: Callable[[], SamplingProgress],
+    open_server: OpenServer | None = None,
+) -> int:
+    """Run the pending rollouts of the subjects; return the first exit code that is not 0. Errors as of `run_bench`."""
+    codes = []
+    if tasks.subjects:
+        filters = TaskFilters(ids=tuple(sorted(subject.id for subject in tasks.subjects)))
+        scaffolds = tuple(scaffold for scaffold in tasks.scaffolds if isinstance(scaffold, Scaffold))
+        codes.append(
+            run_sampling(
+                SampleRequest(filters=filters, scaffolds=scaffolds, **request.attempts), settings, make_progress()
+            )
+        )
+    if scenarios.subjects:
+        world_request = WorldSampleRequest(
+            scaffolds=tuple(scaffold for scaffold in scenarios.scaffolds if isinstance(scaffold, WorldScaffold)),
+            only=tuple(subject.id for subject in scenarios.subjects),
+            **request.attempts,
+        )
+        codes.append(run_world_sampling(world_request, settings, make_progress(), open_server))
+    return next((code for code in codes if code), 0)
+
+
+def _check_subjects(store: Store, request: BenchRequest) -> frozenset[str]:
+    """Return the names of changed subjects; raise InputError where they are not to be skipped, or nothing is left."""
+    changed = find_changed_subjects(store, request.bench_set)
+    if changed and request.changed != SKIP:
+        raise InputError(
+            f"{CHANGED}: {describe_changed(changed)}", advice="freeze the set again, or --changed skip leaves them out"
+        )
+    if len(changed) == len(request.bench_set.subjects):
+        raise InputError(f"{CHANGED}: all subjects of {request.bench_set.name}", advice="freeze the set again")
+    return frozenset(subject.name for subject in changed)
+
+
+def describe_changed(changed: Sequence[ChangedSubject]) -> str:
+    """Return the list of changed subjects for people."""
+    listed = "; ".join(f"{subject.name}: {subject.problem}" for subject in changed[:SHOWN_SUBJECTS])
+    more = len(changed) - SHOWN_SUBJECTS
+    return f"{listed}; and {more} more" if more > 0 else listed
+
+
+def _group_subjects(subjects: Sequence[BenchSubject], request: BenchRequest) -> tuple[SubjectGroup, SubjectGroup]:
+    """Return tasks and scenarios with the scaffolds of the request for them."""
+    tasks = tuple(subject for subject in subjects if subject.kind != SCENARIO)
+    scenarios = tuple(subject for subject in subjects if subject.kind == SCENARIO)
+    of_tasks = tuple(map(load_scaffold, request.scaffolds)) if tasks else ()
+    of_scenarios = make_world_scaffolds(request.scaffolds, request.user) if scenarios else ()
+    scaffolds: tuple[SampledScaffold, ...] = (*of_tasks, *of_scenarios)
+    if not request.model and any(scaffold.uses_model for scaffold in scaffolds):
+        raise UsageError("--model is missing", advice="name the model as the server at --upstream does")
+    return SubjectGroup(subjects=tasks, scaffolds=of_tasks), SubjectGroup(subjects=scenarios, scaffolds=of_scenarios)
+
+
+def _make_run(
+    store: Store, request: BenchRequest, groups: Sequence[SubjectGroup], number: int, left_out: frozenset[str]
+) -> BenchRun:
+    """Return the record of a scaffold, by its place in the request, with all results that the database has."""
+    attempts = AttemptRequest(**request.attempts)
+    plans = [
+        make_plan(subject, group.scaffolds[number], attempt, attempts)
+        for group in groups
+        for subject in group.subjects
+        for attempt in range(1, request.runs + 1)
+    ]
+    rollouts = find_results(store, [plan.key for plan in plans]).values()
+    return BenchRun(
+        parent=request.bench_set.id,
+        name=request.bench_set.name,
+        scaffold=plans[0].scaffold,
+        scaffold_version=" + ".join(sorted({plan.scaffold_version for plan in plans})),
+        model=max(plan.model for plan in plans),
+        checkpoint=max(plan.checkpoint for plan in plans),
+        sampling=max((plan.sampling for plan in plans), key=len),
+        runs=request.runs,
+        left_out=tuple(sorted(left_out)),
+        rollouts=tuple(sorted(rollout.id for rollout in rollouts)),
+        graders=tuple(sorted({rollout.score.grader for rollout in rollouts if rollout.score})),
+        at=store.clock(),
+    )

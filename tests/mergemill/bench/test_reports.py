@@ -1,0 +1,257 @@
+"""Reports of runs: figures with intervals and bounds, groups, comparisons, and reasons that stop or mark them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.errors import InputError, UsageError
+from evaluation.statistics.clusters import compute_clustered_mean
+from evaluation.statistics.comparisons import compare_pairs
+from evaluation.statistics.intervals import compute_share_interval
+from mergemill.bench import results
+from mergemill.bench.metrics import EffortMetric, Metric, PartsMetric, load_metric
+from mergemill.bench.reports import list_remarks, render_markdown
+from mergemill.bench.results import unite_families
+from mergemill.bench.sets import freeze
+from samplers.gateway.exchanges import Exchange
+from taskdb.artifacts import Artifacts
+from taskdb.records import Kind
+from taskdb.records.bench import BenchRun
+from taskdb.records.rollouts import Leak, Rollout
+from taskdb.store import Store
+from tests.cli import run_mergemill
+from tests.mergemill.bench.making import LIMITS, add_run, find_row, make_scored, make_set, report
+from tests.mergemill.bench.test_held_out import add_relative
+from tests.samplers.trajectories.making import SYSTEM, TASK, call
+from tests.samplers.trajectories.test_build import exchange
+from tests.taskdb.lineages import make_url
+
+OWN_METRIC = """
+from mergemill.bench.metrics import Metric
+
+
+class Lines(Metric):
+    amounts = frozenset({"attempt"})
+
+    def score(self, subject, rollout):
+        return {"odd": float(rollout.attempt % 2), "attempt": rollout.attempt, "absent": None}
+
+    def aggregate(self, values):
+        return max(values)
+"""
+
+
+def solve_half(number: int, attempt: int) -> float:
+    """Return 1 for every second subject, and for the others in the first of four runs."""
+    return float(number % 2 == 0 or attempt == 1)
+
+
+def test_figures_are_those_of_units_in_families(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 12)
+    run = add_run(tmp_path, bench_set, tasks, solve_half)
+    made = report(tmp_path, run)
+    units = [1.0, 0.25] * 6
+    share = compute_clustered_mean(units, [str(number) for number in range(12)])
+    low, high = compute_share_interval(share) or (0, 0)
+    row = find_row(made["figures"], column="resolved", group="")
+    assert (row["mean"], row["low"], row["high"]) == (0.625, round(low, 6), round(high, 6))
+    assert (row["n"], row["families"], row["bounds"]) == (12, 12, None)
+    assert find_row(made["figures"], column="pass@2", group="")["mean"] == 0.75
+    assert find_row(made["figures"], column="pass^4", group="")["mean"] == 0.5
+    (described,) = made["runs"]
+    assert (described["scored"], described["planned"], described["k"], described["flags"]) == (48, 48, 4, [])
+    assert described["ends"] == {"done": 48}
+
+
+def test_a_family_counts_once(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 11)
+    with Store.open(make_url(tmp_path)) as store:
+        tasks.append(add_relative(store, tasks[0], "terse", kind=Kind.TERSE, variant_of=tasks[0].name))
+        bench_set = freeze(store, "first", tasks, LIMITS, held_out=False)
+    row = find_row(report(tmp_path, add_run(tmp_path, bench_set, tasks, solve_half))["figures"], column="resolved")
+    assert (row["n"], row["families"]) == (12, 11)
+    families = unite_families({"a": frozenset("12"), "b": frozenset("3"), "c": frozenset("23"), "d": frozenset("4")})
+    assert families == {"a": "a", "b": "a", "c": "a", "d": "d"}
+
+
+def test_an_infrastructure_failure_is_never_0_and_gives_bounds(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 10)
+    lost = {(0, 1), (0, 2), (3, 4)}
+    run = add_run(tmp_path, bench_set, tasks, lambda *key: None if key in lost else 1.0)
+    made = report(tmp_path, run)
+    row = find_row(made["figures"], column="resolved")
+    assert (row["mean"], row["n"], row["bounds"]) == (1.0, 10, [0.925, 1.0])
+    (described,) = made["runs"]
+    assert (described["scored"], described["planned"], described["incomplete"]) == (37, 40, 2)
+    assert described["flags"] == ["incomplete"]
+    assert any("37 of 40 rollouts scored" in line for line in list_remarks(made))
+
+
+def test_a_subject_that_was_never_scored_is_in_the_bounds_alone(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 4)
+    run = add_run(tmp_path, bench_set, tasks, lambda number, _: None if number == 0 else 1.0, runs=2)
+    row = find_row(report(tmp_path, run)["figures"], column="value")
+    assert (row["mean"], row["n"], row["bounds"]) == (1.0, 3, [0.75, 1.0])
+    nothing = add_run(tmp_path, bench_set, tasks, lambda *_: None, runs=2, checkpoint="none")
+    assert report(tmp_path, nothing)["figures"] == []
+
+
+def test_few_families_have_no_interval(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 9)
+    row = find_row(report(tmp_path, add_run(tmp_path, bench_set, tasks, solve_half))["figures"], column="resolved")
+    assert (row["low"], row["high"], row["mean"] is None) == (None, None, False)
+
+
+def test_groups_have_figures_of_their_own(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 12)
+    run = add_run(tmp_path, bench_set, tasks, solve_half)
+    made = report(tmp_path, run, by=("language", "kind"), cutoff="2024-03-08")
+    groups = [row["group"] for row in made["figures"] if row["column"] == "resolved"]
+    assert groups == ["", "language=python", "kind=bugfix", "before 2024-03-08", "from 2024-03-08"]
+    parts = [find_row(made["figures"], column="resolved", group=group)["n"] for group in groups]
+    assert parts == [12, 12, 12, 6, 6]
+    with pytest.raises(UsageError, match="--by: moon is unknown"):
+        report(tmp_path, run, by=("moon",))
+
+
+def test_a_comparison_is_paired_and_corrected(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 12)
+    base = add_run(tmp_path, bench_set, tasks, lambda number, _: float(number < 3), checkpoint="a")
+    better = add_run(tmp_path, bench_set, tasks, lambda number, _: float(number < 9), checkpoint="b")
+    other = add_run(tmp_path, bench_set, tasks, lambda number, _: float(number < 4), checkpoint="c")
+    made = report(tmp_path, better, other, against=base)
+    expected = compare_pairs(
+        [float(n < 3) for n in range(12)], [float(n < 9) for n in range(12)], [str(n) for n in range(12)]
+    )
+    assert expected is not None
+    row = find_row(made["differences"], run="first/react/m@b", column="resolved")
+    assert (row["against"], row["difference"], row["n"], row["families"]) == ("first/react/m@a", 0.5, 12, 12)
+    assert (row["low"], row["high"]) == (round(expected.low, 6), round(expected.high, 6))
+    assert row["detectable"] == round(expected.detectable, 6)
+    assert row["p_holm"] == pytest.approx(2 * row["p"])
+    assert find_row(made["differences"], run="first/react/m@c", column="value")["p_holm"] == 0.5
+    assert [described["run"][-1] for described in made["runs"]] == ["b", "c", "a"]
+
+
+def test_a_comparison_stops_at_another_version_of_the_grader(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 3)
+    base = add_run(tmp_path, bench_set, tasks, solve_half, checkpoint="a")
+    later = add_run(tmp_path, bench_set, tasks, solve_half, checkpoint="b", grader="2")
+    assert report(tmp_path, later)["runs"][0]["graders"] == ["2"]
+    with pytest.raises(InputError, match=r"changed-grader: ada__greet-1.bugfix was graded by 1, 2"):
+        report(tmp_path, later, against=base)
+
+
+def test_scores_of_two_versions_in_one_run_are_marked(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 2)
+    rollouts = [make_scored(tasks[0], 1, 1.0), make_scored(tasks[1], 1, 0.0, grader="2")]
+    run = BenchRun(
+        parent=bench_set.id,
+        name="first",
+        scaffold="react",
+        scaffold_version="1",
+        model="m",
+        runs=1,
+        rollouts=tuple(rollout.id for rollout in rollouts),
+    )
+    with Store.open(make_url(tmp_path)) as store:
+        store.add(*rollouts, run)
+    assert report(tmp_path, run)["runs"][0]["flags"] == ["mixed-graders"]
+
+
+def test_runs_of_several_sets_are_refused(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 3)
+    with Store.open(make_url(tmp_path)) as store:
+        smaller = freeze(store, "first", tasks[:2], LIMITS, held_out=False)
+    runs = [add_run(tmp_path, chosen, tasks[:2], solve_half) for chosen in (bench_set, smaller)]
+    with pytest.raises(InputError, match="of several sets"):
+        report(tmp_path, *runs)
+
+
+@pytest.mark.parametrize(("words", "k"), [(("ls", "ls"), 1), (("ls", "id"), 2)])
+def test_runs_that_are_equal_token_for_token_count_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, str], k: int
+) -> None:
+    def load_exchanges(rollout: Rollout, artifacts: Artifacts) -> list[Exchange]:
+        del artifacts
+        return [exchange(0, [SYSTEM, TASK], call(0, words[rollout.attempt - 1]))]
+
+    monkeypatch.setattr(results, "load_exchanges", load_exchanges)
+    bench_set, tasks = make_set(tmp_path, 10)
+    run = add_run(tmp_path, bench_set, tasks, lambda number, _: float(number < 5), runs=2, requests=1)
+    made = report(tmp_path, run)
+    (described,) = made["runs"]
+    assert (described["k"], described["flags"]) == (k, ["runs-identical"] if k == 1 else [])
+    assert (described["scored"], described["planned"]) == (10 * k, 10 * k)
+    assert find_row(made["figures"], column="resolved")["mean"] == 0.5
+    assert ("pass@2" in {row["column"] for row in made["figures"]}) == (k == 2)
+
+
+def test_amounts_have_medians_and_parts_have_columns(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 12)
+    leak = Leak(name="git-history", exchange=0, quote="git log")
+    run = add_run(tmp_path, bench_set, tasks, solve_half, parts={"recall": 0.5}, leaks=(leak,))
+    made = report(tmp_path, run, metrics=(EffortMetric(), PartsMetric()))
+    row = find_row(made["figures"], column="requests")
+    assert (row["median"], row["low"], row["high"]) == (5.5, 5.5, 5.5)
+    assert find_row(made["figures"], column="parts.recall")["mean"] == 0.5
+    assert made["runs"][0]["leaks"] == {"git-history": 48}
+
+
+def test_a_metric_of_a_users_own_is_a_class(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 10)
+    add_run(tmp_path, bench_set, tasks, solve_half)
+    (tmp_path / "own_metric.py").write_text(OWN_METRIC)
+    words = ("bench", "report", "first/react/m", "--metric", "own_metric:Lines", "--format", "json")
+    done = run_mergemill(*words, "--db", make_url(tmp_path), cwd=tmp_path)
+    assert done.exit_code == 0, done.stderr
+    figures = {row["column"]: row for row in done.json["figures"]}
+    assert set(figures) == {"odd", "attempt"}
+    assert (figures["odd"]["mean"], figures["attempt"]["median"]) == (1.0, 4.0)
+
+
+def test_bad_metrics_are_a_line(tmp_path: Path) -> None:
+    for word, line in (("moon", "unknown"), ("json:loads", "no complete subclass"), ("x:y", "cannot be loaded")):
+        with pytest.raises(UsageError, match=line):
+            load_metric(word)
+
+    class Big(Metric):
+        def score(self, subject: object, rollout: object) -> dict[str, float | None]:
+            return {"big": 7.0}
+
+    bench_set, tasks = make_set(tmp_path, 2)
+    with pytest.raises(InputError, match="big has values beyond 0 and 1"):
+        report(tmp_path, add_run(tmp_path, bench_set, tasks, solve_half), metrics=(Big(),))
+
+
+def test_a_report_is_the_same_in_every_form_and_each_time(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 12)
+    run = add_run(tmp_path, bench_set, tasks, lambda n, a: None if n == a == 1 else solve_half(n, a), checkpoint="b")
+    base = add_run(tmp_path, bench_set, tasks, solve_half, checkpoint="a")
+    words = (
+        "bench",
+        "report",
+        "first/react/m@b",
+        "--against",
+        base.id[:10],
+        "--by",
+        "kind",
+        "--db",
+        make_url(tmp_path),
+    )
+    for name in ("json", "markdown", "table"):
+        done = [run_mergemill(*words, "--format", name, cwd=tmp_path) for _ in range(2)]
+        assert done[0].exit_code == 0, done[0].stderr
+        assert done[0].stdout == done[1].stdout
+    made = report(tmp_path, run, against=base, by=("kind",))
+    text = render_markdown(made)
+    assert text.startswith("# first\n\n- first 1: 12 subjects in 12 families\n- first/react/m@b: 47 of 48")
+    assert "## Differences" in text
+    assert "nan" not in json.dumps(made).lower()
+    wrong = run_mergemill(*words, "--format", "xml", cwd=tmp_path)
+    assert (wrong.exit_code, "--format: xml is unknown" in wrong.stderr) == (2, True)
+    missing = run_mergemill("bench", "report", "none", "--db", make_url(tmp_path), cwd=tmp_path)
+    assert (missing.exit_code, "there is no run none" in missing.stderr) == (3, True)
