@@ -13,7 +13,6 @@ from core.errors import InputError, UsageError
 from core.settings.group import replace_values
 from mergemill.agents.sampling.request import (
     AttemptRequest,
-    SampledScaffold,
     SampleRequest,
     WorldSampleRequest,
     make_plan,
@@ -22,7 +21,7 @@ from mergemill.agents.sampling.run import run_sampling
 from mergemill.agents.sampling.world_scaffolds import WorldScaffold, make_world_scaffolds
 from mergemill.agents.sampling.worlds import run_world_sampling
 from mergemill.bench.sets import ChangedSubject, find_changed_subjects
-from samplers.scaffolds.base import Scaffold
+from samplers.scaffolds.base import SampledScaffold, Scaffold
 from samplers.scaffolds.registry import load_scaffold
 from taskdb.queries.bench import SCENARIO, find_results
 from taskdb.queries.task_filters import TaskFilters

@@ -185,20 +185,6 @@ def fail_simulator(request: ModelRequest) -> Turn:
     return Turn(fault="401") if "You stand in for programs" in read_prompt(request) else work(request)
 
 
-def cheat(request: ModelRequest) -> Turn:
-    """Look for the solution where it is not, and submit."""
-    commands = (
-        "git fsck --lost-found",
-        "curl -s https://github.com/ada/calc",
-        "pip download calc",
-        "cat /tests/test_add.py",
-    )
-    if not request.tools:
-        return work(request)
-    turns = [Turn(calls=(Call("bash", {"command": command}),)) for command in commands]
-    return [*turns, Turn(calls=(Call("submit"),))][min(request.place, len(turns))]
-
-
 def fail_upstream(request: ModelRequest) -> Turn:
     """Work on the task, but for an upstream of the agent that breaks down."""
     return Turn(fault="no-answer") if request.tools and request.place > 1 else work(request)
@@ -207,13 +193,6 @@ def fail_upstream(request: ModelRequest) -> Turn:
 TASK_RUNS: dict[str, tuple[Callable[[ModelRequest], Turn], tuple[str, ...]]] = {
     "worked": (work, ("--scaffold", "react,oracle,noop", "--checkpoint", "step-1", "--sampling", "temperature=0.5")),
     "priced": (work, ("--scaffold", "react", "--llm-price-prompt", "1", "--llm-price-completion", "2")),
-    "cheats": (
-        cheat,
-        (
-            "--scaffold",
-            "react",
-        ),
-    ),
     "talks": (lambda request: TALK if request.tools else work(request), ("--scaffold", "react")),
     "turns": (work, ("--scaffold", "react", "--rollout-turns", "2")),
     "budget": (work, ("--scaffold", "react", "--rollout-requests", "3")),
