@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -49,15 +50,22 @@ def compute_median_interval(values: Sequence[float], families: Sequence[str]) ->
     """
     if not values:
         return None
-    members: dict[str, list[float]] = {}
-    # In the order of names, so that the order of rows cannot change the samples.
-    for family, value in sorted(zip(families, values, strict=True)):
-        members.setdefault(family, []).append(value)
-    groups = [np.asarray(group, dtype=float) for group in members.values()]
-    median = float(np.median(np.concatenate(groups)))
-    if len(groups) < 2:
+    # In the order of values and names, so that the order of rows cannot change the samples.
+    ordered = sorted(zip(values, families, strict=True))
+    numbers = np.asarray([value for value, _ in ordered], dtype=float)
+    median = float(np.median(numbers))
+    places = {name: place for place, name in enumerate(sorted(set(families)))}
+    if len(places) < 2:
         return median, median, median
-    chosen = np.random.default_rng(SEED).integers(len(groups), size=(RESAMPLES, len(groups)))
-    medians = [float(np.median(np.concatenate([groups[place] for place in places]))) for places in chosen]
-    low, high = np.quantile(medians, (0.025, 0.975))
+    counts = _draw_families(len(places))[:, [places[family] for _, family in ordered]].cumsum(axis=1)
+    totals = counts[:, -1]
+    # Of an even number of values the median is between the two in the middle.
+    middle = [(counts > rank[:, None]).argmax(axis=1) for rank in ((totals - 1) // 2, totals // 2)]
+    low, high = np.quantile((numbers[middle[0]] + numbers[middle[1]]) / 2, (0.025, 0.975))
     return median, float(low), float(high)
+
+
+@lru_cache(maxsize=4)
+def _draw_families(families: int) -> np.ndarray:
+    """Return how often each family is drawn, a row for each resample."""
+    return np.random.default_rng(SEED).multinomial(families, [1 / families] * families, size=RESAMPLES)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, UsageError
 from evaluation.statistics.comparisons import PairedDifference, correct_holm
-from mergemill.bench.figures import DIGITS, collect_columns, compare_columns, describe_column, describe_passes
+from mergemill.bench.figures import (
+    DIGITS,
+    ColumnValues,
+    collect_columns,
+    compare_columns,
+    describe_column,
+    describe_passes,
+)
 from mergemill.bench.metrics import Metric
 from mergemill.bench.results import ORIGINS, ReportedSubject, RunResults, load_results, load_subjects
 from taskdb.queries.bench import name_run
@@ -21,6 +28,8 @@ if TYPE_CHECKING:
     from taskdb.store import Store
 
 SCHEMA = 1
+RunColumns = Mapping[str, ColumnValues]
+"""Columns of a run by name."""
 INCOMPLETE, IDENTICAL, MIXED_GRADERS = "incomplete", "runs-identical", "mixed-graders"
 FIGURES = ("run", "group", "column", "mean", "low", "high", "bounds", "median", "n", "families")
 DIFFERENCES = ("run", "against", "column", "difference", "low", "high", "p", "p_holm", "detectable", "n", "families")
@@ -56,6 +65,7 @@ def build_report(store: Store, artifacts: Artifacts, request: ReportRequest) -> 
     bench_set = store.get(BenchSet, runs[0].parent)
     subjects = load_subjects(store, bench_set)
     results = {run.id: load_results(store, artifacts, run) for run in runs}
+    columns = {run.id: collect_columns(results[run.id], subjects, request.metrics) for run in runs}
     if request.against:
         _check_graders([results[run.id] for run in runs])
     left_out = sorted({name for run in runs for name in run.left_out})
@@ -64,8 +74,8 @@ def build_report(store: Store, artifacts: Artifacts, request: ReportRequest) -> 
         "left_out": left_out,
         "set": _describe_set(bench_set, subjects),
         "runs": [_describe_run(results[run.id], subjects) for run in runs],
-        "figures": [row for run in runs for row in _make_figures(results[run.id], subjects, request)],
-        "differences": _compare(results, subjects, request) if request.against else [],
+        "figures": [row for run in runs for row in _make_figures(results[run.id], columns[run.id], subjects, request)],
+        "differences": _compare(columns, subjects, request) if request.against else [],
     }
 
 
@@ -119,10 +129,9 @@ def _list_names(run: BenchRun, subjects: Mapping[str, ReportedSubject]) -> list[
 
 
 def _make_figures(
-    results: RunResults, subjects: Mapping[str, ReportedSubject], request: ReportRequest
+    results: RunResults, columns: RunColumns, subjects: Mapping[str, ReportedSubject], request: ReportRequest
 ) -> list[dict[str, Any]]:
     """Return the rows of a run: those of all subjects, and those of each group."""
-    columns = collect_columns(results, subjects, request.metrics)
     rows = []
     for group, names in _group(_list_names(results.run, subjects), subjects, request):
         figures = [describe_column(column, results, subjects, names) for column in columns.values()]
@@ -163,20 +172,18 @@ def _check_graders(results: Sequence[RunResults]) -> None:
 
 
 def _compare(
-    results: Mapping[str, RunResults], subjects: Mapping[str, ReportedSubject], request: ReportRequest
+    columns: Mapping[str, RunColumns], subjects: Mapping[str, ReportedSubject], request: ReportRequest
 ) -> list[dict[str, Any]]:
     """Return the differences of all columns of shares; p values of several runs are corrected by Holm's method."""
     assert request.against is not None  # noqa: S101 - for the type checker
-    base = collect_columns(results[request.against.id], subjects, request.metrics)
+    base = columns[request.against.id]
     rows = []
     for column in [column for column in base.values() if not column.is_amount]:
         differences: dict[str, PairedDifference] = {}
         for run in request.runs:
-            columns = collect_columns(results[run.id], subjects, request.metrics)
+            own = columns[run.id]
             names = [name for name in _list_names(run, subjects) if name not in request.against.left_out]
-            if column.name in columns and (
-                difference := compare_columns(column, columns[column.name], subjects, names)
-            ):
+            if column.name in own and (difference := compare_columns(column, own[column.name], subjects, names)):
                 differences[run.id] = difference
         corrected = correct_holm({key: difference.probability for key, difference in differences.items()})
         for run in request.runs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from core.errors import InputError
@@ -44,9 +45,16 @@ class RunResults:
     identical: bool = False
     """Whether all runs of each subject are equal, token for token."""
 
-    def list_scored(self, name: str) -> list[Rollout]:
+    @cached_property
+    def _scored(self) -> Mapping[str, Sequence[Rollout]]:
+        return {
+            name: [rollout for rollout in rollouts if rollout.value is not None]
+            for name, rollouts in self.rollouts.items()
+        }
+
+    def list_scored(self, name: str) -> Sequence[Rollout]:
         """Return the rollouts of a subject that have a value."""
-        return [rollout for rollout in self.rollouts.get(name, ()) if rollout.value is not None]
+        return self._scored.get(name, ())
 
 
 def load_subjects(store: Store, bench_set: BenchSet) -> dict[str, ReportedSubject]:

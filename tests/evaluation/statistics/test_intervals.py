@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from scipy import stats
 
+from evaluation.statistics import intervals
 from evaluation.statistics.clusters import compute_clustered_mean, compute_t_quantile
 from evaluation.statistics.intervals import compute_median_interval, compute_share_interval
 
@@ -83,3 +85,20 @@ def test_a_median_has_an_interval_of_whole_families() -> None:
 def test_a_median_interval_is_the_same_in_any_order() -> None:
     values, families = [5.0, 1.0, 9.0, 2.0], ["b", "a", "c", "d"]
     assert compute_median_interval(values, families) == compute_median_interval(values[::-1], families[::-1])
+
+
+def test_a_median_interval_is_that_of_values_drawn_with_their_families() -> None:
+    values = [float(n * n % 17) for n in range(23)]
+    families = [f"f{n % 7}" for n in range(23)]
+    medians = []
+    for counts in intervals._draw_families(7):
+        drawn = [
+            value
+            for family, count in enumerate(counts)
+            for value, name in zip(values, families, strict=True)
+            if name == f"f{family}"
+            for _ in range(count)
+        ]
+        medians.append(np.median(drawn))
+    low, high = np.quantile(medians, (0.025, 0.975))
+    assert compute_median_interval(values, families) == (float(np.median(values)), low, high)
