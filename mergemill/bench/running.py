@@ -178,10 +178,9 @@ def _make_run(
     store: Store, request: BenchRequest, groups: Sequence[SubjectGroup], number: int, left_out: frozenset[str]
 ) -> BenchRun:
     """Return the record of a scaffold, by its place in the request, with all results that the database has."""
-    attempts = AttemptRequest(**request.attempts)
     plans = [
-        make_plan(subject, group.scaffolds[number], attempt, attempts)
-        for group in groups
+        make_plan(subject, scaffold, attempt, AttemptRequest(scaffolds=(scaffold,), **request.attempts))
+        for group, scaffold in ((group, group.scaffolds[number]) for group in groups)
         for subject in group.subjects
         for attempt in range(1, request.runs + 1)
     ]
