@@ -193,15 +193,12 @@ class YieldMeasurement:
         """
         with log.open("ab") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-            while may_go_on():
-                with suppress(subprocess.TimeoutExpired):
-                    return process.wait(POLL_SECONDS)
-            process.send_signal(signal.SIGINT)
             try:
-                process.wait(INTERRUPT_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                while may_go_on():
+                    with suppress(subprocess.TimeoutExpired):
+                        return process.wait(POLL_SECONDS)
+            finally:
+                _interrupt(process)
         return None
 
     def count(self) -> YieldCounts:
@@ -219,6 +216,18 @@ class YieldMeasurement:
     def _read(self, command: Sequence[str]) -> list[str]:
         done = subprocess.run([self.program, *command], capture_output=True, text=True, check=False)
         return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """End a command that still runs, after a moment in which it stores what it has."""
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(INTERRUPT_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def read_list(path: Path) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,6 +132,27 @@ def test_an_interrupted_measurement_counts_what_it_had_used(program: Path, tmp_p
     row = read_rows(work)["a/one"]
     assert (row.cpu_seconds, row.environments, row.verified) == (17, 2, 2)
     assert row.wall_seconds > 100
+
+
+def test_an_interruption_ends_the_command(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, work = write_list(tmp_path, "slow__one/two"), tmp_path / "work"
+    started = []
+
+    class NotedProcess(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            started.append(self)
+
+        def wait(self, timeout: float | None = None) -> int:
+            if timeout == environment_yield.POLL_SECONDS:
+                raise KeyboardInterrupt
+            return super().wait(timeout)
+
+    monkeypatch.setattr(subprocess, "Popen", NotedProcess)
+    with pytest.raises(KeyboardInterrupt):
+        main([str(path), "--work", str(work), "--program", str(program)])
+    assert started[-1].returncode is not None
+    assert read_rows(work) == {}
 
 
 def test_a_mistake_ends_the_measurement_without_a_row(program: Path, tmp_path: Path) -> None:
