@@ -104,7 +104,7 @@ def test_only_tasks_with_their_commit_in_a_small_clone_are_drawn(
     arguments = [str(rows), "--draw", "3", "--salt", "s", "--clones", str(tmp_path / "clones")]
     assert main(arguments) == 0
     assert capsys.readouterr().out == "a__b-1\n"
-    assert main([*arguments, "--max-clone-mb", "0.001"]) == 0
+    assert main([*arguments, "--max-clone-mb", "0.0001"]) == 0
     assert capsys.readouterr().out == "\n"
 
 

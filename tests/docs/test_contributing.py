@@ -18,6 +18,7 @@ EXTENSION_POINTS = (
     "a kind of task",
     "an export format",
     "a scaffold",
+    "a kind of subject",
     "a sandbox",
 )
 

@@ -46,6 +46,8 @@ READING_COMMANDS = [
     "tasks show ada__greet-1.bugfix --json",
     "tasks table --out tasks.parquet --json",
     "tasks material ada__greet-1.bugfix --out material",
+    "bench list",
+    "bench list --json",
     "funnel",
     "funnel --json",
     "funnel --by kind --json",

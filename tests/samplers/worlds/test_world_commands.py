@@ -52,7 +52,8 @@ def test_from_scenarios_to_training_data(tmp_path: Path) -> None:
     assert rates[VISIT]["c"] == 0
     assert 0 < rates[VISIT]["mean_value"] < 1
     selected = run_mergemill("trajectories", "select", "--world", WORLD, "--json", cwd=tmp_path)
-    assert selected.lines[-1] == {"event": "summary", "trajectories": 4, "selected": 1}  # equal calls are duplicates
+    expected = {"event": "summary", "trajectories": 4, "selected": 1, "held_out": 0}  # equal calls are duplicates
+    assert selected.lines[-1] == expected
     done = run_mergemill(
         "trajectories", "export", "--world", WORLD, "--format", "sharegpt", "--out", "sft", "--json", cwd=tmp_path
     )

@@ -69,7 +69,7 @@ def test_a_selection_looks_at_one_environment(folder: Path) -> None:
     assert tasks[-1]["trajectories"] == 6
     *counts, summary = run(folder, "trajectories", "select", *SYNTHETIC, "--json").lines
     effects = {row["rule"]: (row["before"], row["after"]) for row in counts}
-    assert summary == {"event": "summary", "trajectories": 6, "selected": 2}
+    assert summary == {"event": "summary", "trajectories": 6, "selected": 2, "held_out": 0}
     assert effects["unscored"] == (6, 5)
     assert effects["reward"] == (5, 3)
     assert effects["tool_errors"] == (3, 2)  # half of its calls failed

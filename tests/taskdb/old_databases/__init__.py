@@ -20,6 +20,7 @@ from taskdb.schema.database import MIGRATIONS
 from tests.taskdb.lineages import make_url
 
 FOLDER = Path(__file__).parent
+_KINDS = {"FLOAT": "DOUBLE PRECISION", "BLOB": "BYTEA"}
 REVISIONS = sorted(path.stem.removeprefix("revision_") for path in FOLDER.glob("revision_*.sql"))
 
 
@@ -47,6 +48,10 @@ def make_postgresql(revision: str, url: str, folder: Path) -> None:
         tables = [name for name in inspector.get_table_names() if name not in ("alembic_version", "task_search")]
         for table in tables:
             columns = {column["name"]: str(column["type"]) for column in inspector.get_columns(table)}
+            for _, name, kind, *_ in source.execute(f"PRAGMA table_info({table})"):
+                if name not in columns:  # of a table that follows from others, made again with further columns
+                    connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {name} {_KINDS.get(kind, kind)}")
+                    columns[name] = kind
             marks = ", ".join(f":{name}" for name in columns)
             rows = [_convert(row, columns) for row in source.execute(f"SELECT * FROM {table}")]  # noqa: S608
             if rows:
