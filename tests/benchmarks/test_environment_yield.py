@@ -67,6 +67,8 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         yield SimpleNamespace(host="unix:///none", group=SimpleNamespace(read_cpu_seconds=read_cpu_seconds))
 
     monkeypatch.setattr(environment_yield, "start_engine", start)
+    # Of a shell in the background programs inherit that they ignore SIGINT, and are killed after these seconds.
+    monkeypatch.setattr(environment_yield, "INTERRUPT_SECONDS", 1.0)
     monkeypatch.setenv("DOCKER_HOST", "unix:///none")
     return path
 

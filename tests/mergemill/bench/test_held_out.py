@@ -28,6 +28,7 @@ from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
 from tests.records import make_certificate
+from tests.samplers.scripted_model import ScriptedModel, Turn
 from tests.samplers.stored import add_rollout
 from tests.samplers.worlds.database import make_database as make_worlds
 from tests.taskdb.lineages import add_lineage, make_url
@@ -161,14 +162,14 @@ def test_only_held_out_trajectories_are_nothing_to_export(folder: Path) -> None:
 def test_seeds_of_a_held_out_family_are_refused(folder: Path) -> None:
     words = ("trajectories", "export", "--format", "messages", "--unselected", "--with-held-out", "--out", "rows")
     assert run(folder, *words).exit_code == 0
-    # no model listens there: the seeds are read before it is called
-    given = ("--seeds", "rows", "--domain", "office", "--llm", "http://127.0.0.1:9/v1", "--model", "m")
-    refused = run(folder, "simulate", "sft", *given, "--out", "sft", "--total", "2", "--simulate-prefilter", "off")
+    with ScriptedModel(lambda _: Turn(fault="401")) as model:  # the seeds are read before it is called
+        given = ("--seeds", "rows", "--domain", "office", "--llm", model.url, "--model", "m", "--total", "2")
+        words = ("simulate", "sft", *given, "--simulate-prefilter", "off", "--out")
+        refused = run(folder, *words, "sft")
+        wanted = run(folder, *words, "all", "--with-held-out")
     assert "3 seeds left out: held-out" in refused.stderr
     run_file = json.loads((folder / "sft" / "run.json").read_text())
     assert (len(run_file["seeds"]), "held_out" in run_file) == (2, False)
-    more = ("--simulate-prefilter", "off", "--with-held-out")
-    wanted = run(folder, "simulate", "sft", *given, *more, "--out", "all", "--total", "2")
     assert "left out: held-out" not in wanted.stderr
     run_file = json.loads((folder / "all" / "run.json").read_text())
     assert (len(run_file["seeds"]), run_file["held_out"]) == (5, 3)
