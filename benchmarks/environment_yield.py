@@ -125,18 +125,16 @@ class BegunRepository:
 
 @dataclass(frozen=True, kw_only=True)
 class YieldMeasurement:
-    """Commands of a version over repositories.
-
-    program: the command line program.
-    folder: for the database and the store.
-    read_cpu_seconds: returns the CPU seconds used so far.
-    options: options of the command line.
-    """
+    """Commands of a version over repositories."""
 
     program: str
+    """The command line program."""
     folder: Path
+    """Folder of the database and the store."""
     read_cpu_seconds: Callable[[], float]
+    """Returns the CPU seconds used so far."""
     options: argparse.Namespace
+    """Options of the command line."""
 
     @property
     def storage(self) -> list[str]:

@@ -26,6 +26,7 @@ from samplers.scaffolds.registry import load_scaffold
 from taskdb.queries.bench import SCENARIO, find_results
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.records.bench import BenchRun, BenchSet, BenchSubject
+from taskdb.records.rollouts import RolloutPlan
 from taskdb.store import Store
 
 if TYPE_CHECKING:
@@ -174,16 +175,21 @@ def _group_subjects(subjects: Sequence[BenchSubject], request: BenchRequest) -> 
     return SubjectGroup(subjects=tasks, scaffolds=of_tasks), SubjectGroup(subjects=scenarios, scaffolds=of_scenarios)
 
 
+def _list_plans(group: SubjectGroup, scaffold: SampledScaffold, request: BenchRequest) -> list[RolloutPlan]:
+    """Return the plans of all rollouts of a scaffold on some subjects."""
+    attempts = AttemptRequest(scaffolds=(scaffold,), **request.attempts)
+    return [
+        make_plan(subject, scaffold, attempt, attempts)
+        for subject in group.subjects
+        for attempt in range(1, request.runs + 1)
+    ]
+
+
 def _make_run(
     store: Store, request: BenchRequest, groups: Sequence[SubjectGroup], number: int, left_out: frozenset[str]
 ) -> BenchRun:
     """Return the record of a scaffold, by its place in the request, with all results that the database has."""
-    plans = [
-        make_plan(subject, scaffold, attempt, AttemptRequest(scaffolds=(scaffold,), **request.attempts))
-        for group, scaffold in ((group, group.scaffolds[number]) for group in groups)
-        for subject in group.subjects
-        for attempt in range(1, request.runs + 1)
-    ]
+    plans = [plan for group in groups for plan in _list_plans(group, group.scaffolds[number], request)]
     rollouts = find_results(store, [plan.key for plan in plans]).values()
     return BenchRun(
         parent=request.bench_set.id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 from backends.services import Services
 from core.templates import make_environment
@@ -43,17 +44,7 @@ def make_task_subject(task: Task, services: Services, submission: str) -> Subjec
         hints=task.hints.strip(),
         test_command=shlex.join(task.plan.test.argv) if task.plan else "",
     )
-    return Subject(
-        id=task.id,
-        name=task.name,
-        environment=task.environment,
-        statement=task.problem_statement,
-        instruction=text.strip() + "\n",
-        image=task.image,
-        workdir=workdir,
-        hidden_lines=_list_hidden_lines(task, services.artifacts),
-        project=task.repo,
-    )
+    return _make_subject(task, services.artifacts, instruction=text, workdir=workdir)
 
 
 def _make_review_subject(task: Task, oracle: ReviewOracle, artifacts: Artifacts) -> Subject:
@@ -67,18 +58,22 @@ def _make_review_subject(task: Task, oracle: ReviewOracle, artifacts: Artifacts)
         diff=DIFF_FILE if oracle.diff is not None else None,
         answer=ANSWER_FILE,
     )
+    return _make_subject(task, artifacts, instruction=text, workdir=REVIEW_FOLDER, files=files, answer=ANSWER_FILE)
+
+
+def _make_subject(task: Task, artifacts: Artifacts, *, instruction: str, workdir: str, **fields: Any) -> Subject:
+    """Return the subject of a task. `fields`: further fields of subjects that have files and an answer."""
     return Subject(
         id=task.id,
         name=task.name,
         environment=task.environment,
         statement=task.problem_statement,
-        instruction=text.strip() + "\n",
+        instruction=instruction.strip() + "\n",
         image=task.image,
-        workdir=REVIEW_FOLDER,
-        files=files,
-        answer=ANSWER_FILE,
+        workdir=workdir,
         hidden_lines=_list_hidden_lines(task, artifacts),
         project=task.repo,
+        **fields,
     )
 
 

@@ -115,7 +115,7 @@ def test_an_exception_is_no_assertion(
     report = tmp_path / "tests.jsonl"
     program = tmp_path / "bin" / "programs" / "a"
     write_program(program, f"#!/bin/bash\ncat <<'END'\n{output}\nEND\nexit 1\n")
-    one = runner.Suite(str(report), str(tmp_path), "cup", suite)
-    one.run_test("Main.hs", "cup", [str(program)])
+    tested = runner.Suite(str(report), str(tmp_path), "cup", suite)
+    tested.run_test("Main.hs", "cup", [str(program)])
     row = json.loads(report.read_text(encoding="utf-8"))
     assert (row["status"], row["assertion"]) == ("failed", by_assertion)

@@ -60,8 +60,8 @@ def describe_run(
     Args:
         folder: the folder.
         exit_code: exit code of the run.
-        lines: its events, as lines of JSON.
-        messages: its standard error.
+        lines: events of the command, as lines of JSON.
+        messages: standard error of the command.
         requests: requests that came to its models, in any order.
     """
     store_folder = folder / "mergemill-store"

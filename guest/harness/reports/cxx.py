@@ -129,7 +129,7 @@ def convert_ctest(outputs, tree, results):
     """
     sources = CxxSources(tree)
     logs = [content for name, content in outputs if name.endswith(".log")]
-    google, roots, texts = _sort_reports([one for one in outputs if not one[0].endswith(".log")], sources)
+    google, roots, texts = _sort_reports([output for output in outputs if not output[0].endswith(".log")], sources)
     sources.has_google_reports = bool(google)
     rows = [_read_ctest_case(case) for root in roots for case in root.find_all("testcase")]
     if not rows:

@@ -223,7 +223,7 @@ def _convert_trace(text, tree, results):
         last = tests[next(reversed(tests))]  # a failure is printed after its test
         last[1:3] = "error", "the run did not end"
     for (module, name), (file, status, message, seconds) in tests.items():
-        found = tree.find_file(file) or file
+        path = tree.find_file(file) or file
         detail = message if status != "passed" else ""
         by_assertion = not _ELIXIR_EXCEPTION.match(detail)
-        results.add(found, module + " " + name, status, detail, seconds, by_assertion=by_assertion)
+        results.add(path, module + " " + name, status, detail, seconds, by_assertion=by_assertion)
