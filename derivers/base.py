@@ -54,6 +54,19 @@ def get_next_number(lineage: Lineage) -> int:
     return max(map(get_number, lineage.existing), default=0) + 1
 
 
+def count_wanted(lineage: Lineage, services: Services, of_change: int) -> int:
+    """Return how many tasks a call of the deriver is to give: those that an environment lacks, or a step of them.
+
+    Args:
+        lineage: environment or change.
+        services: settings with the number of tasks of an environment.
+        of_change: number of tasks where none is set for environments.
+    """
+    per_environment = services.settings.derive.per_environment
+    missing = per_environment - len(lineage.existing) if per_environment else of_change
+    return missing if lineage.step is None else min(missing, lineage.step)
+
+
 def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields: Any) -> Task:
     """Return a task with all fields that follow from its change, overridden by `fields`.
 

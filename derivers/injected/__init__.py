@@ -27,7 +27,7 @@ from derivers.injected.evidence import OwnChange
 from derivers.injected.history_bugs import list_history_bugs
 from derivers.injected.reach import TestGroup, TestReach, measure_reach
 from derivers.injected.screening import MAX_BATCH_SECONDS, BugScreening
-from derivers.injected.search import BugSearch, Reason, compute_timeout, find_hideable_files, select_test_files
+from derivers.injected.search import BugSearch, Reason, compute_timeout
 from derivers.injected.search_inputs import RecentInputs, SearchInputs
 from derivers.injected.search_steps import (
     add_groups,
@@ -75,15 +75,11 @@ def derive_injected(lineage: Lineage, services: Services) -> list[Task] | KindRe
     if missing is not None and missing <= 0:
         return KindRejection(Reason.ENOUGH_TASKS, f"the environment has given {len(lineage.existing)} tasks")
     progress = load_progress(lineage, services)
-    candidate, environment = lineage.candidate, lineage.require_environment()
+    candidate = lineage.candidate
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
-    hideable = find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
-    files = select_test_files(lineage, services, hideable)
-    with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
-        search = BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
-        passing = search.run_base(progress.base)
-        if search.base_result is None or len(passing) < 2:
-            return KindRejection(Reason.NO_PASSING_TESTS, search.describe_passing(passing))
+    search, passing = BugSearch.open_base(lineage, services, repository, progress.base)
+    if len(passing) < 2:
+        return KindRejection(Reason.NO_PASSING_TESTS, search.describe_passing(passing))
     if missing is not None:
         return _derive_many(search, repository, passing, min(missing, lineage.step or missing), progress)
     return _derive_few(search, repository, passing)

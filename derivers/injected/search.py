@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
+from backends.git import GitRepository
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from core.text import format_count
@@ -102,6 +103,30 @@ class BugSearch:
 
     def __post_init__(self) -> None:
         self.budget_seconds = self.services.settings.budget.seconds
+
+    @classmethod
+    def open_base(
+        cls, lineage: Lineage, services: Services, repository: GitRepository, earlier: EvaluationResult | None = None
+    ) -> tuple[BugSearch, frozenset[TestId]]:
+        """Return a search after its run of the base tree, and the tests that pass there.
+
+        Args:
+            lineage: environment that is searched.
+            services: sandbox and settings.
+            repository: repository that contains the base commit.
+            earlier: result of such a run, in place of another one.
+
+        Raises:
+            Transient: the engine failed.
+        """
+        environment = lineage.require_environment()
+        hideable = find_hideable_files(entry.path for entry in repository.ls_tree(lineage.candidate.base_commit))
+        files = select_test_files(lineage, services, hideable)
+        with services.sandbox.open_pool(
+            environment.image, limits=services.test_limits(environment.plan.language)
+        ) as pool:
+            search = cls(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
+            return search, search.run_base(earlier)
 
     def run_base(self, earlier: EvaluationResult | None = None) -> frozenset[TestId]:
         """Run the tests without a bug, with coverage, into `base_result`; return the tests that pass.

@@ -18,9 +18,9 @@ from backends.llm.base import LanguageModel
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from backends.tree import CommitTree
-from derivers.base import FewerTasks, KindRejection, get_next_number
+from derivers.base import FewerTasks, KindRejection, count_wanted, get_next_number
 from derivers.injected import bug_sites
-from derivers.injected.search import BugSearch, compute_timeout, find_hideable_files, select_test_files
+from derivers.injected.search import BugSearch, compute_timeout
 from derivers.mirrored.gates import ACCEPT_ALL, MirrorGates, MirrorObjection, Reason
 from derivers.mirrored.matching import ChangeModel, MirrorPlace, match_models
 from derivers.mirrored.trial import MirrorBase, MirrorTrial
@@ -54,7 +54,7 @@ def derive_mirrored(
     """
     if services.model is None:
         return KindRejection(Reason.NO_MODEL, "mirrored needs --llm")
-    if lineage.similar is None or (wanted := count_wanted(lineage, services)) < 1:
+    if lineage.similar is None or (wanted := count_wanted(lineage, services, 1)) < 1:
         return []
     used = {task.mirror.candidate for task in lineage.existing if task.mirror}
     others = [candidate for candidate in lineage.similar if candidate.id not in used]
@@ -84,13 +84,6 @@ def derive_mirrored(
     return FewerTasks(tasks, builder.explain_rejection()) if tasks else builder.explain_rejection()
 
 
-def count_wanted(lineage: Lineage, services: Services) -> int:
-    """Return how many tasks are wanted of an environment, or of a step of its search."""
-    per_environment = services.settings.derive.per_environment
-    missing = per_environment - len(lineage.existing) if per_environment else 1
-    return missing if lineage.step is None else min(missing, lineage.step)
-
-
 @dataclass(frozen=True)
 class MeasuredBase:
     """A base tree, and the time limit in seconds of a run of its tests with a bug."""
@@ -101,17 +94,13 @@ class MeasuredBase:
 
 def _read_base(lineage: Lineage, services: Services, progress: SearchProgress) -> MeasuredBase | KindRejection:
     """Run the tests of the base tree once in a search; return it with the source files that they execute."""
-    candidate, environment = lineage.candidate, lineage.require_environment()
+    candidate = lineage.candidate
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
-    hideable = find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
-    files = select_test_files(lineage, services, hideable)
-    with services.sandbox.open_pool(environment.image, limits=services.test_limits(environment.plan.language)) as pool:
-        search = BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
-        passing = search.run_base(progress.base)
-    progress.base = search.base_result
-    if search.base_result is None or not passing:
+    search, passing = BugSearch.open_base(lineage, services, repository, progress.base)
+    base_result = progress.base = search.require_base_result()
+    if not passing:
         return KindRejection(Reason.NO_PASSING_TESTS, "no test passes at the base commit")
-    sources = bug_sites.select_files(candidate, repository, search.base_result.covered_lines, passing)
+    sources = bug_sites.select_files(candidate, repository, base_result.covered_lines, passing)
     if not sources:
         return KindRejection(Reason.NO_TESTED_CODE, f"{len(passing)} passing tests execute no source file")
     tree = MirrorBase(
@@ -121,10 +110,10 @@ def _read_base(lineage: Lineage, services: Services, progress: SearchProgress) -
         tree=CommitTree(repository, candidate.base_commit),
         sources=sources,
         passing=passing,
-        hideable=hideable,
-        files=files,
+        hideable=search.test_files,
+        files=search.files,
     )
-    return MeasuredBase(tree, compute_timeout(search, search.base_result.test_seconds))
+    return MeasuredBase(tree, compute_timeout(search, base_result.test_seconds))
 
 
 def _read_model(candidate: Candidate, services: Services) -> ChangeModel:

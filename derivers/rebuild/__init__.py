@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from backends.services import Services
-from derivers.base import FewerTasks, KindRejection, build_task, get_next_number
+from derivers.base import FewerTasks, KindRejection, build_task, count_wanted, get_next_number
 from derivers.injected import search as bugs
 from derivers.injected.evidence import InjectionEvidence, verify_injection
 from derivers.injected.failure_statement import collect_failures, order_failures
@@ -39,24 +39,21 @@ def derive_rebuild(lineage: Lineage, services: Services) -> list[Task] | KindRej
     Raises:
         Transient: engine, disk or network failed.
     """
-    wanted = _count_wanted(lineage, services)
+    wanted = count_wanted(lineage, services, services.settings.derive.rebuilt_per_change)
     if wanted < 1:
         return KindRejection(Reason.ENOUGH_TASKS, f"the environment has given {len(lineage.existing)} tasks")
     progress = load_progress(lineage, services)
     candidate, environment = lineage.candidate, lineage.require_environment()
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
-    hideable = bugs.find_hideable_files(entry.path for entry in repository.ls_tree(candidate.base_commit))
-    files = bugs.select_test_files(lineage, services, hideable)
-    limits = services.test_limits(environment.plan.language)
-    with services.sandbox.open_pool(environment.image, limits=limits) as pool:
-        base = bugs.BugSearch(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
-        passing = base.run_base(progress.base)
-    if base.base_result is None or len(passing) < 2:
+    base, passing = bugs.BugSearch.open_base(lineage, services, repository, progress.base)
+    if len(passing) < 2:
         return KindRejection(Reason.NO_PASSING_TESTS, base.describe_passing(passing))
-    removals = select_removals(candidate, repository, base.base_result.covered_lines, hideable)
+    base_result = base.require_base_result()
+    removals = select_removals(candidate, repository, base_result.covered_lines, base.test_files)
     if not removals:
         return KindRejection(Reason.NO_REMOVABLE_CODE, "no source file that tests execute has a function to remove")
-    limits = replace(limits, seconds=bugs.compute_timeout(base, base.base_result.test_seconds))
+    limits = services.test_limits(environment.plan.language)
+    limits = replace(limits, seconds=bugs.compute_timeout(base, base_result.test_seconds))
     # Removed code may make callers wait for ever, so the limit follows from the measured time of the base run.
     with services.sandbox.open_pool(environment.image, limits=limits) as pool:
         base.pool = pool
@@ -68,20 +65,11 @@ def derive_rebuild(lineage: Lineage, services: Services) -> list[Task] | KindRej
         limit = MAX_TRIED_REMOVALS + MAX_TRIED_REMOVALS // 2 * (n_wanted - 1)
         tasks = RebuildTaskBuilder(search=search).build_tasks(search.detect(removals, limit, known), wanted)
     if len(tasks) == wanted:
-        progress.base, progress.tally, progress.tried = base.base_result, Counter(search.tally), search.tried
+        progress.base, progress.tally, progress.tried = base_result, Counter(search.tally), search.tried
         progress.seconds = base.elapsed
         return progress.make_step(tasks)
     rest = KindRejection(*search.explain_rejection())
     return FewerTasks(tasks, rest) if tasks else rest
-
-
-def _count_wanted(lineage: Lineage, services: Services) -> int:
-    """Return the number of tasks to add."""
-    settings = services.settings.derive
-    if settings.per_environment:
-        missing = settings.per_environment - len(lineage.existing)
-        return missing if lineage.step is None else min(missing, lineage.step)
-    return settings.rebuilt_per_change
 
 
 @dataclass(frozen=True, kw_only=True)
