@@ -34,8 +34,9 @@ FOLDER = "/usr/local/bin"
 """Where they stand in the container, so that a shell finds them first."""
 SOURCE = Path(__file__).with_name("program.bash")
 MASK_COMMAND = (
-    f"for name in {' '.join(PROGRAMS)}; do for folder in /usr/bin /bin /usr/sbin; do "
-    f'[ -e "$folder/$name" ] && ln -sfn {FOLDER}/"$name" "$folder/$name"; done; done 2>/dev/null; true'
+    f"for folder in /usr/bin /bin /usr/sbin; do masks=(); for name in {' '.join(PROGRAMS)}; do "
+    f'[ -e "$folder/$name" ] && masks+=({FOLDER}/"$name"); done; '
+    '[ ${#masks[@]} = 0 ] || ln -sf "${masks[@]}" "$folder/"; done 2>/dev/null; true'
 )
 """Line of Bash that puts them in the place of those that an image has elsewhere."""
 
