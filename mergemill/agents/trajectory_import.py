@@ -107,7 +107,6 @@ def _store(
         if grader is None or known[rollout.id].value is not None:
             return known[rollout.id], 0, False
         rollout = rollout.model_copy(update={"retry": 1})
-        rollout.__dict__.pop("id", None)
         if graded := store.get_many(Rollout, [rollout.id]):
             return graded[rollout.id], 0, False
     if foreign_rollout.submission is not None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -40,6 +41,13 @@ class Record(BaseModel):
         body = self.model_dump(mode="json", exclude=_collect_excluded_fields(self))
         text = json.dumps({"record": type(self).__name__, **body}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, see pydantic; with other fields that identify it, it has an id of its own."""
+        copy = super().model_copy(update=update, deep=deep)
+        if any(MEASURED not in type(copy).model_fields[name].metadata for name in update or ()):
+            copy.__dict__.pop("id", None)  # of the original, where that was read
+        return copy
 
 
 class Part(BaseModel):

@@ -57,6 +57,14 @@ def test_other_values_of_later_fields_identify(parcel: Parcel) -> None:
     assert Parcel.model_validate_json(parcel.model_dump_json()).id == parcel.id
 
 
+def test_a_copy_with_other_fields_has_an_id_of_its_own() -> None:
+    parcel = Parcel(label="x", items=(Item(name="a"),), wrapping=Wrapping(width=1))
+    assert parcel.id == OLD_ID
+    copy = parcel.model_copy(update={"label": "y"})
+    assert copy.id == Parcel(label="y", items=(Item(name="a"),), wrapping=Wrapping(width=1)).id
+    assert copy.model_copy(update={"label": "x", "seconds": 1.0}).id == OLD_ID
+
+
 def test_flaky_tests_do_not_identify_a_verification() -> None:
     candidate = records.make_candidate(records.make_pull_request(1))
     environment = records.make_environment(candidate)
