@@ -14,6 +14,8 @@ import numpy as np
 
 from evaluation.statistics.clusters import ClusteredMean, compute_t_quantile
 
+MIN_FAMILIES = 10
+"""Families from which a published average has an interval: with fewer, their variance is hardly known."""
 RESAMPLES = 2_000
 SEED = 20_240_501
 """Of resampling: the same values always give the same interval."""

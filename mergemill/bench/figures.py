@@ -9,13 +9,11 @@ from typing import Any
 from core.errors import InputError
 from evaluation.statistics.clusters import compute_clustered_mean
 from evaluation.statistics.comparisons import PairedDifference, compare_pairs
-from evaluation.statistics.intervals import compute_median_interval, compute_share_interval
+from evaluation.statistics.intervals import MIN_FAMILIES, compute_median_interval, compute_share_interval
 from mergemill.bench.metrics import Metric
 from mergemill.bench.results import ReportedSubject, RunResults
 from taskdb.records.difficulty import compute_difficulty
 
-MIN_FAMILIES = 10
-"""Families from which an average has an interval."""
 KS = (1, 2, 4, 8, 16)
 DIGITS = 6
 

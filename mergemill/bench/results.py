@@ -13,6 +13,7 @@ from samplers.gateway.translation import to_chat_answer
 from samplers.trajectories.reading import load_exchanges
 from taskdb.artifacts import Artifacts
 from taskdb.queries.bench import SCENARIO
+from taskdb.queries.families import get_family_keys, unite_families
 from taskdb.records import Task
 from taskdb.records.bench import BenchRun, BenchSet, BenchSubject
 from taskdb.records.rollouts import Rollout
@@ -65,13 +66,9 @@ def load_subjects(store: Store, bench_set: BenchSet) -> dict[str, ReportedSubjec
     """
     tasks = store.get_many(Task, [subject.id for subject in bench_set.subjects if subject.kind != SCENARIO])
     scenarios = store.get_many(Scenario, [subject.id for subject in bench_set.subjects if subject.kind == SCENARIO])
-    keys = {
-        subject.name: tasks[subject.id].family
-        if subject.id in tasks
-        else frozenset({scenarios[subject.id].parent if subject.id in scenarios else subject.id})
-        for subject in bench_set.subjects
-    }
-    families = unite_families(keys)
+    families = unite_families(
+        {subject.name: get_family_keys(subject.id, tasks, scenarios) for subject in bench_set.subjects}
+    )
     return {
         subject.name: ReportedSubject(
             subject=subject,
@@ -81,22 +78,6 @@ def load_subjects(store: Store, bench_set: BenchSet) -> dict[str, ReportedSubjec
         )
         for subject in bench_set.subjects
     }
-
-
-def unite_families(keys: Mapping[str, frozenset[str]]) -> dict[str, str]:
-    """Return name -> its family's first name; names that share a key, or a name between them does, are a family."""
-    groups: list[tuple[set[str], set[str]]] = []
-    for name, own in keys.items():
-        names, known = {name}, set(own)
-        apart = []
-        for group in groups:
-            if group[1] & known:
-                names |= group[0]
-                known |= group[1]
-            else:
-                apart.append(group)
-        groups = [*apart, (names, known)]
-    return {name: min(names) for names, _ in groups for name in names}
 
 
 def _describe_origin(subject: BenchSubject, task: Task | None, scenario: Scenario | None) -> dict[str, str]:

@@ -120,6 +120,7 @@ def test_difficulty_is_by_task_and_in_total(folder: Path) -> None:
     ]
     [total] = run(folder, "difficulty", "--total", "--scaffold", "react", "--json").lines
     assert (total["tasks"], total["n"], total["pass_at"]["4"]) == (1, 4, 1.0)
+    assert (total["families"], total["mean"], total["low"], total["high"]) == (1, 1.0, None, None)
     assert run(folder, "difficulty", "--band", "edge", "--json").lines == []
 
 

@@ -31,6 +31,7 @@ from mergemill.cli.options import (
     with_settings,
 )
 from taskdb.queries import tasks as queries
+from taskdb.queries.families import find_families
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.queries.trajectories import SYNTHETIC, list_pass_rates
 from taskdb.queries.worlds import find_solution_facts
@@ -38,7 +39,10 @@ from taskdb.records.difficulty import DifficultyBand
 from taskdb.store import Store
 
 TASK_COLUMNS = ("name", "model", "scaffold", "n", "c", "low", "high", "mean_value", "band", "pass_at", "pass_all")
-TOTAL_COLUMNS = ("model", "scaffold", "tasks", "n", "c", "low", "high", "mean_value", "bands", "pass_at", "pass_all")
+TOTAL_COLUMNS = (
+    *("model", "scaffold", "tasks", "families", "n", "c", "mean", "low", "high"),
+    *("mean_value", "bands", "pass_at", "pass_all"),
+)
 SOLUTION_COLUMNS = ("n_calls", "n_tools", "query_share")
 MAX_SCORE = 1e6
 """Of whatever scale; NaN and infinity are beyond it."""
@@ -110,9 +114,13 @@ def difficulty(
             store, scaffold=names, model=model, environments=subjects.environments, tasks=subjects.ids
         )
         kept = [rate for rate in rates if band is None or rate.difficulty.band == band]
+        families = find_families(store, [rate.task for rate in kept]) if total else {}
         solutions = find_solution_facts(store, [rate.task for rate in kept if rate.environment == SYNTHETIC])
-    rows = summarise_rates(kept) if total else [describe_rate(rate, solutions.get(rate.task)) for rate in kept]
-    columns = TOTAL_COLUMNS if total else (*TASK_COLUMNS, *(SOLUTION_COLUMNS if choice.has_scenarios else ()))
+    if total:
+        output.print_rows(summarise_rates(kept, families), TOTAL_COLUMNS, as_lines=as_json, nothing=NO_RATES)
+        return
+    rows = [describe_rate(rate, solutions.get(rate.task)) for rate in kept]
+    columns = (*TASK_COLUMNS, *(SOLUTION_COLUMNS if choice.has_scenarios else ()))
     output.print_rows(rows, columns, as_lines=as_json, nothing=NO_RATES)
 
 

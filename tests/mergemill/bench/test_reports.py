@@ -14,10 +14,10 @@ from evaluation.statistics.intervals import compute_share_interval
 from mergemill.bench import results
 from mergemill.bench.metrics import EffortMetric, Metric, PartsMetric, load_metric
 from mergemill.bench.reports import list_remarks, render_markdown
-from mergemill.bench.results import unite_families
 from mergemill.bench.sets import freeze
 from samplers.gateway.exchanges import Exchange
 from taskdb.artifacts import Artifacts
+from taskdb.queries.families import unite_families
 from taskdb.records import Kind
 from taskdb.records.bench import BenchRun
 from taskdb.records.rollouts import Leak, Rollout

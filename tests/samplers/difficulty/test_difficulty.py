@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from core.errors import InputError
+from evaluation.statistics.clusters import compute_clustered_mean
+from evaluation.statistics.intervals import compute_share_interval
 from samplers.difficulty.saturation import SHARES, fit_saturation, nest_subsets
 from samplers.difficulty.staging import plan_attempts
 from samplers.difficulty.summary import describe_rate, summarise_rates
@@ -46,7 +48,8 @@ def test_the_row_of_a_task_has_pass_at_k_as_far_as_there_are_attempts() -> None:
 
 def test_a_summary_averages_over_the_tasks_that_have_enough_attempts() -> None:
     [codex, react] = summarise_rates(
-        [make_rate("a", 4, 4), make_rate("b", 4, 0), make_rate("c", 1, 1), make_rate("a", 1, 0, "codex")]
+        [make_rate("a", 4, 4), make_rate("b", 4, 0), make_rate("c", 1, 1), make_rate("a", 1, 0, "codex")],
+        {"a": "a", "b": "a", "c": "c"},
     )
     assert (codex["scaffold"], codex["n"], codex["tasks"]) == ("codex", 1, 1)
     assert (react["n"], react["c"], react["tasks"]) == (9, 5, 3)
@@ -54,6 +57,23 @@ def test_a_summary_averages_over_the_tasks_that_have_enough_attempts() -> None:
     assert react["tasks_at"] == {"1": 3, "2": 2, "4": 2}
     assert (react["mean_value"], react["environments"]) == (pytest.approx(5 / 9, abs=1e-6), {"verified": 3})
     assert react["bands"] == {"unknown": 1, "never": 1, "edge": 0, "unstable": 0, "always": 1}
+    assert (react["families"], react["mean"], react["low"], react["high"]) == (2, pytest.approx(2 / 3), None, None)
+
+
+def test_the_interval_of_a_summary_is_that_of_tasks_in_families_and_not_of_attempts() -> None:
+    """Two hundred attempts show little where the families decide: all tasks of half of them are solved."""
+    rates = [make_rate(f"t{number:02}", 10, 10 * (number < 10)) for number in range(20)]
+    alone = {rate.task: rate.task for rate in rates}
+    pairs = {rate.task: f"t{number // 2 * 2:02}" for number, rate in enumerate(rates)}
+    [apart], [paired] = summarise_rates(rates, alone), summarise_rates(rates, pairs)
+    assert (apart["n"], apart["families"], paired["families"]) == (200, 20, 10)
+    for row, families in ((apart, alone), (paired, pairs)):
+        share = compute_clustered_mean([1.0] * 10 + [0.0] * 10, list(families.values()))
+        low, high = compute_share_interval(share) or (0, 0)
+        assert (row["mean"], row["low"], row["high"]) == (0.5, round(low, 6), round(high, 6))
+    independent = compute_difficulty(200, 100)
+    assert paired["low"] < apart["low"] < independent.low - 0.1
+    assert [row["low"] for row in summarise_rates(rates, dict.fromkeys(alone, "t00"))] == [None]
 
 
 def test_subsets_are_nested_and_a_new_task_changes_little() -> None:

@@ -89,6 +89,7 @@ def test_pass_rates_have_the_mean_reward_and_the_solution(folder: Path) -> None:
     (total,) = run(folder, "difficulty", "--world", WORLD, "--total", "--json").lines
     assert (total["scaffold"], total["n"], total["mean_value"]) == ("tools", 5, 0.7)
     assert total["environments"] == {"synthetic": 2}
+    assert (total["tasks"], total["families"], total["mean"], total["low"]) == (2, 1, 0.75, None)  # of one world
     mixed = run(folder, "difficulty", "--environment", "verified,synthetic")
     assert BUSY in mixed.stdout
     assert "query_share" in mixed.stdout
