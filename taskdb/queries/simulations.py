@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Integer, Select, String, and_, column, func, select, table, text
 
@@ -171,12 +171,55 @@ def compute_simulation_funnel(
     return rows, examples
 
 
+class SeedKey(NamedTuple):
+    """Seed of conversations of a domain that were made by the rules of a profile."""
+
+    domain: str
+    profile: str
+    seed: str
+
+
+def count_outcomes(
+    store: Store, simulator: str, domains: Sequence[str] = (), profiles: Sequence[str] = ()
+) -> dict[SeedKey, tuple[int, int]]:
+    """Return seed -> how many of the conversations that a simulator wrote of it were kept, and how many dropped.
+
+    Args:
+        store: the database.
+        simulator: name of the model.
+        domains: count only these; all, if empty.
+        profiles: count only these; all, if empty.
+    """
+    counts: dict[SeedKey, list[int]] = {}
+    with store.read_transaction() as connection:
+        for place, query in enumerate((_KEPT_BY, _DROPPED_BY)):
+            for row in connection.execute(query, {"simulator": simulator, "prefilter": PREFILTER}):
+                if (not domains or row.domain in domains) and (not profiles or row.profile in profiles):
+                    counts.setdefault(SeedKey(row.domain, row.profile, row.seed), [0, 0])[place] += row.n
+    return {key: (kept, dropped) for key, (kept, dropped) in counts.items()}
+
+
+def list_conversation_simulators(store: Store) -> list[str]:
+    """Return the models that wrote conversations which were kept or dropped."""
+    with store.read_transaction() as connection:
+        return list(connection.execute(_SIMULATORS, {"prefilter": PREFILTER}).scalars())
+
+
 def _make_step(step: str, came: int, reasons: Counter[str]) -> dict[str, Any]:
     rejected = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
     return {"step": step, "in": came, "out": came - reasons.total(), "rejected": rejected}
 
 
 _KEPT = text("SELECT domain, profile, seed FROM simulated_conversations")
+_KEPT_BY = text("""
+    SELECT domain, profile, seed, count(*) AS n FROM simulated_conversations WHERE simulator = :simulator
+    GROUP BY domain, profile, seed""")
+_DROPPED_BY = text("""
+    SELECT domain, profile, seed, count(*) AS n FROM simulation_rejections
+    WHERE simulator = :simulator AND step <> :prefilter GROUP BY domain, profile, seed""")
+_SIMULATORS = text("""
+    SELECT simulator FROM simulated_conversations
+    UNION SELECT simulator FROM simulation_rejections WHERE step <> :prefilter ORDER BY simulator""")
 _REJECTED = text("SELECT name, domain, profile, seed, step, reason FROM simulation_rejections ORDER BY added_at, id")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Boolean, ColumnElement, Float, Integer, Select, String, column, or_, select, table
 
 from core.errors import InputError
-from taskdb.records.difficulty import Difficulty, compute_difficulty
+from taskdb.records.difficulty import Difficulty, compute_difficulty, make_difficulty_key
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectoryRole
 from taskdb.schema.word_lists import match_words
 from taskdb.store import Store
@@ -188,6 +188,58 @@ def list_rollouts(store: Store, task: str) -> list[dict[str, Any]]:
     query = select(*view).where(view.task == task).order_by(view.scaffold, view.model, view.attempt, view.at, view.id)
     with store.read_transaction() as connection:
         return [dict(row) for row in connection.execute(query).mappings()]
+
+
+class Agent(NamedTuple):
+    """Model and scaffold of rollouts; a scaffold such as `oracle` has no model."""
+
+    model: str
+    checkpoint: str
+    scaffold: str
+
+    @property
+    def name(self) -> str:
+        """Its key in the column `difficulty` of tasks; of a scaffold without a model, its name alone."""
+        return make_difficulty_key(*self) if self.model else self.scaffold
+
+
+def resolve_agent(store: Store, word: str) -> Agent:
+    """Return the agent with rollouts that a word names: `MODEL/SCAFFOLD`, `MODEL@CHECKPOINT/SCAFFOLD`, or a part of it.
+
+    Raises:
+        InputError: none or several match.
+    """
+    view = _ROLLOUTS.c
+    query = select(view.model, view.checkpoint, view.scaffold).distinct()
+    with store.read_transaction() as connection:
+        agents = sorted(Agent(*row) for row in connection.execute(query))
+    for names in (
+        [agent for agent in agents if agent.name == word],
+        [agent for agent in agents if word in (agent.name.rpartition("/")[0], agent.model, agent.scaffold)],
+    ):
+        if len(names) == 1:
+            return names[0]
+        if names:
+            listed = ", ".join(agent.name for agent in names[:5])
+            raise InputError(f"{word} is ambiguous, {len(names)} match: {listed}", advice="name model and scaffold")
+    known = ", ".join(agent.name for agent in agents[:5]) or "none"
+    raise InputError(f"there is no rollout of {word} (rollouts: {known})", advice="such as MODEL/SCAFFOLD")
+
+
+def load_rollouts_of(
+    store: Store, agent: Agent, *, environments: Sequence[str] | None, tasks: Collection[str] | None
+) -> list[Rollout]:
+    """Return the rollouts of an agent, oldest first; arguments as of `list_pass_rates`."""
+    view = _ROLLOUTS.c
+    query = select(view.id, view.task).where(
+        view.model == agent.model, view.checkpoint == agent.checkpoint, view.scaffold == agent.scaffold
+    )
+    if environments is not None:
+        query = query.where(match_words(view.environment, environments))
+    with store.read_transaction() as connection:
+        ids = [row.id for row in connection.execute(query) if tasks is None or row.task in tasks]
+    rollouts = store.get_many(Rollout, ids)
+    return sorted(rollouts.values(), key=lambda rollout: (rollout.at, rollout.retry, rollout.id))
 
 
 def find_environment(store: Store, rollout: Rollout) -> str:

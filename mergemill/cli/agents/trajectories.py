@@ -18,6 +18,7 @@ from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.bench.held_out import WITH_HELP, WITH_OPTION, describe_refused
 from mergemill.cli import output
+from mergemill.cli.agents.compare import compare_command
 from mergemill.cli.agents.environments import (
     EnvironmentChoice,
     EnvironmentOption,
@@ -405,6 +406,9 @@ def import_files(
         output.print_text(f"{counts['new']} imported, {counts['known']} known, {counts['skipped']} skipped")
     if counts["skipped"]:
         raise InputError(f"{format_count(counts['skipped'], 'rollout')} not imported")
+
+
+app.command("compare")(compare_command)
 
 
 def _print_imported(imported: ImportedRollout, *, as_json: bool) -> None:

@@ -26,6 +26,7 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
+from mergemill.cli.simulation.compare import compare_command
 from mergemill.cli.simulation.simulated import export_command, list_command, show_command
 from simulators.exports.format_names import FORMAT_NAMES
 from taskdb.queries.task_filters import TaskFilters
@@ -305,6 +306,7 @@ def _print_agreement(summary: dict[str, Any]) -> None:
 app.command("list")(list_command)
 app.command("show")(show_command)
 app.command("export")(export_command)
+app.command("compare")(compare_command)
 
 
 def _print_summary(summary: dict[str, Any], out: Path) -> None:

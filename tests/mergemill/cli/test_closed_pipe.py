@@ -15,7 +15,8 @@ from taskdb.store import Store
 from tests.cli import make_command_environment, run_with_closed_pipe
 from tests.sample import make_sample
 from tests.taskdb.lineages import add_lineage
-from tests.taskdb.simulations import add_conversation
+from tests.taskdb.simulations import add_conversation, drop
+from tests.taskdb.test_rollouts import make_rollout
 from tests.taskdb.worlds import add_library
 
 INSTANCE = {
@@ -81,6 +82,7 @@ READING_COMMANDS = [
     "simulate rl --help",
     "trajectories list --json",
     "trajectories select --json",
+    "trajectories compare m n --json",
     "difficulty --json",
     "worlds discover --help",
     "worlds list",
@@ -93,6 +95,7 @@ READING_COMMANDS = [
     "simulate list",
     "simulate list --json",
     "simulate show aa-1",
+    "simulate compare org/m org/n --json",
     "simulate export --out rows --json",
     "worlds export --help",
     "worlds import --help",
@@ -128,10 +131,12 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
     patches = {"gold_patch": artifacts.put(b"gold\n"), "test_patch": artifacts.put(b"test\n")}
     with Store.open(f"sqlite:///{folder}/mergemill.db") as store:
-        add_lineage(store, 1, **patches)
+        task = add_lineage(store, 1, **patches)
         add_lineage(store, 2, **patches)
         add_library(store, artifacts)
         add_conversation(store, artifacts)
+        store.add(make_rollout(task, model="m"), make_rollout(task, model="n"))
+        store.add(drop("aa", 2, "4 tools", "unknown-tool", simulator="org/n"))
     make_sample(folder / "ada__greet")
     (folder / "skills").mkdir()
     (folder / "texts.jsonl").write_text('{"message": "Fix a crash"}\n{"message": "Add a feature"}\n')
