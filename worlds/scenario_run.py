@@ -109,7 +109,13 @@ class ScenarioRun(Closable):
             "tools": self.tools,
         }
         """Text that the agent is given at the start: `task` or the `user`'s greeting, documentation and tools."""
-        self.digest = self._episode.digest
+        self.digests = [self._episode.digest]
+        """Hashes of the state: at the start, and after each action but the end."""
+
+    @property
+    def digest(self) -> str:
+        """Hash of the present state, or of the final."""
+        return self.digests[-1]
 
     @property
     def mode(self) -> InteractionMode:
@@ -141,7 +147,7 @@ class ScenarioRun(Closable):
             return self._finish({}, terminated=True)
         observation, terminated = self._act(episode, action)
         self.n_steps += 1
-        self.digest = episode.digest
+        self.digests.append(episode.digest)
         if episode.fault is not None:
             fault = episode.fault.reason.value
             outcome = self._finish({}, terminated=True)

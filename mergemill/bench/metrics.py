@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from core.errors import UsageError
 from core.plugins import load_plugin
+from samplers.trajectories.drift import measure_drift
 from taskdb.records.bench import BenchSubject
 from taskdb.records.rollouts import Rollout
 
@@ -75,11 +76,31 @@ class EffortMetric(Metric):
         }
 
 
+class StatesMetric(Metric):
+    """Drift of the state: shares of steps that changed nothing, or led back to an earlier state, and their numbers."""
+
+    amounts = frozenset({"states.steps", "states.returns"})
+
+    def score(self, subject: BenchSubject, rollout: Rollout) -> Values:
+        """Return the columns of a rollout of which two states in a row were observed; none for others."""
+        del subject
+        drift = measure_drift(rollout.states)
+        if drift is None:
+            return {}
+        return {
+            "states.unchanged": drift.unchanged_share,
+            "states.returned": drift.return_share,
+            "states.steps": float(drift.steps),
+            "states.returns": float(drift.returns),
+        }
+
+
 METRICS: Mapping[str, type[Metric]] = {
     "resolved": ResolvedMetric,
     "value": ValueMetric,
     "parts": PartsMetric,
     "effort": EffortMetric,
+    "states": StatesMetric,
 }
 DEFAULT_METRICS = ("resolved", "value", "effort")
 

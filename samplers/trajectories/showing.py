@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from samplers.trajectories.content import TrajectoryContent, read_content
+from samplers.trajectories.drift import measure_drift
 from samplers.trajectories.requests import get_text
 from taskdb.artifacts import Artifacts
 from taskdb.records import to_json
@@ -32,6 +33,7 @@ def describe_trajectory(
         "environment": environment,
         "rollout": rollout.id,
         **{name: getattr(rollout, name) for name in ROLLOUT_KEYS},
+        "states": drift.to_json() if (drift := measure_drift(rollout.states)) else None,
         "leaks": [leak.name for leak in rollout.leaks],
         "tools": content.get_tools(content.leaves[-1]),
         "conversations": [list_messages(content, leaf) for leaf in content.leaves],

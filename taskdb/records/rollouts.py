@@ -36,11 +36,12 @@ class Leak(Part):
 
 
 class ObservedState(Part):
-    """State of the agent's tree while a request was answered."""
+    """State of the agent's tree while a request was answered, or of a world after an action."""
 
     exchange: int
+    """Number of the recorded exchange, from 0; of a world, number of the action, where 0 is the start."""
     tree: str
-    """Hash of the difference to the base tree."""
+    """Git tree of the agent's files, or sha256 of the world's state."""
 
 
 class RolloutPlan(Part):

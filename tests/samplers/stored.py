@@ -8,7 +8,7 @@ from typing import Any
 from samplers.trajectories.build import build_trajectories
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
-from taskdb.records.rollouts import Rollout, Trajectory
+from taskdb.records.rollouts import ObservedState, Rollout, Trajectory
 from taskdb.store import Store
 from tests.samplers.selection.making import PATCH
 from tests.samplers.trajectories.making import SYSTEM, TASK, call, give
@@ -70,7 +70,8 @@ def make_database(folder: Path) -> tuple[Task, Task]:
         failed = (("pytest", "Error: no such file"), ("ls", "greet.py"))
         add_rollout(store, artifacts, task, 2, commands=failed)
         add_rollout(store, artifacts, task, 3, commands=(("a", "1"), ("b", "2")) * 3)
-        add_rollout(store, artifacts, task, 4, value=0.0, scaffold="codex")
+        states = tuple(ObservedState(exchange=number, tree=tree * 40) for number, tree in enumerate("aaba"))
+        add_rollout(store, artifacts, task, 4, value=0.0, scaffold="codex", states=states)
         add_rollout(store, artifacts, task, 5, patch=PATCH.replace(b"hello", b"hello1"))
         add_rollout(store, artifacts, other, 1, value=None, status="infrastructure")
     return task, other

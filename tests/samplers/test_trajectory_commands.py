@@ -73,6 +73,15 @@ def test_a_trajectory_is_shown_by_its_own_id_or_its_rollouts(folder: Path) -> No
         "tool",
         "assistant",
     ]
+    assert by_rollout["states"] == {
+        "steps": 3,
+        "unchanged": 1,
+        "unchanged_share": round(1 / 3, 6),
+        "returns": 1,
+        "return_share": round(1 / 3, 6),
+    }
+    other, *_ = run(folder, "trajectories", "list", "--role", "main", "--scaffold", "react", "--json").lines
+    assert run(folder, "trajectories", "show", other["id"], "--json").json["states"] is None
     shown = run(folder, "trajectories", "show", row["id"][:16]).stdout
     assert '> bash {"command": "ls"}' in shown
     assert "--- tool\ngreet.py" in shown

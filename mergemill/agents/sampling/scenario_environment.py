@@ -27,7 +27,7 @@ from samplers.subjects.subject import Subject
 from taskdb.artifacts import Artifacts
 from taskdb.queries.trajectories import SYNTHETIC
 from taskdb.records import Score
-from taskdb.records.rollouts import RolloutPlan
+from taskdb.records.rollouts import ObservedState, RolloutPlan
 from worlds.definitions import Call, ScenarioDefinition, WorldDefinition
 from worlds.rewards import EpisodeScore, Scorer
 from worlds.scenario_run import ScenarioRun
@@ -167,8 +167,12 @@ class ScenarioEnvironment:
         return episode
 
     def evaluate(self, episode: ScenarioEpisode) -> Score | None:
-        """Return the score of the present state; None where the world's program had a fault."""
-        episode.score = episode.session.run.evaluate()
+        """Return the score of the present state, and note all states; None where the world's program had a fault."""
+        run = episode.session.run
+        episode.traces.states[:] = [
+            ObservedState(exchange=number, tree=digest) for number, digest in enumerate(run.digests)
+        ]
+        episode.score = run.evaluate()
         if episode.session.has_fault:
             return None
         return make_score(episode.score, episode.scenario.definition.name)

@@ -32,7 +32,7 @@ def report_command(
             "--metric",
             metavar="NAME[,NAME]",
             show_default=False,
-            help="resolved, value, parts, effort, or MODULE:CLASS. Default: resolved,value,effort.",
+            help="resolved, value, parts, effort, states, or MODULE:CLASS. Default: resolved,value,effort.",
         ),
     ] = None,
     by: Annotated[

@@ -12,7 +12,7 @@ from evaluation.statistics.clusters import compute_clustered_mean
 from evaluation.statistics.comparisons import compare_pairs
 from evaluation.statistics.intervals import compute_share_interval
 from mergemill.bench import results
-from mergemill.bench.metrics import EffortMetric, Metric, PartsMetric, load_metric
+from mergemill.bench.metrics import EffortMetric, Metric, PartsMetric, StatesMetric, load_metric
 from mergemill.bench.reports import list_remarks, render_markdown
 from mergemill.bench.sets import freeze
 from samplers.gateway.exchanges import Exchange
@@ -20,7 +20,7 @@ from taskdb.artifacts import Artifacts
 from taskdb.queries.families import unite_families
 from taskdb.records import Kind
 from taskdb.records.bench import BenchRun
-from taskdb.records.rollouts import Leak, Rollout
+from taskdb.records.rollouts import Leak, ObservedState, Rollout
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.mergemill.bench.making import LIMITS, add_run, find_row, make_scored, make_set, report
@@ -199,6 +199,16 @@ def test_amounts_have_medians_and_parts_have_columns(tmp_path: Path) -> None:
     assert (row["median"], row["low"], row["high"]) == (5.5, 5.5, 5.5)
     assert find_row(made["figures"], column="parts.recall")["mean"] == 0.5
     assert made["runs"][0]["leaks"] == {"git-history": 48}
+
+
+def test_the_drift_of_states_is_a_metric_of_the_rollouts_that_have_it(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 10)
+    states = tuple(ObservedState(exchange=number, tree=tree) for number, tree in enumerate("aabab"))
+    made = report(tmp_path, add_run(tmp_path, bench_set, tasks, solve_half, states=states), metrics=(StatesMetric(),))
+    figures = {row["column"]: row.get("mean", row.get("median")) for row in made["figures"]}
+    assert figures == {"states.unchanged": 0.25, "states.returned": 0.5, "states.steps": 4.0, "states.returns": 2.0}
+    unseen = add_run(tmp_path, bench_set, tasks, solve_half, checkpoint="unseen")
+    assert report(tmp_path, unseen, metrics=(load_metric("states"),))["figures"] == []
 
 
 def test_a_metric_of_a_users_own_is_a_class(tmp_path: Path) -> None:

@@ -92,6 +92,10 @@ def test_the_solution_earns_1_and_doing_nothing_0_without_a_model(tmp_path: Path
     assert {(rollout.environment, rollout.model, rollout.resolved) for rollout in rollouts if rollout.value == 1.0} == {
         ("synthetic", "", True)
     }
+    for rollout in rollouts:
+        n_calls = len(read_json(open_artifacts(settings.storage), rollout.submission)) if rollout.value else 0
+        assert [state.exchange for state in rollout.states] == list(range(n_calls + 1))
+        assert len({state.tree for state in rollout.states}) > n_calls / 2  # queries change nothing
     again, progress = sample(settings, "oracle", "noop", only=())
     assert (again, progress.n_planned, progress.n_pending, progress.totals.statuses) == (0, 12, 0, {})
 
