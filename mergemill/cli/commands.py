@@ -114,6 +114,11 @@ WORLD_COMMANDS: Mapping[str, CommandEntry] = {
         QUERIES,
     ),
     "why": CommandEntry("worlds.why", "Show where a seed task, theme, world or scenario went, and why.", QUERIES),
+    "saturation": CommandEntry(
+        "worlds.saturation",
+        "Show how many new tools, rules and sequences of calls a further world adds, as the number of worlds grows.",
+        QUERIES,
+    ),
     "serve": CommandEntry("worlds.serve", "Serve worlds over HTTP and MCP: reset, step, state, evaluate.", AGENTS),
     "import": CommandEntry(
         "worlds.import_worlds", "Read worlds and scenarios of EnvScaler's files, and run all gates on them.", TASKS

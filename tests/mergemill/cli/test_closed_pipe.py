@@ -90,6 +90,8 @@ READING_COMMANDS = [
     "worlds show library_loans",
     "worlds show library_loans.busy_morning --json",
     "worlds why library_loans --json",
+    "worlds saturation",
+    "worlds saturation --by tool --json",
     "funnel --of worlds",
     "funnel --of simulations --json",
     "simulate list",
