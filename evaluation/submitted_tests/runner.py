@@ -163,6 +163,21 @@ class SubmittedTestsRunner:
         job = self._make_job(self._render_script(b"", files), self.target.gold_patch, collect_lines=True)
         return self._run_jobs([job], limits)[0]
 
+    def run_suite(self, patch: bytes, files: Sequence[str]) -> tuple[EvaluationResult, EvaluationResult]:
+        """Run test files with a patch of tests before and after the fix, and collect the executed lines.
+
+        Without files all tests are run.
+
+        Raises:
+            NotScoredError: the evaluation itself failed.
+        """
+        script = self._render_script(patch, files)
+        jobs = [self._make_job(script, fix, collect_lines=True) for fix in (b"", self.target.gold_patch)]
+        before, after = self._run_jobs(jobs)
+        for result in (before, after):
+            self._require_report(result)
+        return before, after
+
     def _compare(
         self, baseline: EvaluationReport, before: Sequence[EvaluationResult], after: Sequence[EvaluationResult]
     ) -> SubmittedTestsResult:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from core.errors import InputError
 from evaluation.statistics.clusters import compute_clustered_mean
 from evaluation.statistics.comparisons import PairedDifference, compare_pairs
 from evaluation.statistics.intervals import MIN_FAMILIES, compute_median_interval, compute_share_interval
-from mergemill.bench.metrics import Metric
+from mergemill.bench.metrics import Metric, OpenValue
 from mergemill.bench.results import ReportedSubject, RunResults
 from taskdb.records.difficulty import compute_difficulty
 
@@ -20,11 +20,12 @@ DIGITS = 6
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnValues:
-    """Values of a column: subject -> those of its scored runs."""
+    """Values of a column: subject -> those of its scored runs; and those that are open, as their ranges."""
 
     name: str
     metric: Metric
     values: Mapping[str, Sequence[float]]
+    ranges: Mapping[str, Sequence[OpenValue]] = field(default_factory=dict)
 
     @property
     def is_amount(self) -> bool:
@@ -43,13 +44,20 @@ def collect_columns(
     columns: dict[str, ColumnValues] = {}
     for metric in metrics:
         values: dict[str, dict[str, list[float]]] = {}
+        ranges: dict[str, dict[str, list[OpenValue]]] = {}
         for name in sorted(subjects):
             for rollout in results.list_scored(name):
                 for column, value in metric.score(subjects[name].subject, rollout).items():
-                    if value is not None:
+                    if isinstance(value, OpenValue):
+                        ranges.setdefault(column, {}).setdefault(name, []).append(value)
+                    elif value is not None:
                         values.setdefault(column, {}).setdefault(name, []).append(float(value))
-        for column, by_subject in values.items():
-            columns[column] = ColumnValues(name=column, metric=metric, values=by_subject)
+        for column in dict.fromkeys((*values, *ranges)):
+            # Two metrics may have a column of the same name, such as the reward: it is that of the first.
+            columns.setdefault(
+                column,
+                ColumnValues(name=column, metric=metric, values=values.get(column, {}), ranges=ranges.get(column, {})),
+            )
     return columns
 
 
@@ -59,8 +67,8 @@ def describe_column(
     """Return the figures of a column over some subjects.
 
     Keys of shares are the average and its interval, over the subjects that were scored, and `bounds`: the averages with
-    everything missing as 0 and as 1, null where nothing is missing. Those of amounts are the median over the subjects
-    and its interval.
+    everything missing as 0 and as 1, and open ones at the ends of their ranges; null where nothing is missing or open.
+    Those of amounts are the median over the subjects and its interval.
     """
     units = column.aggregate(names)
     families = [subjects[name].family for name in units]
@@ -94,23 +102,25 @@ def describe_share(values: Sequence[float], families: Sequence[str], name: str) 
 def _compute_bounds(
     column: ColumnValues, results: RunResults, subjects: Mapping[str, ReportedSubject], names: Collection[str]
 ) -> list[float] | None:
-    """Return the averages with everything missing as 0 and as 1; None where nothing is missing.
+    """Return the averages with everything missing as 0 and as 1; None where nothing is missing or open.
 
     A subject without a scored run counts where the column has values of its kind, or nothing of its kind was scored.
     """
-    kinds = {subjects[name].subject.kind for name in column.values}
+    kinds = {subjects[name].subject.kind for name in (*column.values, *column.ranges)}
     scored_kinds = {subjects[name].subject.kind for name in subjects if results.list_scored(name)}
     ends: tuple[list[float], list[float]] = ([], [])
     n_missing = 0
     for name in sorted(names):
         kind = subjects[name].subject.kind
-        values = list(column.values.get(name, ()))
+        values, ranges = list(column.values.get(name, ())), column.ranges.get(name, ())
         missing = results.runs - len(results.list_scored(name))
-        if not values and (missing < results.runs or (kind in scored_kinds and kind not in kinds)):
+        has_none = not values and not ranges
+        if has_none and (missing < results.runs or (kind in scored_kinds and kind not in kinds)):
             continue
-        n_missing += missing
-        for end, filler in zip(ends, (0.0, 1.0), strict=True):
-            end.append(column.metric.aggregate([*values, *[filler] * missing]))
+        n_missing += missing + len(ranges)
+        for place, end in enumerate(ends):
+            filled = [*(entry[place] for entry in ranges), *[float(place)] * missing]
+            end.append(column.metric.aggregate([*values, *filled]))
     if not n_missing:
         return None
     return [round(sum(end) / len(end), DIGITS) for end in ends]

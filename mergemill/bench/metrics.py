@@ -5,16 +5,45 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from core.errors import UsageError
 from core.plugins import load_plugin
 from samplers.trajectories.drift import measure_drift
 from taskdb.records.bench import BenchSubject
+from taskdb.records.oracles import PerformanceOracle
 from taskdb.records.rollouts import Rollout
 
-Values = Mapping[str, float | None]
-"""Column -> number; None where the column does not apply to the rollout."""
+if TYPE_CHECKING:
+    from mergemill.bench.measurements import Measurements
+    from taskdb.artifacts import Artifacts
+    from taskdb.records import Task
+    from taskdb.records.bench import BenchSet
+    from taskdb.store import Store
+
+
+class OpenValue(NamedTuple):
+    """A number that is not decided, and its bounds."""
+
+    low: float
+    high: float
+
+
+Values = Mapping[str, float | OpenValue | None]
+"""Column -> number, or the range of one that is open; None where the column does not apply to the rollout."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricContext:
+    """Data that a metric may read besides rollouts."""
+
+    store: Store
+    artifacts: Artifacts
+    bench_set: BenchSet
+    tasks: Mapping[str, Task]
+    """Id of a task -> the task, for those of the set."""
+    measurements: Measurements
 
 
 class Metric(ABC):
@@ -22,6 +51,19 @@ class Metric(ABC):
 
     amounts: ClassVar[frozenset[str]] = frozenset()
     """Columns that are amounts."""
+    name: ClassVar[str] = ""
+    """Key of its facts in a report; needed by metrics with `describe` alone."""
+
+    def prepare(self, context: MetricContext) -> None:  # noqa: B027 - most metrics read rollouts alone
+        """Take the data that the metric reads besides rollouts; called before the first score of a report."""
+
+    def describe(self, rollouts: Sequence[Rollout]) -> Mapping[str, Any]:
+        """Return facts of the scored rollouts of a run that a report names besides its columns; empty for none.
+
+        `remarks` are lines for people.
+        """
+        del rollouts
+        return {}
 
     @abstractmethod
     def score(self, subject: BenchSubject, rollout: Rollout) -> Values:
@@ -95,13 +137,43 @@ class StatesMetric(Metric):
         }
 
 
-METRICS: Mapping[str, type[Metric]] = {
-    "resolved": ResolvedMetric,
-    "value": ValueMetric,
-    "parts": PartsMetric,
-    "effort": EffortMetric,
-    "states": StatesMetric,
+class PerformanceMetric(Metric):
+    """Speed of submissions to performance tasks, and that of the expert's change: the gold patch.
+
+    A submission that fails its tests, or was not timed, has no speedup: 1.
+    """
+
+    amounts = frozenset({"speedup", "speedup_of_expert"})
+
+    def prepare(self, context: MetricContext) -> None:
+        """Take the tasks, whose oracles have the speedup of the expert's change."""
+        self._tasks = context.tasks
+
+    def score(self, subject: BenchSubject, rollout: Rollout) -> Values:
+        """Return the speedup, its ratio to the expert's, and whether it reaches that; nothing of other kinds."""
+        task = self._tasks.get(subject.id)
+        if task is None or not isinstance(task.oracle, PerformanceOracle):
+            return {}
+        expert = task.oracle.ratio
+        speedup = rollout.score.parts.get("ratio", 1.0) if rollout.score else 1.0
+        return {
+            "speedup": speedup,
+            "speedup_of_expert": speedup / expert,
+            "reaches_expert": float(rollout.resolved and speedup >= expert),
+        }
+
+
+METRICS: Mapping[str, str] = {
+    "resolved": "mergemill.bench.metrics:ResolvedMetric",
+    "value": "mergemill.bench.metrics:ValueMetric",
+    "parts": "mergemill.bench.metrics:PartsMetric",
+    "effort": "mergemill.bench.metrics:EffortMetric",
+    "states": "mergemill.bench.metrics:StatesMetric",
+    "review": "mergemill.bench.review_metric:ReviewMetric",
+    "swt": "mergemill.bench.swt_metric:SwtMetric",
+    "performance": "mergemill.bench.metrics:PerformanceMetric",
 }
+"""Name of a metric -> MODULE:CLASS."""
 DEFAULT_METRICS = ("resolved", "value", "effort")
 
 
@@ -111,11 +183,9 @@ def load_metric(word: str) -> Metric:
     Raises:
         UsageError: there is none, or it is no subclass of Metric with a method `score`.
     """
-    if word in METRICS:
-        return METRICS[word]()
-    if ":" not in word:
+    if word not in METRICS and ":" not in word:
         raise UsageError(f"--metric: {word} is unknown", advice=f"one of {', '.join(METRICS)}, or MODULE:CLASS")
-    plugin = load_plugin("--metric", word, advice="MODULE:CLASS names a class that can be imported")
+    plugin = load_plugin("--metric", METRICS.get(word, word), advice="MODULE:CLASS names a class that can be imported")
     if not (isinstance(plugin, type) and issubclass(plugin, Metric)) or plugin.__abstractmethods__:
         raise UsageError(f"--metric {word} is no complete subclass of mergemill.bench.metrics.Metric")
     return plugin()

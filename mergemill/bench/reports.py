@@ -17,7 +17,8 @@ from mergemill.bench.figures import (
     describe_column,
     describe_passes,
 )
-from mergemill.bench.metrics import Metric
+from mergemill.bench.measurements import load_measurements
+from mergemill.bench.metrics import Metric, MetricContext
 from mergemill.bench.results import ORIGINS, ReportedSubject, RunResults, load_results, load_subjects
 from taskdb.queries.bench import name_run
 from taskdb.records.bench import BenchRun, BenchSet
@@ -65,6 +66,15 @@ def build_report(store: Store, artifacts: Artifacts, request: ReportRequest) -> 
     bench_set = store.get(BenchSet, runs[0].parent)
     subjects = load_subjects(store, bench_set)
     results = {run.id: load_results(store, artifacts, run) for run in runs}
+    context = MetricContext(
+        store=store,
+        artifacts=artifacts,
+        bench_set=bench_set,
+        tasks={subject.task.id: subject.task for subject in subjects.values() if subject.task},
+        measurements=load_measurements(store, artifacts, bench_set),
+    )
+    for metric in request.metrics:
+        metric.prepare(context)
     columns = {run.id: collect_columns(results[run.id], subjects, request.metrics) for run in runs}
     if request.against:
         _check_graders([results[run.id] for run in runs])
@@ -73,7 +83,7 @@ def build_report(store: Store, artifacts: Artifacts, request: ReportRequest) -> 
         "schema": SCHEMA,
         "left_out": left_out,
         "set": _describe_set(bench_set, subjects),
-        "runs": [_describe_run(results[run.id], subjects) for run in runs],
+        "runs": [_describe_run(results[run.id], subjects, request.metrics) for run in runs],
         "figures": [row for run in runs for row in _make_figures(results[run.id], columns[run.id], subjects, request)],
         "differences": _compare(columns, subjects, request) if request.against else [],
     }
@@ -91,14 +101,18 @@ def _describe_set(bench_set: BenchSet, subjects: Mapping[str, ReportedSubject]) 
     }
 
 
-def _describe_run(results: RunResults, subjects: Mapping[str, ReportedSubject]) -> dict[str, Any]:
-    """Return the facts of a run besides its figures: numbers of rollouts, how they ended, flags, leaks."""
+def _describe_run(
+    results: RunResults, subjects: Mapping[str, ReportedSubject], metrics: Sequence[Metric]
+) -> dict[str, Any]:
+    """Return the facts of a run besides its figures: numbers of rollouts, how they ended, flags, leaks, metrics."""
     run = results.run
     names = _list_names(run, subjects)
     scored = {name: len(results.list_scored(name)) for name in names}
     rollouts = [rollout for name in names for rollout in results.rollouts.get(name, ())]
     graders = sorted({rollout.score.grader for rollout in rollouts if rollout.score and rollout.score.grader})
     incomplete = sum(number < results.runs for number in scored.values())
+    scored_rollouts = [rollout for name in names for rollout in results.list_scored(name)]
+    described = {metric.name: facts for metric in metrics if (facts := metric.describe(scored_rollouts))}
     flags = [
         *([INCOMPLETE] if incomplete else []),
         *([IDENTICAL] if results.identical else []),
@@ -121,6 +135,7 @@ def _describe_run(results: RunResults, subjects: Mapping[str, ReportedSubject]) 
         "graders": graders,
         "ends": dict(sorted(Counter(rollout.reason or rollout.status.value for rollout in rollouts).items())),
         "leaks": dict(sorted(Counter(leak.name for rollout in rollouts for leak in rollout.leaks).items())),
+        **({"metrics": described} if described else {}),
     }
 
 
@@ -220,6 +235,8 @@ def list_remarks(report: Mapping[str, Any]) -> list[str]:
     for run in report["runs"]:
         flags = f" ({', '.join(run['flags'])})" if run["flags"] else ""
         remarks.append(f"{run['run']}: {run['scored']} of {run['planned']} rollouts scored, k = {run['k']}{flags}")
+        for facts in run.get("metrics", {}).values():
+            remarks += [f"{run['run']}: {remark}" for remark in facts["remarks"]]
     return remarks
 
 

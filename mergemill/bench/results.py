@@ -16,23 +16,29 @@ from taskdb.queries.bench import SCENARIO
 from taskdb.queries.families import get_family_keys, unite_families
 from taskdb.records import Task
 from taskdb.records.bench import BenchRun, BenchSet, BenchSubject
+from taskdb.records.oracles import ReviewOracle
 from taskdb.records.rollouts import Rollout
 from taskdb.records.worlds import Scenario
 from taskdb.store import Store
 
-ORIGINS = ("language", "kind", "source", "repo")
+ORIGINS = ("language", "kind", "source", "repo", "form")
 """Facts of subjects by which results are grouped."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportedSubject:
-    """A subject with its family, and facts of its origin by name; a scenario has a world for a repository."""
+    """A subject with its family, and facts of its origin by name.
+
+    A scenario has a world for a repository; only reviews have a form, `clean` for controls.
+    """
 
     subject: BenchSubject
     family: str
     origin: Mapping[str, str]
     created_at: str
     """ISO date of the change; empty for scenarios."""
+    task: Task | None = None
+    """Its record; None for scenarios."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +81,7 @@ def load_subjects(store: Store, bench_set: BenchSet) -> dict[str, ReportedSubjec
             family=families[subject.name],
             origin=_describe_origin(subject, tasks.get(subject.id), scenarios.get(subject.id)),
             created_at=tasks[subject.id].created_at if subject.id in tasks else "",
+            task=tasks.get(subject.id),
         )
         for subject in bench_set.subjects
     }
@@ -82,9 +89,11 @@ def load_subjects(store: Store, bench_set: BenchSet) -> dict[str, ReportedSubjec
 
 def _describe_origin(subject: BenchSubject, task: Task | None, scenario: Scenario | None) -> dict[str, str]:
     if task is not None:
-        return {"language": task.language, "kind": subject.kind, "source": task.source, "repo": task.repo}
+        form = task.oracle.target if isinstance(task.oracle, ReviewOracle) else ""
+        facts = {"language": task.language, "kind": subject.kind, "source": task.source, "repo": task.repo}
+        return facts | {"form": form}
     world = scenario.world if scenario else ""
-    return {"language": "", "kind": subject.kind, "source": "", "repo": world}
+    return {"language": "", "kind": subject.kind, "source": "", "repo": world, "form": ""}
 
 
 def load_results(store: Store, artifacts: Artifacts, run: BenchRun) -> RunResults:

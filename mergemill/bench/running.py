@@ -99,7 +99,7 @@ def run_bench(
         UsageError: a scaffold is unknown, or is not for all kinds of subjects of the set, or no model is named.
         MachineError, Transient: as of sampling; results so far are in the records.
     """
-    left_out = _check_subjects(store, request)
+    left_out = check_subjects(store, request.bench_set, request.changed)
     subjects = [subject for subject in request.bench_set.subjects if subject.name not in left_out]
     tasks, scenarios = _group_subjects(subjects, request)
     limits = request.bench_set.limits
@@ -144,16 +144,20 @@ def sample_subjects(
     return next((code for code in codes if code), 0)
 
 
-def _check_subjects(store: Store, request: BenchRequest) -> frozenset[str]:
-    """Return the names of changed subjects; raise InputError where they are not to be skipped, or nothing is left."""
-    changed = find_changed_subjects(store, request.bench_set)
-    if changed and request.changed != SKIP:
+def check_subjects(store: Store, bench_set: BenchSet, changed: str) -> frozenset[str]:
+    """Return the names of changed subjects, where `changed` is `skip`.
+
+    Raises:
+        InputError: they are not to be skipped, or nothing is left.
+    """
+    subjects = find_changed_subjects(store, bench_set)
+    if subjects and changed != SKIP:
         raise InputError(
-            f"{CHANGED}: {describe_changed(changed)}", advice="freeze the set again, or --changed skip leaves them out"
+            f"{CHANGED}: {describe_changed(subjects)}", advice="freeze the set again, or --changed skip leaves them out"
         )
-    if len(changed) == len(request.bench_set.subjects):
-        raise InputError(f"{CHANGED}: all subjects of {request.bench_set.name}", advice="freeze the set again")
-    return frozenset(subject.name for subject in changed)
+    if len(subjects) == len(bench_set.subjects):
+        raise InputError(f"{CHANGED}: all subjects of {bench_set.name}", advice="freeze the set again")
+    return frozenset(subject.name for subject in subjects)
 
 
 def describe_changed(changed: Sequence[ChangedSubject]) -> str:

@@ -22,6 +22,7 @@ class CommandEntry:
         return self.panel == PIPELINE or self.module in (
             "agents.sample",
             "bench.run",
+            "bench.score",
             "simulation.simulate",
             "worlds.import_worlds",
         )
@@ -134,6 +135,16 @@ BENCH_COMMANDS: Mapping[str, CommandEntry] = {
         TASKS,
     ),
     "run": CommandEntry("bench.run", "Run scaffolds and a model on each subject of a set, k times.", AGENTS),
+    "score": CommandEntry(
+        "bench.score",
+        "Score submissions of others to a set, or stored runs by metrics that need a judge or runs of tests.",
+        AGENTS,
+    ),
+    "judge": CommandEntry(
+        "bench.judge",
+        "Calibrate the judge of findings on labelled findings, and store the result, which reports name from then on.",
+        AGENTS,
+    ),
     "report": CommandEntry(
         "bench.report",
         "Report runs of a set: averages with 95 % intervals over families, bounds, differences.",

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, select, text
 from core.errors import InputError
 from taskdb.queries.task_filters import TASKS
 from taskdb.records import Kind, Record, Task
-from taskdb.records.bench import BenchRun, BenchSet
+from taskdb.records.bench import JUDGE, BenchRun, BenchSet
 from taskdb.records.rollouts import Rollout
 from taskdb.schema.batches import execute_in_batches
 from taskdb.schema.word_lists import select_words
@@ -54,9 +54,26 @@ def list_runs(store: Store) -> list[BenchRun]:
     """Return the newest record of each run, by set, scaffold, model and checkpoint."""
     runs = {}
     for run in store.load_all(BenchRun):
-        settings = run.model_dump_json(exclude={"rollouts", "graders", "at", "left_out"})
-        runs[settings] = run
+        if run.scaffold != JUDGE:
+            settings = run.model_dump_json(exclude={"rollouts", "graders", "at", "left_out", "result"})
+            runs[settings] = run
     return sorted(runs.values(), key=lambda run: (run.name, run.scaffold, run.model, run.checkpoint, run.runs, run.id))
+
+
+def list_run_results(store: Store, set_id: str) -> list[str]:
+    """Return the results of all runs on a set, artifacts of their earlier records included, oldest first."""
+    records = [run for run in store.load_all(BenchRun) if run.parent == set_id and run.scaffold != JUDGE]
+    return list(dict.fromkeys(run.result for run in records if run.result))
+
+
+def find_calibration(store: Store, set_id: str, judge: str, prompt: str) -> BenchRun | None:
+    """Return the newest calibration of a judge on labelled findings of a set; None where there is none."""
+    records = [
+        run
+        for run in store.load_all(BenchRun)
+        if (run.parent, run.scaffold, run.model, run.scaffold_version) == (set_id, JUDGE, judge, prompt)
+    ]
+    return records[-1] if records else None
 
 
 def resolve_set(store: Store, word: str) -> BenchSet:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from taskdb.records.base import MEASURED, Part, Record
+from taskdb.records.base import LATER, MEASURED, ArtifactHash, Part, Record
 
 
 class BenchSubject(Part):
@@ -43,8 +43,15 @@ class BenchSet(Record):
     limits: BenchLimits
 
 
+JUDGE, PREDICTIONS = "judge", "predictions"
+"""Scaffolds of runs that no agent made: judges on labelled findings, and submissions from a file."""
+
+
 class BenchRun(Record):
-    """A scaffold and model on a set, k rollouts of each subject. Of several of equal settings the newest counts."""
+    """A scaffold and model on a set, k rollouts of each subject. Of several of equal settings the newest counts.
+
+    The calibration of a judge on labelled findings is a run as well: of the scaffold `judge`, without rollouts.
+    """
 
     parent: str
     """Id of the BenchSet."""
@@ -63,6 +70,9 @@ class BenchRun(Record):
     """Names of subjects that have changed since the set was frozen, which were not run."""
     rollouts: tuple[str, ...]
     """Ids of the rollouts with a result, sorted; fewer than k of each subject where the run is not complete."""
+    result: Annotated[ArtifactHash | None, LATER] = None
+    """JSON: verdicts of judges and runs of tests on its submissions, as `mergemill.bench.measurements` describes; of
+    the scaffold `judge` its calibration."""
     graders: Annotated[tuple[str, ...], MEASURED] = ()
     """Versions of the grader that their scores have, sorted."""
     at: Annotated[str, MEASURED] = ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +18,12 @@ from taskdb.queries.bench import resolve_run
 from taskdb.store import Store
 
 FORMATS = ("table", "json", "markdown")
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--format", metavar="|".join(FORMATS), autocompletion=complete_words(FORMATS), help="Form of the report."
+    ),
+]
 
 app = typer.Typer(add_completion=False)
 
@@ -32,12 +39,13 @@ def report_command(
             "--metric",
             metavar="NAME[,NAME]",
             show_default=False,
-            help="resolved, value, parts, effort, states, or MODULE:CLASS. Default: resolved,value,effort.",
+            help="resolved, value, parts, effort, states, review, swt, performance, or MODULE:CLASS. "
+            "Default: resolved,value,effort.",
         ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="FACT[,FACT]", help="Group subjects by language, kind, source or repo as well."),
+        typer.Option("--by", metavar="FACT[,FACT]", help="Group by language, kind, source, repo or form as well."),
     ] = None,
     against: Annotated[
         str | None, typer.Option("--against", metavar="RUN", help="Compare the runs with this run, subject by subject.")
@@ -46,12 +54,7 @@ def report_command(
         str | None,
         typer.Option("--cutoff", metavar="DATE", help="Report subjects of changes from before this date apart."),
     ] = None,
-    format_name: Annotated[
-        str,
-        typer.Option(
-            "--format", metavar="|".join(FORMATS), autocompletion=complete_words(FORMATS), help="Form of the report."
-        ),
-    ] = FORMATS[0],
+    format_name: FormatOption = FORMATS[0],
     storage: StorageSettings,
 ) -> None:
     """Report runs of a set: averages with 95 % intervals over families, bounds, differences.
@@ -62,14 +65,7 @@ def report_command(
     """
     # A wrong option is reported without loading the metrics.
     from mergemill.bench.metrics import DEFAULT_METRICS, load_metric  # noqa: PLC0415
-    from mergemill.bench.reports import (  # noqa: PLC0415
-        DIFFERENCES,
-        FIGURES,
-        ReportRequest,
-        build_report,
-        list_remarks,
-        render_markdown,
-    )
+    from mergemill.bench.reports import ReportRequest, build_report  # noqa: PLC0415
 
     if format_name not in FORMATS:
         raise UsageError(f"--format: {format_name} is unknown", advice=f"one of {', '.join(FORMATS)}")
@@ -87,6 +83,18 @@ def report_command(
             cutoff=_parse_date(cutoff),
         )
         report = build_report(store, open_artifacts(storage), request)
+    print_report(report, format_name)
+
+
+def print_report(report: Mapping[str, Any], format_name: str) -> None:
+    """Print a report in one of `FORMATS`."""
+    from mergemill.bench.reports import (  # noqa: PLC0415 - as in the command
+        DIFFERENCES,
+        FIGURES,
+        list_remarks,
+        render_markdown,
+    )
+
     if format_name == "json":
         output.print_text(json.dumps(report, indent=1))
     elif format_name == "markdown":

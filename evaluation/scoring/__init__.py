@@ -1,0 +1,1 @@
+"""Columns of benches, from findings and from reports of test runs: pure functions."""

@@ -1,0 +1,87 @@
+"""Measurements of submissions by judges and by runs of tests: made once, stored, and read by the metrics of a report.
+
+An artifact of a `BenchRun` holds those of its submissions, as a JSON list of `{"metric", "maker", "task", "submission",
+"result"}`. A submission that several runs handed in is measured once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from taskdb.artifacts import Artifacts
+from taskdb.queries.bench import list_run_results
+from taskdb.records.bench import BenchSet
+from taskdb.records.rollouts import Rollout
+from taskdb.store import Store
+
+NO_SUBMISSION = hashlib.sha256(b"").hexdigest()
+
+
+class MeasurementKey(NamedTuple):
+    """Metric, maker (such as prompt and judge), id of the task, and sha256 of the submission."""
+
+    metric: str
+    maker: str
+    task: str
+    submission: str
+
+
+@dataclass
+class Measurements:
+    """Results by key, in the order in which they were stored."""
+
+    results: dict[MeasurementKey, Mapping[str, Any]] = field(default_factory=dict)
+
+    def add_newest(self, results: Mapping[MeasurementKey, Mapping[str, Any]]) -> None:
+        """Add results behind all others, in the place of equal keys."""
+        for key, result in results.items():
+            self.results.pop(key, None)
+            self.results[key] = result
+
+    def get(self, metric: str, maker: str, rollout: Rollout) -> Mapping[str, Any] | None:
+        """Return the measurement of a rollout's submission; None where there is none."""
+        return self.results.get(make_key(metric, maker, rollout))
+
+    def get_maker(self, metric: str) -> str:
+        """Return the maker of a metric's newest measurement; empty where there is none."""
+        makers = [key.maker for key in self.results if key.metric == metric]
+        return makers[-1] if makers else ""
+
+
+def make_key(metric: str, maker: str, rollout: Rollout) -> MeasurementKey:
+    """Return the key of the measurement of a rollout's submission."""
+    return MeasurementKey(metric, maker, rollout.parent, rollout.submission or NO_SUBMISSION)
+
+
+def load_measurements(store: Store, artifacts: Artifacts, bench_set: BenchSet) -> Measurements:
+    """Return the measurements of all runs on a set.
+
+    Raises:
+        InputError: an artifact does not exist.
+    """
+    measurements = Measurements()
+    for result in list_run_results(store, bench_set.id):
+        measurements.add_newest(read_measurements(artifacts, result).results)
+    return measurements
+
+
+def read_measurements(artifacts: Artifacts, result: str) -> Measurements:
+    """Return the measurements of an artifact.
+
+    Raises:
+        InputError: it does not exist.
+    """
+    rows = json.loads(artifacts.get_text(result))
+    return Measurements(
+        {MeasurementKey(row["metric"], row["maker"], row["task"], row["submission"]): row["result"] for row in rows}
+    )
+
+
+def write_measurements(artifacts: Artifacts, measurements: Measurements) -> str:
+    """Store measurements as an artifact; return its hash."""
+    rows = [{**key._asdict(), "result": result} for key, result in measurements.results.items()]
+    return artifacts.put_text(json.dumps(rows, ensure_ascii=False))

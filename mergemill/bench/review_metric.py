@@ -1,0 +1,189 @@
+"""Metric `review`: defects found, hallucinations, and whether a review is correct, with bounds for unclear findings."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.text import format_count
+from evaluation.scoring.review_bench import (
+    VOTES,
+    Columns,
+    FindingClass,
+    FindingVote,
+    LaterFix,
+    ReviewMaterial,
+    classify_findings,
+    compute_columns,
+    has_lines,
+    list_candidates,
+    list_fixed_later,
+    make_unreadable_columns,
+)
+from guest.scoring.findings import ReviewFinding, UnreadableReviewError, parse_review
+from mergemill.bench.metrics import Metric, MetricContext, OpenValue, Values
+from taskdb.artifacts import Artifacts
+from taskdb.queries.bench import find_calibration
+from taskdb.records import Task
+from taskdb.records.bench import BenchSubject
+from taskdb.records.oracles import ReviewOracle
+from taskdb.records.rollouts import Rollout
+from verifiers.judge.findings import PROMPT
+
+REVIEW = "review"
+CLEAN = "clean."
+"""Prefix of the columns of controls, which are reported apart."""
+
+
+def make_maker(judge: str) -> str:
+    """Return the maker of the measurements of a judge: prompt and name."""
+    return f"{PROMPT} {judge}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewCase:
+    """A submitted review of a task. `findings` is None where it cannot be read."""
+
+    oracle: ReviewOracle
+    material: ReviewMaterial
+    findings: tuple[ReviewFinding, ...] | None
+    others: Sequence[LaterFix] = ()
+    """Lines that later fixes change."""
+
+    @property
+    def needs_meaning(self) -> bool:
+        """Whether a defect has no lines, so that only a judge can match it."""
+        return not all(map(has_lines, self.oracle.defects))
+
+    def classify(self, judgement: Mapping[str, Any] | None) -> tuple[list[FindingClass], Columns] | None:
+        """Return the class of each finding and the columns; None where they need a judgement.
+
+        Args:
+            judgement: measurement as `mergemill.bench.judging` makes it, or None for lines and names alone.
+        """
+        is_control = not self.oracle.defects
+        if self.findings is None:
+            return [], make_unreadable_columns(is_control=is_control)
+        if judgement is None:
+            if self.needs_meaning:
+                return None
+            edges = list_candidates(self.oracle.defects, self.findings, self.material)
+            later = set(list_fixed_later(self.findings, self.others, self.material))
+            votes: dict[int, list[FindingVote]] = {}
+        else:
+            edges, later = judgement["edges"], set(judgement["later"])
+            votes = {int(n): [FindingVote(*vote) for vote in given] for n, given in judgement["votes"].items()}
+        classes = classify_findings(self.findings, edges, self.material, later=later, votes=votes)
+        return classes, compute_columns(self.oracle.defects, edges, classes)
+
+
+def load_material(oracle: ReviewOracle, artifacts: Artifacts) -> ReviewMaterial:
+    """Return the texts under review."""
+    diff = artifacts.get_text(oracle.diff) if oracle.diff else ""
+    return ReviewMaterial(files=oracle.load_files(artifacts), diff=diff)
+
+
+def make_case(oracle: ReviewOracle, material: ReviewMaterial, submission: bytes) -> ReviewCase:
+    """Return the case of a submission."""
+    try:
+        findings = parse_review(submission)
+    except UnreadableReviewError:
+        return ReviewCase(oracle=oracle, material=material, findings=None)
+    return ReviewCase(oracle=oracle, material=material, findings=findings)
+
+
+class ReviewMetric(Metric):
+    """Columns of reviews (`evaluation.scoring.review_bench.compute_columns`) and their reward; `clean.` for controls.
+
+    The verdicts are those of the newest judge that `mergemill bench score` put the findings of the set to.
+    """
+
+    name = REVIEW
+
+    def prepare(self, context: MetricContext) -> None:
+        """Choose the judge, and read its calibration."""
+        self._context = context
+        self._maker = context.measurements.get_maker(REVIEW)
+        self._materials: dict[str, ReviewMaterial] = {}
+
+    def score(self, subject: BenchSubject, rollout: Rollout) -> Values:
+        """Return the columns of a review; nothing of other kinds."""
+        task = self._context.tasks.get(subject.id)
+        classified = self._classify(task, rollout)
+        if task is None or classified is None:
+            return {}
+        prefix = "" if _get_oracle(task).defects else CLEAN
+        values: dict[str, float | OpenValue | None] = {}
+        for name, bounds in classified[1].items():
+            is_open = bounds is not None and bounds.low != bounds.high
+            values[prefix + name] = OpenValue(*bounds) if bounds and is_open else bounds and bounds.low
+        return values | {f"{prefix}value": rollout.value}
+
+    def describe(self, rollouts: Sequence[Rollout]) -> Mapping[str, Any]:
+        """Return the judge with its calibration, and how many findings have each class."""
+        counts: Counter[str] = Counter()
+        unscored = 0
+        for rollout in rollouts:
+            task = self._context.tasks.get(rollout.parent)
+            if task is not None and isinstance(task.oracle, ReviewOracle):
+                classified = self._classify(task, rollout)
+                unscored += classified is None
+                counts.update(name.value for name in (classified[0] if classified else ()))
+        judge = self._maker.partition(" ")[2]
+        facts: dict[str, Any] = {
+            "judge": judge or None,
+            "prompt": PROMPT if judge else None,
+            "votes": VOTES if judge else None,
+            "calibration": self._load_calibration(judge),
+            "findings": {name.value: counts[name.value] for name in FindingClass if counts[name.value]},
+            "unscored": unscored,
+        }
+        listed = ", ".join(f"{number} {name}" for name, number in facts["findings"].items()) or "none"
+        missing = f"; {format_count(unscored, 'review')} unscored, as only a judge can match them" if unscored else ""
+        return facts | {"remarks": [describe_judge(facts), f"findings: {listed}{missing}"]}
+
+    def _classify(self, task: Task | None, rollout: Rollout) -> tuple[list[FindingClass], Columns] | None:
+        if task is None or not isinstance(task.oracle, ReviewOracle):
+            return None
+        artifacts, measurements = self._context.artifacts, self._context.measurements
+        if task.id not in self._materials:
+            self._materials[task.id] = load_material(task.oracle, artifacts)
+        submission = artifacts.get(rollout.submission) if rollout.submission else b""
+        case = make_case(task.oracle, self._materials[task.id], submission)
+        return case.classify(measurements.get(REVIEW, self._maker, rollout) if self._maker else None)
+
+    def _load_calibration(self, judge: str) -> Mapping[str, Any] | None:
+        context = self._context
+        record = find_calibration(context.store, context.bench_set.id, judge, PROMPT) if judge else None
+        if record is None or record.result is None:
+            return None
+        calibration: dict[str, Any] = json.loads(context.artifacts.get_text(record.result))
+        return calibration
+
+
+def _get_oracle(task: Task) -> ReviewOracle:
+    assert isinstance(task.oracle, ReviewOracle)  # noqa: S101 - for the type checker
+    return task.oracle
+
+
+def describe_judge(facts: Mapping[str, Any]) -> str:
+    """Return the line of a report that names the judge and its calibration."""
+    calibration = facts["calibration"]
+    judge = f"judge {facts['judge']}, {facts['prompt']}" if facts["judge"] else "no judge"
+    if calibration is None:
+        return f"{judge}: judge not calibrated"
+    figures = [
+        f"{name.replace('_', '-')} {_format_interval(calibration[name])}"
+        for name in ("false_valid", "false_invalid", "kappa")
+    ]
+    return f"{judge}: {', '.join(figures)}, on {calibration['n']} labelled findings"
+
+
+def _format_interval(figure: Mapping[str, float | None]) -> str:
+    if figure["mean"] is None:
+        return "-"
+    text = f"{figure['mean']:.2f}"
+    return text if figure["low"] is None else f"{text} ({figure['low']:.2f} to {figure['high']:.2f})"
