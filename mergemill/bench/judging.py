@@ -52,8 +52,10 @@ class ReviewJudging:
         """Return whether a task is a review."""
         return isinstance(task.oracle, ReviewOracle)
 
-    def measure(self, task: Task, submission: bytes) -> dict[str, Any]:
+    def measure(self, task: Task, submission: bytes, others: Sequence[LaterFix] = ()) -> dict[str, Any]:
         """Return the judgement of a review, with its votes; of one that cannot be read, without findings.
+
+        `others`: lines that later fixes change.
 
         Raises:
             Transient: the endpoint failed.
@@ -63,7 +65,7 @@ class ReviewJudging:
         if not isinstance(oracle, ReviewOracle):
             raise TypeError(f"{task.name} is no review")
         material = load_material(oracle, self.artifacts)
-        case = make_case(oracle, material, submission)
+        case = make_case(oracle, material, submission, others)
         if case.findings is None:
             return {"edges": [[] for _ in oracle.defects], "later": [], "votes": {}}
         change = self.artifacts.get_text(task.gold_patch) if oracle.target in ("before-fix", "diff") else ""

@@ -86,13 +86,15 @@ def load_material(oracle: ReviewOracle, artifacts: Artifacts) -> ReviewMaterial:
     return ReviewMaterial(files=oracle.load_files(artifacts), diff=diff)
 
 
-def make_case(oracle: ReviewOracle, material: ReviewMaterial, submission: bytes) -> ReviewCase:
-    """Return the case of a submission."""
+def make_case(
+    oracle: ReviewOracle, material: ReviewMaterial, submission: bytes, others: Sequence[LaterFix] = ()
+) -> ReviewCase:
+    """Return the case of a submission; `others`: lines that later fixes change."""
     try:
         findings = parse_review(submission)
     except UnreadableReviewError:
         return ReviewCase(oracle=oracle, material=material, findings=None)
-    return ReviewCase(oracle=oracle, material=material, findings=findings)
+    return ReviewCase(oracle=oracle, material=material, findings=findings, others=others)
 
 
 class ReviewMetric(Metric):

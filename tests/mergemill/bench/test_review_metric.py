@@ -1,0 +1,281 @@
+"""Reviews on a bench: seventeen hand-made reviews with a key, the stored verdicts of a judge, and its calibration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.llm.client import ChatModel
+from core.config import Settings
+from core.errors import Transient
+from mergemill.bench.calibration import compute_calibration
+from mergemill.bench.judging import ReviewJudging
+from mergemill.bench.measuring import measure_run
+from mergemill.bench.review_metric import ReviewMetric, load_material, make_case
+from mergemill.bench.sets import freeze
+from mergemill.execution.progress import CountProgress
+from taskdb.artifacts import Artifacts
+from taskdb.records import Task
+from taskdb.records.bench import BenchRun, BenchSet
+from taskdb.records.oracles import Defect, ReviewOracle
+from taskdb.store import Store
+from tests.backends.llm.conftest import client, server
+from tests.backends.llm.server import ModelServer, ScriptedFailure
+from tests.cli import run_mergemill
+from tests.mergemill.bench.making import LIMITS, find_row, make_scored, report
+from tests.mergemill.bench.reviews import (
+    FALSE,
+    FIXES,
+    FOUND,
+    GOLDEN,
+    INVENTED,
+    KNOWN,
+    LOOP,
+    TEXT,
+    TRUE,
+    add_review_task,
+    answer_judge,
+    encode_review,
+    make_finding,
+)
+from tests.taskdb.lineages import make_url
+
+__all__ = ["client", "server"]
+
+NONE = (0.0, 0.0)
+ALL = (1.0, 1.0)
+OPEN = (0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Key:
+    """Right result of a review: classes of its findings, and both bounds of each column."""
+
+    classes: str
+    found: tuple[float, float] | None
+    hallucinations: tuple[float, float] | None
+    precision: tuple[float, float] | None
+    correct: tuple[float, float]
+
+    @property
+    def columns(self) -> dict[str, tuple[float, float] | None]:
+        """Columns with their bounds; there is a single defect, so that recall is whether it is found."""
+        return {
+            "found": self.found,
+            "recall": self.found,
+            "hallucination_rate": self.hallucinations,
+            "precision": self.precision,
+            "correct": self.correct,
+        }
+
+
+@dataclass(frozen=True)
+class HandMadeReview:
+    """A submission to a task, with its key; `judged`: whether the judge is asked."""
+
+    defects: tuple[Defect, ...]
+    submission: bytes
+    key: Key
+    judged: bool = True
+
+
+HALF = (0.5, 0.5)
+EVERYTHING = [make_finding(line, "something may be wrong") for line in range(1, TEXT.count("\n"), 6)]
+UNCLEAR = make_finding(17, "`discount`: prices may be negative")
+FORGED = make_finding(17, "`discount` rounds cents")
+PROPOSAL = make_finding(LOOP, "It leaves out the last item; use `sum_prices` instead")
+NEAR = make_finding(LOOP, "The loop of `total` may be slow")
+TWICE = make_finding(LOOP + 1, "In `total`, the sum lacks an item")
+LATER = make_finding(17, "`discount`: the discount is not subtracted")
+GENERAL = make_finding(13, "A cart with a single item costs nothing: `total`")
+REVIEWS = {
+    "found alone": HandMadeReview(KNOWN, encode_review(FOUND), Key("target", ALL, NONE, ALL, ALL)),
+    "found and a true one": HandMadeReview(KNOWN, encode_review(FOUND, TRUE), Key("target valid", ALL, NONE, ALL, ALL)),
+    "found and an invented function": HandMadeReview(
+        KNOWN, encode_review(FOUND, INVENTED), Key("target invalid:nonexistent", ALL, HALF, HALF, NONE)
+    ),
+    "found with a proposed name": HandMadeReview(KNOWN, encode_review(PROPOSAL), Key("target", ALL, NONE, ALL, ALL)),
+    "found twice": HandMadeReview(KNOWN, encode_review(FOUND, TWICE), Key("target duplicate", ALL, NONE, ALL, ALL)),
+    "near lines, other meaning": HandMadeReview(KNOWN, encode_review(NEAR), Key("invalid", NONE, ALL, NONE, NONE)),
+    "all lines": HandMadeReview(
+        KNOWN, encode_review(*EVERYTHING), Key(" ".join(["invalid"] * len(EVERYTHING)), NONE, ALL, NONE, NONE)
+    ),
+    "empty": HandMadeReview(KNOWN, encode_review(), Key("", NONE, NONE, None, NONE)),
+    "control without findings": HandMadeReview((), encode_review(), Key("", None, NONE, None, ALL)),
+    "control with a true one": HandMadeReview((), encode_review(TRUE), Key("valid", None, NONE, ALL, ALL)),
+    "control with a false one": HandMadeReview((), encode_review(FALSE), Key("invalid", None, ALL, NONE, NONE)),
+    "unclear": HandMadeReview(
+        KNOWN, encode_review(FOUND, UNCLEAR), Key("target unclear", ALL, (0.0, 0.5), (0.5, 1.0), OPEN)
+    ),
+    "judge down": HandMadeReview(
+        KNOWN, encode_review(FOUND, TRUE), Key("target unclear", ALL, (0.0, 0.5), (0.5, 1.0), OPEN), judged=False
+    ),
+    "quote forged": HandMadeReview(
+        KNOWN, encode_review(FOUND, FORGED), Key("target unclear", ALL, (0.0, 0.5), (0.5, 1.0), OPEN)
+    ),
+    "golden comment without lines": HandMadeReview(GOLDEN, encode_review(GENERAL), Key("target", ALL, NONE, ALL, ALL)),
+    "fixed later": HandMadeReview(
+        KNOWN, encode_review(FOUND, LATER), Key("target valid:fixed-later", ALL, NONE, ALL, ALL)
+    ),
+    "unreadable": HandMadeReview(KNOWN, b'{"findings": [', Key("", NONE, None, None, NONE)),
+}
+
+
+@pytest.fixture
+def artifacts(tmp_path: Path) -> Artifacts:
+    return Artifacts(tmp_path / "mergemill-store" / "artifacts")
+
+
+@pytest.fixture
+def judging(
+    tmp_path: Path, artifacts: Artifacts, client: Callable[..., ChatModel], server: ModelServer
+) -> ReviewJudging:
+    server.script = answer_judge
+    given: dict[str, Any] = {"store": tmp_path / "mergemill-store", "llm": server.url, "model": "scripted"}
+    return ReviewJudging(model=client(**given), settings=Settings.model_validate(given), artifacts=artifacts)
+
+
+def make_task(artifacts: Artifacts, tmp_path: Path, defects: tuple[Defect, ...]) -> Task:
+    with Store.open(make_url(tmp_path)) as store:
+        return add_review_task(store, artifacts, 1, defects)
+
+
+@pytest.mark.parametrize("name", REVIEWS)
+def test_every_column_and_both_bounds_equal_the_key(
+    name: str, tmp_path: Path, artifacts: Artifacts, judging: ReviewJudging, server: ModelServer
+) -> None:
+    review = REVIEWS[name]
+    task = make_task(artifacts, tmp_path, review.defects)
+    assert isinstance(task.oracle, ReviewOracle)
+    judgement = None
+    if review.judged:
+        judgement = json.loads(json.dumps(judging.measure(task, review.submission, FIXES)))
+    else:
+        server.set_answers(ScriptedFailure(status=500))
+        with pytest.raises(Transient):
+            judging.measure(task, review.submission, FIXES)
+    case = make_case(task.oracle, load_material(task.oracle, artifacts), review.submission, FIXES)
+    classified = case.classify(judgement)
+    assert classified is not None
+    assert " ".join(name.value for name in classified[0]) == review.key.classes
+    assert {name: bounds and tuple(bounds) for name, bounds in classified[1].items()} == review.key.columns
+
+
+def test_without_a_model_lines_and_names_decide_and_a_golden_comment_is_unscored(
+    tmp_path: Path, artifacts: Artifacts
+) -> None:
+    task = make_task(artifacts, tmp_path, KNOWN)
+    assert isinstance(task.oracle, ReviewOracle)
+    material = load_material(task.oracle, artifacts)
+    case = make_case(task.oracle, material, encode_review(NEAR, INVENTED, LATER, TRUE), FIXES)
+    classified = case.classify(None)
+    assert classified is not None
+    assert [name.value for name in classified[0]] == ["target", "invalid:nonexistent", "valid:fixed-later", "unclear"]
+    golden = task.oracle.model_copy(update={"defects": GOLDEN})
+    assert make_case(golden, material, encode_review(GENERAL)).classify(None) is None
+    assert make_case(golden, material, b"no").classify(None) is not None
+
+
+# ------------------------------------------------------------------------------------------------------- stored runs
+
+
+@pytest.fixture
+def stored(tmp_path: Path, artifacts: Artifacts) -> Iterator[tuple[Store, BenchSet, BenchRun]]:
+    """A set of twelve reviews, of which three are controls, and a run on it."""
+    with Store.open(make_url(tmp_path)) as store:
+        tasks = [add_review_task(store, artifacts, n, () if n > 9 else KNOWN) for n in range(1, 13)]
+        bench_set = freeze(store, "first", tasks, LIMITS, held_out=False)
+        reviews = [encode_review(FOUND, FORGED if n < 3 else TRUE) if n < 9 else encode_review() for n in range(12)]
+        rollouts = [
+            make_scored(task, 1, 1.0, submission=artifacts.put(review))
+            for task, review in zip(tasks, reviews, strict=True)
+        ]
+        run = BenchRun(
+            parent=bench_set.id,
+            name="first",
+            scaffold="react",
+            scaffold_version="1",
+            model="m",
+            runs=1,
+            rollouts=tuple(sorted(rollout.id for rollout in rollouts)),
+        )
+        store.add(*rollouts, run)
+        yield store, bench_set, run
+
+
+def measure(store: Store, run: BenchRun, judging: ReviewJudging) -> BenchRun:
+    measured = measure_run(store, judging.artifacts, run, [judging], workers=2, progress=CountProgress("submission", 0))
+    assert not measured.errors
+    return measured.run
+
+
+def test_a_second_report_asks_no_model_and_names_the_judge(
+    tmp_path: Path, stored: tuple[Store, BenchSet, BenchRun], judging: ReviewJudging, server: ModelServer
+) -> None:
+    store, _, run = stored
+    before = report(tmp_path, run, metrics=(ReviewMetric(),))
+    row = find_row(before["figures"], column="correct")
+    assert (row["mean"], row["bounds"], row["n"]) == (None, [0.0, 1.0], 0)
+    assert find_row(before["figures"], column="clean.correct")["mean"] == 1.0
+    run = measure(store, run, judging)
+    n_requests = len(server.requests)
+    assert n_requests > 30
+    after = report(tmp_path, run, metrics=(ReviewMetric(),), by=("form",))
+    row = find_row(after["figures"], column="correct", group="")
+    assert (row["mean"], row["bounds"], row["n"]) == (1.0, [0.666667, 1.0], 6)
+    assert {row["column"] for row in after["figures"] if row["group"] == "form=clean" and row["n"]} == {
+        "clean.correct",
+        "clean.hallucination_rate",
+        "clean.value",
+    }
+    facts = after["runs"][0]["metrics"]["review"]
+    assert facts["findings"] == {"target": 9, "valid": 6, "unclear": 3}
+    assert facts["remarks"][0] == "judge scripted, finding-1: judge not calibrated"
+    assert measure(store, run, judging).id == run.id
+    assert report(tmp_path, run, metrics=(ReviewMetric(),), by=("form",)) == after
+    assert len(server.requests) == n_requests  # void votes are stored as well
+
+
+def test_labelled_findings_calibrate_the_judge(
+    tmp_path: Path, stored: tuple[Store, BenchSet, BenchRun], judging: ReviewJudging, server: ModelServer
+) -> None:
+    store, _, run = stored
+    measure(store, run, judging)
+    rows = [
+        {"subject": f"ada__greet-{n}.review-1", "label": "valid" if n % 2 else "invalid"} | (TRUE if n % 2 else FALSE)
+        for n in range(1, 13)
+    ]
+    rows[1] |= {"claim": "`first_name` fails for an empty cart"}  # labelled invalid, judged valid
+    rows += [
+        {"subject": "ada__greet-1.review-1", "label": "maybe"} | TRUE,
+        {"subject": "ada__greet-99", "label": "valid"},
+    ]
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("bench", "judge", "first", "--labels", "labels.jsonl", "--json", "--db", make_url(tmp_path))
+    given = ("--llm", server.url, "--model", "scripted")
+    done = run_mergemill(*words, *given, cwd=tmp_path)
+    assert done.exit_code == 3
+    assert "labels.jsonl, line 13: its label is none of valid, invalid" in done.stderr
+    assert "line 14" in done.stderr
+    calibration = done.json
+    assert (calibration["n"], calibration["judge"], calibration["unclear"]) == (12, "scripted", 0)
+    assert calibration["false_valid"]["mean"] == pytest.approx(1 / 6, abs=1e-6)
+    assert calibration["false_invalid"]["mean"] == 0.0
+    assert calibration["kappa"]["mean"] == pytest.approx(5 / 6, abs=1e-6)
+    assert calibration["kappa"]["low"] < 5 / 6 < calibration["kappa"]["high"] <= 1
+    made = report(tmp_path, run, metrics=(ReviewMetric(),))
+    (remark, _) = made["runs"][0]["metrics"]["review"]["remarks"]
+    assert remark.startswith("judge scripted, finding-1: false-valid 0.17")
+    assert remark.endswith("on 12 labelled findings")
+    assert run_mergemill(*words, cwd=tmp_path).exit_code == 2
+
+
+def test_calibration_counts_unclear_verdicts_as_disagreement() -> None:
+    made = compute_calibration(["valid", "valid", "invalid"], ["valid", "unclear", "invalid"], ["a", "b", "c"])
+    assert (made["unclear"], made["false_valid"]["mean"], made["false_invalid"]["mean"]) == (1, 0.0, 0.0)
+    assert made["kappa"] == {"mean": 0.5, "low": None, "high": None}
