@@ -83,6 +83,8 @@ def score_file(
     records = store.get_many(Task, [subject.id for subject in bench_set.subjects if subject.name not in left_out])
     tasks = sorted(records.values(), key=lambda task: task.name)
     result = ScoredFile(submitted=read_submissions(request.path, tasks))
+    if not result.submitted.has_rows:
+        raise InputError(f"{request.path} has no prediction")
     scores = _grade(grader, result, make_progress, notify)
     artifacts = require_writable_store(grader.settings.storage)
     for model, rows in sorted(result.submitted.rows.items()):

@@ -43,6 +43,11 @@ class SubmittedFile:
     """Further rows for a subject and model."""
 
     @property
+    def has_rows(self) -> bool:
+        """Whether the file has any row, malformed ones included."""
+        return bool(self.rows or self.malformed or self.foreign)
+
+    @property
     def predictions(self) -> list[Prediction]:
         """All rows that count."""
         return [row for rows in self.rows.values() for row in rows.values()]

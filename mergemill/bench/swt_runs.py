@@ -23,6 +23,8 @@ from verifiers.rewards.writing import build_subject
 
 NO_RUNS = SuiteRuns(lines_before={}, lines_after={})
 """Runs of a suite without tests."""
+SuiteKey = tuple[str, tuple[str, ...]]
+"""Id of a task, and test files that exist before the submission."""
 
 
 @dataclass
@@ -32,6 +34,8 @@ class SwtRuns:
     services: Services
     metric: str = field(default=SWT, init=False)
     maker: str = field(default=SWT_MAKER, init=False)
+    _references: dict[SuiteKey, tuple[SuiteRuns, SuiteRuns]] = field(default_factory=dict, init=False)
+    """Runs of the base suite, and of the change's own tests."""
 
     def applies_to(self, task: Task) -> bool:
         """Return whether a task is for tests."""
@@ -50,16 +54,19 @@ class SwtRuns:
         submitted = self._read(task, submission) if submission.strip() else None
         runner = SubmittedTestsRunner(target=build_subject(task, services), submitted=gold or _NO_PATCH)
         patches = [patch for patch in (gold, submitted) if patch]
-        existing = sorted({path for patch in patches for path in patch.list_existing_tests(task.language)})
+        existing = tuple(sorted({path for patch in patches for path in patch.list_existing_tests(task.language)}))
         try:
             with services.images.hold():
-                base = _make_runs(runner.run_suite(b"", existing)) if existing else NO_RUNS
-                own = self._run(runner, task, gold, existing)
+                key = (task.id, existing)
+                if key not in self._references:
+                    base = _make_runs(runner.run_suite(b"", existing)) if existing else None
+                    own = self._run(runner, task, gold, existing)
+                    self._references[key] = (base or NO_RUNS, own or NO_RUNS)
                 runs = self._run(runner, task, submitted, existing)
         except NotScoredError as error:
             raise Transient(f"{task.name}: {error}") from error
         changed = list_changed_lines(services.artifacts.get_text(task.gold_patch))
-        return dict(compute_columns(runs, base or NO_RUNS, own or NO_RUNS, changed))
+        return dict(compute_columns(runs, *self._references[key], changed))
 
     def _read(self, task: Task, patch: bytes) -> SubmittedPatch | None:
         """Return a patch of tests; None when it does not apply, or is none."""

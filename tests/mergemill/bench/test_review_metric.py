@@ -15,11 +15,13 @@ from core.config import Settings
 from core.errors import Transient
 from mergemill.bench.calibration import compute_calibration
 from mergemill.bench.judging import ReviewJudging
+from mergemill.bench.measurements import load_measurements
 from mergemill.bench.measuring import measure_run
 from mergemill.bench.review_metric import ReviewMetric, load_material, make_case
 from mergemill.bench.sets import freeze
 from mergemill.execution.progress import CountProgress
 from taskdb.artifacts import Artifacts
+from taskdb.queries.bench import find_calibration, list_runs, resolve_run
 from taskdb.records import Task
 from taskdb.records.bench import BenchRun, BenchSet
 from taskdb.records.oracles import Defect, ReviewOracle
@@ -244,8 +246,11 @@ def test_a_second_report_asks_no_model_and_names_the_judge(
 def test_labelled_findings_calibrate_the_judge(
     tmp_path: Path, stored: tuple[Store, BenchSet, BenchRun], judging: ReviewJudging, server: ModelServer
 ) -> None:
-    store, _, run = stored
-    measure(store, run, judging)
+    given = ("--llm", server.url, "--model", "scripted", "--db", make_url(tmp_path))
+    words = ("bench", "score", "first", "--run", "first/react/m", "--metric", "review")
+    scored = run_mergemill(*words, *given, cwd=tmp_path)
+    assert scored.exit_code == 0, scored.stderr
+    assert "first/react/m: judge scripted, finding-1: judge not calibrated" in scored.stdout
     rows = [
         {"subject": f"ada__greet-{n}.review-1", "label": "valid" if n % 2 else "invalid"} | (TRUE if n % 2 else FALSE)
         for n in range(1, 13)
@@ -256,8 +261,7 @@ def test_labelled_findings_calibrate_the_judge(
         {"subject": "ada__greet-99", "label": "valid"},
     ]
     (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = ("bench", "judge", "first", "--labels", "labels.jsonl", "--json", "--db", make_url(tmp_path))
-    given = ("--llm", server.url, "--model", "scripted")
+    words = ("bench", "judge", "first", "--labels", "labels.jsonl", "--json")
     done = run_mergemill(*words, *given, cwd=tmp_path)
     assert done.exit_code == 3
     assert "labels.jsonl, line 13: its label is none of valid, invalid" in done.stderr
@@ -268,11 +272,33 @@ def test_labelled_findings_calibrate_the_judge(
     assert calibration["false_invalid"]["mean"] == 0.0
     assert calibration["kappa"]["mean"] == pytest.approx(5 / 6, abs=1e-6)
     assert calibration["kappa"]["low"] < 5 / 6 < calibration["kappa"]["high"] <= 1
+    store, bench_set, _ = stored
+    assert [run.scaffold for run in list_runs(store)] == ["react"]
+    run = resolve_run(store, "first/react/m")
     made = report(tmp_path, run, metrics=(ReviewMetric(),))
     (remark, _) = made["runs"][0]["metrics"]["review"]["remarks"]
     assert remark.startswith("judge scripted, finding-1: false-valid 0.17")
     assert remark.endswith("on 12 labelled findings")
-    assert run_mergemill(*words, cwd=tmp_path).exit_code == 2
+    assert find_calibration(store, bench_set.id, "another", "finding-1") is None
+    assert run_mergemill(*words, *given[4:], cwd=tmp_path).exit_code == 2
+
+
+def test_a_judge_that_is_down_leaves_findings_open_until_the_same_command(
+    stored: tuple[Store, BenchSet, BenchRun], judging: ReviewJudging, server: ModelServer
+) -> None:
+    store, _, run = stored
+    server.set_answers(ScriptedFailure(status=500))
+    down = measure_run(store, judging.artifacts, run, [judging], workers=1, progress=CountProgress("submission", 0))
+    assert (len(down.errors), down.measured) == (9, 3)  # the reviews of controls are empty
+    assert all(isinstance(error, Transient) for error in down.errors)
+    server.script = answer_judge
+    assert measure(store, down.run, judging).result != down.run.result
+    judging.model.name = "newer"
+    newer = measure(store, resolve_run(store, "first/react/m"), judging)
+    assert load_measurements(store, judging.artifacts, store.get(BenchSet, run.parent)).get_maker("review") == (
+        "finding-1 newer"
+    )
+    assert newer.result
 
 
 def test_calibration_counts_unclear_verdicts_as_disagreement() -> None:

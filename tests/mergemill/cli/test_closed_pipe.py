@@ -49,6 +49,7 @@ READING_COMMANDS = [
     "tasks material ada__greet-1.bugfix --out material",
     "bench list",
     "bench list --json",
+    "bench score --help",
     "funnel",
     "funnel --json",
     "funnel --by kind --json",
