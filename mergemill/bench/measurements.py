@@ -1,7 +1,8 @@
 """Measurements of submissions by judges and by runs of tests: made once, stored, and read by the metrics of a report.
 
-An artifact of a `BenchRun` holds those of its submissions, as a JSON list of `{"metric", "maker", "task", "submission",
-"result"}`. A submission that several runs handed in is measured once.
+An artifact of a `BenchRun` holds those of its submissions: JSON with the time, by which a judge that is chosen again is
+the newest, and `results`, rows of `{"metric", "maker", "task", "submission", "result"}`. A submission that several runs
+handed in is measured once.
 """
 
 from __future__ import annotations
@@ -75,13 +76,13 @@ def read_measurements(artifacts: Artifacts, result: str) -> Measurements:
     Raises:
         InputError: it does not exist.
     """
-    rows = json.loads(artifacts.get_text(result))
+    rows = json.loads(artifacts.get_text(result))["results"]
     return Measurements(
         {MeasurementKey(row["metric"], row["maker"], row["task"], row["submission"]): row["result"] for row in rows}
     )
 
 
-def write_measurements(artifacts: Artifacts, measurements: Measurements) -> str:
-    """Store measurements as an artifact; return its hash."""
+def write_measurements(artifacts: Artifacts, measurements: Measurements, at: str) -> str:
+    """Store measurements as an artifact; return its hash. `at`: time (ISO 8601, UTC)."""
     rows = [{**key._asdict(), "result": result} for key, result in measurements.results.items()]
-    return artifacts.put_text(json.dumps(rows, ensure_ascii=False))
+    return artifacts.put_text(json.dumps({"at": at, "results": rows}, ensure_ascii=False))

@@ -77,11 +77,11 @@ def measure_run(
         InputError: the endpoint rejects the first request, or an artifact does not exist.
     """
     bench_set = store.get(BenchSet, run.parent)
-    known = load_measurements(store, artifacts, bench_set).results
+    known = load_measurements(store, artifacts, bench_set)
     tasks = store.get_many(Task, [subject.id for subject in bench_set.subjects])
     rollouts = [rollout for rollout in store.get_many(Rollout, run.rollouts).values() if rollout.value is not None]
     wanted = _list_wanted(rollouts, tasks, measurers)
-    items = [key for key in wanted if key not in known]
+    items = [key for key in wanted if key not in known.results]
     by_name = {measurer.metric: measurer for measurer in measurers}
 
     def work(key: MeasurementKey) -> Mapping[str, Any]:
@@ -94,8 +94,9 @@ def measure_run(
         results = calls.run(items)
     measured = {key: result for key, result in zip(items, results, strict=True) if isinstance(result, Mapping)}
     errors = tuple(result for result in results if isinstance(result, MergemillError))
-    stored = _store(store, artifacts, run, {key: known.get(key) or measured.get(key) for key in wanted})
-    return MeasuredRun(run=stored, measured=len(measured), errors=errors)
+    if measured or any(known.get_maker(key.metric) != key.maker for key in wanted):
+        run = _store(store, artifacts, run, {key: known.results.get(key) or measured.get(key) for key in wanted})
+    return MeasuredRun(run=run, measured=len(measured), errors=errors)
 
 
 def _list_wanted(
@@ -117,9 +118,7 @@ def _store(
     """Store a run with measurements, those of other metrics and judges included; return its record."""
     own = read_measurements(artifacts, run.result) if run.result else Measurements()
     own.add_newest({key: result for key, result in results.items() if result is not None})
-    if not own.results:
-        return run
-    fields = run.model_dump() | {"result": write_measurements(artifacts, own), "at": store.clock()}
-    stored = BenchRun.model_validate(fields)
+    at = store.clock()
+    stored = BenchRun.model_validate(run.model_dump() | {"result": write_measurements(artifacts, own, at), "at": at})
     store.add(stored)
     return stored
