@@ -6,17 +6,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from core.errors import UsageError
 from core.plugins import load_plugin
+from mergemill.bench.measurements import Measurements, load_measurements
 from samplers.trajectories.drift import measure_drift
 from taskdb.records.bench import BenchSubject
 from taskdb.records.oracles import PerformanceOracle
 from taskdb.records.rollouts import Rollout
 
 if TYPE_CHECKING:
-    from mergemill.bench.measurements import Measurements
     from taskdb.artifacts import Artifacts
     from taskdb.records import Task
     from taskdb.records.bench import BenchSet
@@ -43,7 +44,11 @@ class MetricContext:
     bench_set: BenchSet
     tasks: Mapping[str, Task]
     """Id of a task -> the task, for those of the set."""
-    measurements: Measurements
+
+    @cached_property
+    def measurements(self) -> Measurements:
+        """Measurements of all runs on the set, read when the first metric needs them."""
+        return load_measurements(self.store, self.artifacts, self.bench_set)
 
 
 class Metric(ABC):

@@ -17,7 +17,6 @@ from mergemill.bench.figures import (
     describe_column,
     describe_passes,
 )
-from mergemill.bench.measurements import load_measurements
 from mergemill.bench.metrics import Metric, MetricContext
 from mergemill.bench.results import ORIGINS, ReportedSubject, RunResults, load_results, load_subjects
 from taskdb.queries.bench import name_run
@@ -71,7 +70,6 @@ def build_report(store: Store, artifacts: Artifacts, request: ReportRequest) -> 
         artifacts=artifacts,
         bench_set=bench_set,
         tasks={subject.task.id: subject.task for subject in subjects.values() if subject.task},
-        measurements=load_measurements(store, artifacts, bench_set),
     )
     for metric in request.metrics:
         metric.prepare(context)

@@ -36,6 +36,8 @@ from verifiers.judge.findings import PROMPT
 REVIEW = "review"
 CLEAN = "clean."
 """Prefix of the columns of controls, which are reported apart."""
+Classified = tuple[list[FindingClass], Columns]
+"""Class of each finding of a review, and its columns."""
 
 
 def make_maker(judge: str) -> str:
@@ -58,7 +60,7 @@ class ReviewCase:
         """Whether a defect has no lines, so that only a judge can match it."""
         return not all(map(has_lines, self.oracle.defects))
 
-    def classify(self, judgement: Mapping[str, Any] | None) -> tuple[list[FindingClass], Columns] | None:
+    def classify(self, judgement: Mapping[str, Any] | None) -> Classified | None:
         """Return the class of each finding and the columns; None where they need a judgement.
 
         Args:
@@ -110,6 +112,7 @@ class ReviewMetric(Metric):
         self._context = context
         self._maker = context.measurements.get_maker(REVIEW)
         self._materials: dict[str, ReviewMaterial] = {}
+        self._classified: dict[str, Classified | None] = {}
 
     def score(self, subject: BenchSubject, rollout: Rollout) -> Values:
         """Return the columns of a review; nothing of other kinds."""
@@ -147,14 +150,19 @@ class ReviewMetric(Metric):
         missing = f"; {format_count(unscored, 'review')} unscored, as only a judge can match them" if unscored else ""
         return facts | {"remarks": [describe_judge(facts), f"findings: {listed}{missing}"]}
 
-    def _classify(self, task: Task | None, rollout: Rollout) -> tuple[list[FindingClass], Columns] | None:
+    def _classify(self, task: Task | None, rollout: Rollout) -> Classified | None:
         if task is None or not isinstance(task.oracle, ReviewOracle):
             return None
+        if rollout.id not in self._classified:
+            self._classified[rollout.id] = self._classify_review(task, task.oracle, rollout)
+        return self._classified[rollout.id]
+
+    def _classify_review(self, task: Task, oracle: ReviewOracle, rollout: Rollout) -> Classified | None:
         artifacts, measurements = self._context.artifacts, self._context.measurements
         if task.id not in self._materials:
-            self._materials[task.id] = load_material(task.oracle, artifacts)
+            self._materials[task.id] = load_material(oracle, artifacts)
         submission = artifacts.get(rollout.submission) if rollout.submission else b""
-        case = make_case(task.oracle, self._materials[task.id], submission)
+        case = make_case(oracle, self._materials[task.id], submission)
         return case.classify(measurements.get(REVIEW, self._maker, rollout) if self._maker else None)
 
     def _load_calibration(self, judge: str) -> Mapping[str, Any] | None:
