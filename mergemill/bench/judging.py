@@ -93,6 +93,10 @@ class ReviewJudging:
         judge = FindingJudge(client=self._open_client(), material=material, instructions=task.problem_statement)
         return [judge.collect_votes(finding) for finding in findings]
 
+    def stop(self) -> None:
+        """End the requests that threads wait for."""
+        self.model.stop()
+
     def _open_client(self) -> JudgeClient:
         """Return a client with a budget of its own."""
         return JudgeClient.from_settings(self.model, self.settings, self.artifacts)

@@ -5,7 +5,7 @@ A submission that was measured before, of any run on the set, is not measured ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -50,6 +50,9 @@ class Measurer(Protocol):
             Transient: engine, model, disk or network failed.
         """
 
+    def stop(self) -> None:
+        """End the work that other threads wait for."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRun:
@@ -69,7 +72,6 @@ def measure_run(
     *,
     workers: int,
     progress: CountProgress,
-    stop: Callable[[], None] = lambda: None,
 ) -> MeasuredRun:
     """Measure the submissions of a run that nothing is known of, and store the run with all measurements of it.
 
@@ -87,6 +89,10 @@ def measure_run(
     def work(key: MeasurementKey) -> Mapping[str, Any]:
         submission = artifacts.get(submitted) if (submitted := wanted[key].submission) else b""
         return by_name[key.metric].measure(tasks[key.task], submission)
+
+    def stop() -> None:
+        for measurer in measurers:
+            measurer.stop()
 
     calls = ParallelCalls(work=work, workers=workers, report=lambda *_: progress.advance(), stop=stop)
     progress.total = len(items)

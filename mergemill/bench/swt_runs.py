@@ -68,6 +68,10 @@ class SwtRuns:
         changed = list_changed_lines(services.artifacts.get_text(task.gold_patch))
         return dict(compute_columns(runs, *self._references[key], changed))
 
+    def stop(self) -> None:
+        """End the containers that measurements wait for."""
+        self.services.sandbox.stop()
+
     def _read(self, task: Task, patch: bytes) -> SubmittedPatch | None:
         """Return a patch of tests; None when it does not apply, or is none."""
         limits = self.services.test_limits(task.language)

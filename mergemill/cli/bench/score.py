@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from taskdb.store import Store
 
 if TYPE_CHECKING:
     from mergemill.bench.measuring import Measurer
+    from mergemill.bench.metrics import Metric
     from mergemill.bench.scoring import ScoredFile
     from mergemill.bench.submissions import SubmittedFile
     from mergemill.grading.grading import TaskGrader
@@ -90,29 +92,57 @@ def score(
         raise UsageError(f"--format: {format_name} is unknown", advice=f"one of {', '.join(FORMATS)}")
     # A wrong option is reported without loading the metrics.
     from mergemill.bench.metrics import load_metric  # noqa: PLC0415
-    from mergemill.bench.reports import ReportRequest, build_report  # noqa: PLC0415
-    from mergemill.bench.sets import open_set  # noqa: PLC0415
     from mergemill.grading.grading import TaskGrader  # noqa: PLC0415
 
     words = tuple(dict.fromkeys(split_words(metric) or DEFAULT_METRICS))
-    metrics = [load_metric(word) for word in words]
+    options = ScoreOptions(
+        bench_set=bench_set,
+        predictions=predictions,
+        runs=tuple(run or ()),
+        words=words,
+        metrics=tuple(map(load_metric, words)),
+        changed=changed,
+        format_name=format_name,
+    )
     with Store.open(settings.storage.db, create=False, writes=True) as store:
-        opened = open_set(store, bench_set)
-        grader = TaskGrader(store, settings)
-        runs = [_resolve_run(store, opened, word) for word in run or ()]
-        scored = None
-        if predictions is not None:
-            scored = _score_predictions(grader, opened, predictions, changed, as_json=format_name == "json")
-            runs += scored.runs
-        errors: list[MergemillError] = []
-        if measurers := _make_measurers(grader, words):
-            runs, errors = _measure(grader, runs, measurers)
-        if runs:
-            request = ReportRequest(runs=runs, metrics=metrics)
-            report = build_report(store, require_writable_store(settings.storage), request)
-            if scored is not None:
-                report["predictions"] = _describe_file(scored)
-            print_report(report, format_name)
+        _score_set(TaskGrader(store, settings), options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions:
+    """Arguments of the command, checked. `words`: names of the metrics."""
+
+    bench_set: str
+    predictions: Path | None
+    runs: tuple[str, ...]
+    words: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    changed: str
+    format_name: str
+
+
+def _score_set(grader: TaskGrader, options: ScoreOptions) -> None:
+    """Score a file and stored runs, and print their report; errors as of the command."""
+    from mergemill.bench.reports import ReportRequest, build_report  # noqa: PLC0415 - as in the command
+    from mergemill.bench.sets import open_set  # noqa: PLC0415
+
+    store = grader.store
+    as_json = options.format_name == "json"
+    opened = open_set(store, options.bench_set)
+    runs = [_resolve_run(store, opened, word) for word in options.runs]
+    scored = None
+    if options.predictions is not None:
+        scored = _score_predictions(grader, opened, options.predictions, options.changed, as_json=as_json)
+        runs += scored.runs
+    errors: list[MergemillError] = []
+    if measurers := _make_measurers(grader, options.words):
+        runs, errors = _measure(grader, runs, measurers)
+    if runs:
+        request = ReportRequest(runs=runs, metrics=options.metrics)
+        report = build_report(store, require_writable_store(grader.settings.storage), request)
+        if scored is not None:
+            report["predictions"] = _describe_file(scored)
+        print_report(report, options.format_name)
     _raise_errors(errors)
     if scored is not None:
         scored.raise_failures()
