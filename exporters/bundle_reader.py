@@ -146,6 +146,8 @@ def _check_words(record: Record, seen: set[str]) -> None:
         raise InputError("exploits_of has control characters or is too long")
     if isinstance(record, PullRequest | Candidate | Task) and not _COMMIT.fullmatch(record.base_commit):
         raise InputError("base_commit is not the id of a commit")
+    if isinstance(record, Task) and not all(map(_COMMIT.fullmatch, record.list_tree_commits())):
+        raise InputError("the tree of a review is not the id of a commit")
     if isinstance(record, Task) and record.image and not _IMAGE.fullmatch(record.image):
         raise InputError("image is not the name of an image")
 
@@ -161,8 +163,9 @@ def check_content(folder: Path) -> list[str]:
     problems += [f"{key[:12]} is in the manifest and not in the records" for key in _list_ids(folder) - tasks.keys()]
     for task in tasks.values():
         problems += _check_task(task, folder)
-        if task.environment != "imported" and task.base_commit not in trees.get(task.repo.lower(), ()):
-            problems.append(f"{task.name}: the base tree {task.base_commit[:12]} is not in the bundle")
+        kept = trees.get(task.repo.lower(), ())
+        missing = [] if task.environment == "imported" else [c for c in task.list_tree_commits() if c not in kept]
+        problems += [f"{task.name}: the base tree {commit[:12]} is not in the bundle" for commit in missing]
     return sorted(problems)
 
 

@@ -69,14 +69,15 @@ class RecordWriter:
                 self._write(item.certificate)
             # A task as it was published may have no clone that has its tree.
             if task.environment != "imported":
-                self._keep_tree(task)
+                self._keep_trees(task)
             yield item
 
-    def _keep_tree(self, task: Task) -> None:
+    def _keep_trees(self, task: Task) -> None:
         commits = self._commits.setdefault(task.repo.lower(), set())
-        if task.base_commit not in commits:
-            self._services.clones.keep_tree(task.source, task.repo, task.base_commit)
-            commits.add(task.base_commit)
+        for commit in task.list_tree_commits():
+            if commit not in commits:
+                self._services.clones.keep_tree(task.source, task.repo, commit)
+                commits.add(commit)
 
     def finish(self) -> None:
         """Write the base trees."""
@@ -143,7 +144,8 @@ def list_artifacts(record: PullRequest | Candidate | Task) -> list[str]:
     """Return the artifacts that a record names: patches, discussion, script, and the files of an oracle."""
     hashes = [value for name in ARTIFACT_FIELDS if isinstance(value := getattr(record, name, None), str)]
     if isinstance(record, Task) and record.oracle is not None:
-        hashes += _find_hashes(record.oracle.model_dump(mode="json"))
+        # The commit of a review's tree is not an artifact, but may look like one.
+        hashes += _find_hashes(record.oracle.model_dump(mode="json", exclude={"tree"}))
     return sorted(set(hashes))
 
 

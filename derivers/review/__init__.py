@@ -1,10 +1,11 @@
 """Review tasks: a submission lists the defects of given code or of a diff. No environment is needed.
 
-A change gives up to four tasks, a task for each form in `FORMS`.
+A change gives up to four tasks, a task for each entry of `FORMS`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from backends.services import Services
@@ -21,13 +22,15 @@ from derivers.review.construction import (
 )
 from derivers.review.fixes import review_before_fix, review_origin
 from derivers.review.history import ReviewHistory
+from derivers.review.later_fixes import collect_later_fixes
+from derivers.review.related import select_related_files
 from derivers.review.subject import ReviewSubject
 from derivers.review.threads import review_threads
 from derivers.statements import render_template
 from taskdb.artifacts import Artifacts
 from taskdb.records import Candidate, Kind, Task
 from taskdb.records.lineage import Lineage
-from taskdb.records.oracles import ReviewOracle
+from taskdb.records.oracles import MaterialSize, ReviewOracle
 
 __all__ = ["FORMS", "NotReviewableError", "build_diff_review", "build_file_review", "derive_review", "write_statement"]
 
@@ -37,7 +40,10 @@ FORMS: dict[str, Callable[[ReviewSubject], ReviewOracle]] = {
     "clean": review_clean_change,
     "threads": review_threads,
 }
-"""`ReviewOracle.target` -> function that builds the review, or raises `NotReviewableError`."""
+"""Form -> function that builds the review, or raises `NotReviewableError`.
+
+Reviews of `cross-file` are built in place of those of `diff`, so that neither has a number of its own.
+"""
 
 
 def derive_review(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
@@ -58,7 +64,7 @@ def derive_review(lineage: Lineage, services: Services) -> list[Task] | KindReje
     tasks, errors = list[Task](), dict[str, NotReviewableError]()
     for number, form in enumerate(subject.shuffle(FORMS), 1):
         try:
-            oracle = FORMS[form](subject)
+            oracle = _complete_material(subject, FORMS[form](subject))
         except NotReviewableError as error:
             errors[form] = error
             continue
@@ -75,6 +81,18 @@ def write_statement(oracle: ReviewOracle, repo: str, artifacts: Artifacts) -> st
     files = [(path, count_lines(text)) for path, text in oracle.load_files(artifacts).items()]
     changed = count_changed_lines(diff) if diff else 0
     return render_template("review/statement.md.j2", repo=repo, diff=diff, files=files, changed=changed)
+
+
+def _complete_material(subject: ReviewSubject, oracle: ReviewOracle) -> ReviewOracle:
+    """Return a review with the files that are related to those under review, its size, and what is fixed later."""
+    artifacts = subject.artifacts
+    files, diff = oracle.load_files(artifacts), artifacts.get_text(oracle.diff) if oracle.diff else ""
+    related = select_related_files(subject.history, oracle.tree, files, diff) if oracle.tree else {}
+    texts = (*files.values(), *related.values(), diff)
+    size = MaterialSize(files=len(files) + len(related), n_bytes=sum(len(text.encode()) for text in texts))
+    stored = artifacts.put_text(json.dumps(related, ensure_ascii=False)) if related else None
+    others = collect_later_fixes(subject, oracle)
+    return oracle.model_copy(update={"related": stored, "material": size, "others": others})
 
 
 def _build_task(candidate: Candidate, oracle: ReviewOracle, number: int, artifacts: Artifacts) -> Task:

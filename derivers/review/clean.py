@@ -75,7 +75,7 @@ def review_clean_change(subject: ReviewSubject) -> ReviewOracle:
     end = _find_last_commit(subject)
     diff = history.diff(base, merge, changed)
     files = history.read_texts(merge, [file.new for file in changed])
-    review = build_diff_review(files, diff, (), subject.artifacts, target="clean")
+    review = build_diff_review(files, diff, (), subject.artifacts, target="clean", tree=merge)
     if not any(
         line.is_added and is_meaningful(line.value, file.path)
         for file in parse_diff(diff)
@@ -158,7 +158,7 @@ def find_first_fix(lines: dict[str, list[int]], later: Iterable[LaterCommit]) ->
             )
             # Only a replacement with tests shows a wrong result; additions and removals beside tests may be other work.
             replaced |= any(edit.old and edit.new and _is_touched(edit, lines[path]) for edit in edits)
-            lines[path] = [] if path in commit.gone else list(_move_lines(lines[path], edits))
+            lines[path] = [] if path in commit.gone else list(move_lines(lines[path], edits))
         if touched and _FIX.search(commit.message):
             return commit
         if replaced and commit.has_tests and not _OTHER_WORK.search(commit.message.strip().partition("\n")[0]):
@@ -173,7 +173,7 @@ def _is_touched(edit: LineEdit, lines: list[int]) -> bool:
     return at > 0 and lines[at - 1] >= first
 
 
-def _move_lines(lines: Iterable[int], edits: list[LineEdit]) -> Iterator[int]:
+def move_lines(lines: Iterable[int], edits: list[LineEdit]) -> Iterator[int]:
     """Yield the new numbers of the lines that remain after some ordered edits."""
     rest, shift = list(edits), 0
     for line in lines:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Literal
 
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
 from core.patch_headers import parse_patch_set
 from taskdb.artifacts import Artifacts
-from taskdb.records.oracles import Defect, ReviewOracle
+from taskdb.records.oracles import Defect, ReviewOracle, ReviewTarget
 
 MAX_LINES, MAX_CHARS = 6_000, 400_000
 """Lines and characters of all files of a review without a diff."""
@@ -52,13 +51,16 @@ class NotReviewableError(Exception):
         self.reason = reason
 
 
-def build_file_review(files: Mapping[str, str], defects: Sequence[Defect], artifacts: Artifacts) -> ReviewOracle:
+def build_file_review(
+    files: Mapping[str, str], defects: Sequence[Defect], artifacts: Artifacts, *, tree: str | None = None
+) -> ReviewOracle:
     """Return a review of complete files.
 
     Args:
         files: path -> text.
         defects: defects by the lines of `files`; at least a defect.
         artifacts: store for the files.
+        tree: commit that has the files, whose tree the reviewer may read.
 
     Raises:
         NotReviewableError: the files are too large, or the defects too many, too long or too large a share.
@@ -66,7 +68,8 @@ def build_file_review(files: Mapping[str, str], defects: Sequence[Defect], artif
     _check_size(files, "")
     _check_locality(defects)
     _check_defective_share(defects, sum(map(count_lines, files.values())))
-    return ReviewOracle(target="before-fix", files=_store_files(files, artifacts), diff=None, defects=tuple(defects))
+    stored = _store_files(files, artifacts)
+    return ReviewOracle(target="before-fix", files=stored, diff=None, defects=tuple(defects), tree=tree)
 
 
 def build_diff_review(
@@ -75,7 +78,8 @@ def build_diff_review(
     defects: Sequence[Defect],
     artifacts: Artifacts,
     *,
-    target: Literal["diff", "clean", "threads"] = "diff",
+    target: ReviewTarget = "diff",
+    tree: str | None = None,
 ) -> ReviewOracle:
     """Return a review of a diff.
 
@@ -85,6 +89,7 @@ def build_diff_review(
         defects: defects by the lines of `files`; empty for a clean diff, and only for that.
         artifacts: store for files and diff.
         target: form of the review.
+        tree: commit after the diff, whose tree the reviewer may read.
 
     Raises:
         NotReviewableError: the diff is too large or empty, or the defects too many, too long or too large a share.
@@ -102,8 +107,17 @@ def build_diff_review(
         _check_locality(defects)
         _check_defective_share(defects, sum(map(len, added.values())), added)
     return ReviewOracle(
-        target=target, files=_store_files(files, artifacts), diff=artifacts.put_text(diff), defects=tuple(defects)
+        target=target,
+        files=_store_files(files, artifacts),
+        diff=artifacts.put_text(diff),
+        defects=tuple(defects),
+        tree=tree,
     )
+
+
+def get_size_limits(diff: str) -> tuple[int, int]:
+    """Return the lines and characters that the material of a review may have. `diff`: empty for none."""
+    return (MAX_DIFF_FILE_LINES, MAX_DIFF_FILE_CHARS) if diff else (MAX_LINES, MAX_CHARS)
 
 
 def count_lines(text: str) -> int:
@@ -156,7 +170,7 @@ def strip_index_lines(diff: str) -> str:
 def _check_size(files: Mapping[str, str], diff: str) -> None:
     lines = sum(map(count_lines, files.values()))
     chars = sum(map(len, files.values())) + len(diff)
-    most = (MAX_DIFF_FILE_LINES, MAX_DIFF_FILE_CHARS) if diff else (MAX_LINES, MAX_CHARS)
+    most = get_size_limits(diff)
     if lines > most[0] or chars > most[1]:
         raise NotReviewableError(
             Reason.TOO_LARGE, f"{lines} lines and {chars} characters, {most[0]} and {most[1]} allowed"
@@ -173,7 +187,7 @@ def _check_locality(defects: Sequence[Defect]) -> None:
 
 def _check_defective_share(defects: Iterable[Defect], lines: int, among: Mapping[str, set[int]] | None = None) -> None:
     """Raise unless most lines are free of defects; `among`: the lines under review, None for all."""
-    wrong = {(defect.path, line) for defect in defects for line in range(defect.first_line, defect.last_line + 1)}
+    wrong = {(defect.path, line) for defect in defects for line in defect.list_lines()}
     if among is not None:
         wrong = {(path, line) for path, line in wrong if line in among.get(path, ())}
     if len(wrong) > MAX_DEFECTIVE_SHARE * lines:

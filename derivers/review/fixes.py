@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from derivers.review.claims import extract_claim
 from derivers.review.construction import (
@@ -23,12 +24,20 @@ from derivers.review.construction import (
     count_lines,
     list_added_lines,
 )
+from derivers.review.cross_file import (
+    MIN_NAME_CHARS,
+    Culprit,
+    find_changed_callee,
+    group_lines,
+    is_between_files,
+    list_fixed_calls,
+)
 from derivers.review.history import BlamedLine
 from derivers.review.locations import DefectLocation, PatchedSource, is_meaningful, list_patched_sources, locate_lines
 from derivers.review.subject import ReviewSubject
 from derivers.structure.definitions import find_enclosing_definition
 from languages.paths import is_source
-from taskdb.records.oracles import Defect, ReviewOracle
+from taskdb.records.oracles import Defect, ReviewOracle, ReviewTarget
 from taskdb.records.tags import ChangeKind
 
 FIX_KINDS = (ChangeKind.BUGFIX, ChangeKind.SECURITY)
@@ -63,7 +72,6 @@ MAX_FAULT_SEARCH_CHARS = 600
 """Characters at the start of a statement that are searched for a fault."""
 MAX_SIBLINGS = 2
 """Unaffected files that are added to the files under review."""
-MIN_NAME_CHARS = 4
 MAX_RELATING_NAMES = 8
 """Names that are searched in other files."""
 MAX_FILES_WITH_NAME = 8
@@ -87,20 +95,26 @@ def review_before_fix(subject: ReviewSubject) -> ReviewOracle:
     ]
     related = select_related(subject, texts, locations)
     others = _select_siblings(subject, texts | related, MAX_SIBLINGS - len(related))
-    return build_file_review(texts | related | others, defects, subject.artifacts)
+    files = texts | related | others
+    return build_file_review(files, defects, subject.artifacts, tree=subject.candidate.base_commit)
 
 
 def review_origin(subject: ReviewSubject) -> ReviewOracle:
-    """Return the review of the commit that introduced most of the lines that a fix changes.
+    """Return the review of the commit that introduced the fault: most of the lines that the fix changes.
+
+    Its form is `cross-file` where the fault lies between files (`derivers.review.cross_file`), else `diff`.
 
     Raises:
         NotReviewableError: as `review_before_fix`; or no single commit introduced most lines, or its diff is too large.
     """
     locations, texts = _locate_faults(subject)
     claim = _require_claim(subject)
-    origins = _blame_locations(subject, locations, texts)
-    commit = _find_culprit(origins, any(location.replaced for places in locations.values() for location in places))
-    history = subject.history
+    history, calls = subject.history, list_fixed_calls(list_patched_sources(subject.gold_patch))
+    culprit = find_changed_callee(history, subject.candidate.base_commit, calls, texts)
+    if culprit is None:
+        origins = _blame_locations(subject, locations, texts)
+        culprit = _find_culprit(origins, any(location.replaced for places in locations.values() for location in places))
+    commit = culprit.commit
     # The diff of a merge with its first parent contains the commits of a whole branch.
     parents = history.list_parents(commit)
     if len(parents) > 1:
@@ -111,20 +125,31 @@ def review_origin(subject: ReviewSubject) -> ReviewOracle:
             Reason.TOO_LARGE, f"{commit[:10]} changed {lines} lines of source, {MAX_CHANGED} allowed"
         )
     diff = history.diff(parents[0], commit, changed)
-    added = {path: set(numbers) for path, numbers in list_added_lines(diff).items()}
     files = history.read_texts(commit, [file.new for file in changed])
-    wrong: dict[str, list[int]] = {}
-    for line in origins:
-        if line.commit == commit and line.path in files and line.line in added.get(line.path, ()):
-            wrong.setdefault(line.path, []).append(line.line)
-    if not wrong:
+    culprit = replace(culprit, lines=_keep_added_lines(culprit, diff, files))
+    if not culprit.lines:
         raise NotReviewableError(Reason.NO_ORIGIN, f"the lines that {commit[:10]} introduced are not in its diff")
+    old = history.read_texts(parents[0], [file.old for file in changed])
+    before = {file.new: old[file.old] for file in changed if file.old in old}
+    is_cross_file = is_between_files(history, culprit, files, before, calls)
     defects = [
         Defect(path=path, first_line=location.first, last_line=location.last, claim=claim)
-        for path, numbers in sorted(wrong.items())
+        for path, numbers in sorted(culprit.lines.items())
         for location in locate_lines(numbers)
     ]
-    return build_diff_review(files, diff, defects, subject.artifacts)
+    target: ReviewTarget = "cross-file" if is_cross_file else "diff"
+    return build_diff_review(files, diff, defects, subject.artifacts, target=target, tree=commit)
+
+
+def _keep_added_lines(culprit: Culprit, diff: str, files: Mapping[str, str]) -> dict[str, list[int]]:
+    """Return the faulty lines that the diff adds to files under review."""
+    added = {path: set(numbers) for path, numbers in list_added_lines(diff).items()}
+    kept = {
+        path: [line for line in lines if line in added.get(path, ())]
+        for path, lines in culprit.lines.items()
+        if path in files
+    }
+    return {path: lines for path, lines in kept.items() if lines}
 
 
 def is_fix(subject: ReviewSubject) -> bool:
@@ -236,7 +261,7 @@ def _blame_locations(
     return [origin for path, lines in wanted.items() for origin in subject.history.blame(base, path, lines)]
 
 
-def _find_culprit(origins: Iterable[BlamedLine], changed: bool) -> str:
+def _find_culprit(origins: Sequence[BlamedLine], changed: bool) -> Culprit:
     """Return the commit that introduced more than half of the lines; all of them, where none was `changed`."""
     counts = Counter(line.commit for line in origins)
     if not counts:
@@ -247,4 +272,4 @@ def _find_culprit(origins: Iterable[BlamedLine], changed: bool) -> str:
         raise NotReviewableError(
             Reason.NO_ORIGIN, f"{len(counts)} commits introduced the lines that it changes, none of them most"
         )
-    return commit
+    return Culprit(commit=commit, lines=group_lines(line for line in origins if line.commit == commit))

@@ -91,8 +91,28 @@ class ReviewHistory:
 
     def search_word(self, commit: str, word: str) -> list[str]:
         """Return the paths of the files of a commit that contain a word."""
+        return self._search(commit, [word])
+
+    def search_any_word(self, commit: str, words: Iterable[str]) -> list[str]:
+        """Return the paths of the files of a commit that contain any of some words, in whatever case."""
+        wanted = sorted(set(words))
+        return self._search(commit, wanted, "-i") if wanted else []
+
+    def read_text(self, commit: str, path: str) -> str | None:
+        """Return the text of a file of a commit; None where it is missing, too large or not UTF-8.
+
+        For a file or two: the tree of the commit is not listed.
+        """
         try:
-            raw = self.repository.run_git("grep", "-l", "-z", "-w", "-I", "-F", "-e", word, commit)
+            content = self.repository.run_git("cat-file", "blob", f"{commit}:{path}")
+        except GitError:
+            return None
+        return decode_text(content) if len(content) <= MAX_FILE_BYTES else None
+
+    def _search(self, commit: str, words: Iterable[str], *options: str) -> list[str]:
+        named = [part for word in words for part in ("-e", word)]
+        try:
+            raw = self.repository.run_git("grep", "-l", "-z", "-w", "-I", "-F", *options, *named, commit)
         except GitError:
             # git grep exits with an error where no file matches.
             return []
@@ -142,6 +162,24 @@ class ReviewHistory:
     def find_last_commit_before(self, when: int) -> str:
         """Return the last first-parent commit of the default branch until a time (seconds since 1970)."""
         return self.repository.run_git("rev-list", "--first-parent", "-n1", f"--before={when}", "HEAD").decode().strip()
+
+    def is_ancestor(self, commit: str, other: str) -> bool:
+        """Return whether a commit is an ancestor of another one, or the same."""
+        return self.find_merge_base(commit, other) == self.repository.resolve(commit)
+
+    def list_commits(self, start: str, end: str, paths: Sequence[str]) -> list[tuple[str, str]]:
+        """Return (commit, first line of its message) of what follows `start` until `end` and touches some files.
+
+        Oldest first, without merges and without commits that do not descend from `start`.
+        """
+        options = ("--no-merges", "--ancestry-path", "--reverse", "--no-show-signature", "--format=%H%x00%s")
+        raw = self.repository.run_git("--literal-pathspecs", "log", *options, f"{start}..{end}", "--", *paths)
+        rows = (row.partition("\0") for row in raw.decode(errors="replace").splitlines() if "\0" in row)
+        return [(commit, title) for commit, _, title in rows]
+
+    def list_commits_between(self, start: str, end: str) -> set[str]:
+        """Return the commits that `end` has and `start` lacks."""
+        return set(self.repository.run_git("rev-list", f"{start}..{end}").decode().split())
 
     def is_on_first_parent_line(self, commit: str, end: str) -> bool:
         """Return whether a commit is a first-parent ancestor of `end`."""

@@ -94,7 +94,7 @@ def _build_review(
     if not defects:
         return None
     ordered = [defects[location] for location in sorted(defects)]
-    return build_diff_review(files, diff, ordered, subject.artifacts, target="threads")
+    return build_diff_review(files, diff, ordered, subject.artifacts, target="threads", tree=commit)
 
 
 def read_later_edits(

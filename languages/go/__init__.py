@@ -31,6 +31,7 @@ GO = Language(
     name="go",
     title="Go",
     suffixes=(".go",),
+    imports_folders=True,
     test_patterns=(
         r"_test\.go$",
         r"(^|/)testdata/",

@@ -32,6 +32,8 @@ GRADING_FIELDS = frozenset(
     }
 )
 """Fields of a task that decide the reward of a submission; texts are in them as their hashes."""
+_READ_FIELDS = frozenset({"tree", "related", "material"})
+"""Fields of an oracle that a reviewer reads, and that decide nothing. Sets frozen before there were any stay valid."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 
 
@@ -48,7 +50,8 @@ def hash_grading(subject: Task | Scenario) -> str:
     if isinstance(subject, Scenario):
         decisive: dict[str, Any] = {"world": subject.parent, "definition": subject.definition}
     else:
-        decisive = subject.model_dump(mode="json", include=set(GRADING_FIELDS))
+        unused = {*_READ_FIELDS, *(() if getattr(subject.oracle, "others", ()) else ("others",))}
+        decisive = subject.model_dump(mode="json", include=set(GRADING_FIELDS), exclude={"oracle": unused})
     return _hash_json(decisive)
 
 

@@ -18,13 +18,14 @@ log = logging.getLogger(__name__)
 
 
 def keep_tree(task: Task, services: Services) -> bool:
-    """Keep the base tree of a task, and return whether it is kept; a task without a usable clone has a warning.
+    """Keep a task's base tree and that of its review; return whether they are kept: without a clone there is a warning.
 
     Raises:
         Transient: network or disk failed.
     """
     try:
-        services.clones.keep_tree(task.source, task.repo, task.base_commit)
+        for commit in task.list_tree_commits():
+            services.clones.keep_tree(task.source, task.repo, commit)
     except InputError as error:
         log.warning("the base tree of %s is not kept: %s", task.name, error)
         return False

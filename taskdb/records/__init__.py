@@ -28,7 +28,7 @@ from taskdb.records.environments import Counts as Counts
 from taskdb.records.environments import Environment as Environment
 from taskdb.records.environments import Evidence as Evidence
 from taskdb.records.environments import TestCommand as TestCommand
-from taskdb.records.oracles import Oracle
+from taskdb.records.oracles import Oracle, ReviewOracle
 from taskdb.records.tags import ChangeKind
 
 
@@ -584,6 +584,11 @@ class Task(Record):
         if self.plan is None:
             raise LookupError(f"{self.name} has no environment")
         return self.plan
+
+    def list_tree_commits(self) -> tuple[str, ...]:
+        """Return the commits whose trees the task needs: its base commit, and the commit that a review is of."""
+        tree = self.oracle.tree if isinstance(self.oracle, ReviewOracle) else None
+        return tuple(dict.fromkeys([self.base_commit, tree or self.base_commit]))
 
 
 class ExploitReference(Part):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from taskdb.records.base import MEASURED, ArtifactHash, Part, TestId
+from taskdb.records.base import LATER, MEASURED, ArtifactHash, Part, TestId
 
 if TYPE_CHECKING:
     from taskdb.artifacts import Artifacts
@@ -25,6 +25,10 @@ class LineSpan(Part):
     first_line: int
     """1-based."""
     last_line: int
+
+    def list_lines(self) -> range:
+        """Return the numbers of the lines."""
+        return range(self.first_line, self.last_line + 1)
 
 
 class CodeEdit(Part):
@@ -67,22 +71,56 @@ class Defect(LineSpan):
     """Fault that is wrong there, in a single line."""
 
 
+class LaterFix(LineSpan):
+    """Lines under review that a later commit of the history fixes, whether or not a reviewer is to find them."""
+
+    message: str
+    """First line of that commit's message."""
+
+
+class MaterialSize(Part):
+    """Size of the texts that a reviewer without tools is given: files under review, related files and the diff."""
+
+    files: int
+    n_bytes: int
+    """Bytes in UTF-8."""
+
+
+ReviewTarget = Literal["before-fix", "diff", "cross-file", "clean", "threads"]
+"""Form of a review: the code before a fix, a diff with a known defect, a diff with a defect between files, a clean diff
+(a control), or a diff with review comments."""
+
+
 class ReviewOracle(Part):
     """The material of a review and the defects to be found."""
 
     form: Literal["review"] = "review"
-    target: Literal["before-fix", "diff", "clean", "threads"]
-    """The code before a fix, a diff with a known defect, a clean diff (a control), or a diff with review comments."""
+    target: ReviewTarget
     files: ArtifactHash
     """JSON: path -> text of the files under review, as the reviewer sees them."""
     diff: ArtifactHash | None
     """The diff under review; null when the files themselves are."""
     defects: tuple[Defect, ...]
     """By the lines of `files`; empty for a control."""
+    tree: Annotated[str | None, LATER] = None
+    """Commit whose tree the reviewer may read, in which the files under review are as given; null for tasks of earlier
+    versions."""
+    related: Annotated[ArtifactHash | None, LATER] = None
+    """JSON: path -> text of further files of that tree for a reviewer without tools, the nearest by imports first."""
+    material: Annotated[MaterialSize | None, MEASURED] = None
+    """Null for tasks of earlier versions."""
+    others: Annotated[tuple[LaterFix, ...], MEASURED] = ()
+    """By the lines of `files`, in the order of the commits, as far as the history went when the task was derived. No
+    part of the reward: a finding at these lines is no hallucination."""
 
     def load_files(self, artifacts: Artifacts) -> dict[str, str]:
         """Return the files under review: path -> text."""
         files: dict[str, str] = json.loads(artifacts.get_text(self.files))
+        return files
+
+    def load_related(self, artifacts: Artifacts) -> dict[str, str]:
+        """Return the related files, the nearest first: path -> text."""
+        files: dict[str, str] = json.loads(artifacts.get_text(self.related)) if self.related else {}
         return files
 
 
