@@ -15,6 +15,8 @@ from core.templates import make_environment
 from languages.registry import get_language
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import jinja2
 
     from languages.base import Release
@@ -87,16 +89,17 @@ def render_dockerfile(plan: BuildPlan, *, name: str, base: str, tree: str) -> st
     )
 
 
-def render_review_dockerfile(*, name: str, archive: str, folder: str) -> str:
+def render_review_dockerfile(*, name: str, archive: str, folder: str, trees: Mapping[str, str]) -> str:
     """Return the Dockerfile of a review, whose environment is the material alone.
 
     Args:
         name: name of the task, for the first line.
         archive: name of the archive (.tar, .tar.gz) of the material, beside the Dockerfile.
         folder: folder where the material is unpacked.
+        trees: folder -> name of the archive of the tree that is unpacked there, with the owners of the archive.
     """
     return _load_template("review.Dockerfile.j2").render(
-        name=_make_comment(name), base=pin_image(REVIEW_BASE), archive=archive, folder=folder
+        name=_make_comment(name), base=pin_image(REVIEW_BASE), archive=archive, folder=folder, trees=trees
     )
 
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from dockerfiles.render import find_official_image, read_resource, render_dockerfile
 from exporters.bundle_writer import write_file
 from exporters.review_context import write_review_context
+from exporters.tree import TREE_ARCHIVE
 from taskdb.records.oracles import ReviewOracle
 
 if TYPE_CHECKING:
     from backends.services import Services
     from exporters.item import ExportItem
-
-TREE_ARCHIVE = "tree.tar.gz"
 
 
 def write_build_context(item: ExportItem, folder: Path, services: Services) -> None:
@@ -26,7 +25,7 @@ def write_build_context(item: ExportItem, folder: Path, services: Services) -> N
         InputError: the clone of the task's source is missing.
     """
     if isinstance(item.task.oracle, ReviewOracle):
-        write_review_context(item.task, folder, services)
+        write_review_context(item, folder, services)
         return
     plan = item.task.require_plan()
     write_file(

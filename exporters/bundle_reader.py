@@ -22,10 +22,9 @@ from backends.clones import CloneStore
 from backends.git import GitError, list_patch_paths
 from core.errors import InputError
 from exporters import manifest, task_files
-from exporters.build_context import TREE_ARCHIVE
 from exporters.bundle_records import RECORDS_FILE, TREE_FOLDER, TREES_FILE, list_artifacts, make_artifact_path
 from exporters.item import make_folder_name
-from exporters.tree import read_tree
+from exporters.tree import TREE_ARCHIVE, read_tree
 from taskdb.artifacts import Artifacts
 from taskdb.queries.lineages import LINEAGE_RECORDS
 from taskdb.records import Candidate, Certificate, PullRequest, Record, Task

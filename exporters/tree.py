@@ -1,11 +1,8 @@
-"""Archive of the tree at a task's base commit, which a rendered Dockerfile unpacks into /testbed."""
+"""Archives of trees, which a rendered Dockerfile unpacks: that of the base commit, or that around a review."""
 
 from __future__ import annotations
 
 import gzip
-import io
-import itertools
-import os
 import shutil
 import tarfile
 import zlib
@@ -14,23 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backends.overlay import open_task_tree
+from backends.tree_tar import TreeWriter
 from core.errors import InputError
 
 if TYPE_CHECKING:
-    from backends.git import GitRepository, TreeEntry
+    from backends.git import GitRepository
     from backends.services import Services
     from taskdb.records import Task
 
-OWNER_ID = 1000
-"""Uid and gid of user `mergemill` in every image."""
 MAX_MEMBERS = 5_000_000
 """Files in an archive that is read."""
 MAX_BYTES = 16 << 30
 """Bytes of all files in an archive that is read; more is not a repository but an attack on the reader's disk."""
+TREE_ARCHIVE = "tree.tar.gz"
+"""Name of the archive in a build context."""
+READ_ONLY = "read-only"
+"""In place of a setup patch: archives of trees that no agent changes."""
 _LEVEL = 6
 """Of gzip: against 9, half the time and 0.6 % more bytes."""
-_BATCH_SIZE = 500
-"""Blobs read at once, so that a large tree is never in memory completely."""
 
 
 class TreeArchives:
@@ -44,7 +42,7 @@ class TreeArchives:
 
     def __init__(self) -> None:
         self._paths: dict[tuple[str, str | None], Path] = {}
-        """Base commit and setup patch -> an archive of that tree."""
+        """Base commit and setup patch, or commit under review and READ_ONLY -> an archive of that tree."""
 
     def write(self, task: Task, path: Path, services: Services) -> None:
         """Write the archive of the tree that the agent starts from.
@@ -53,15 +51,36 @@ class TreeArchives:
             InputError: the base tree is neither in the store nor in a clone of the task's source.
         """
         key = (task.base_commit, task.setup_patch)
+        if self._copy_known(key, path):
+            return
+        with open_task_tree(task, services) as (history, commit):
+            write_tree(history, commit, path)
+        self._add(key, path)
+
+    def write_read_only(self, task: Task, commit: str, path: Path, services: Services) -> None:
+        """Write the archive of the tree of a review, whose files a reviewer may read and not change.
+
+        Raises:
+            InputError: the tree is neither in the store nor in a clone of the task's source.
+        """
+        key = (commit, READ_ONLY)
+        if self._copy_known(key, path):
+            return
+        write_tree(services.clones.open_tree(task.source, task.repo, commit), commit, path, is_read_only=True)
+        self._add(key, path)
+
+    def _copy_known(self, key: tuple[str, str | None], path: Path) -> bool:
+        """Give a tree that is packed another name, or copy it; return False where it is not packed yet."""
         known = self._paths.get(key)
         if known is None:
-            with open_task_tree(task, services) as (history, commit):
-                write_tree(history, commit, path)
-        elif _link_file(known, path):
-            return
-        else:
+            return False
+        if not _link_file(known, path):
             shutil.copyfile(known, path)
             path.chmod(0o644)
+            self._add(key, path)
+        return True
+
+    def _add(self, key: tuple[str, str | None], path: Path) -> None:
         self._paths[key] = path
         if len(self._paths) > self.MAX_KEPT:
             del self._paths[next(iter(self._paths))]
@@ -76,10 +95,16 @@ def _link_file(known: Path, path: Path) -> bool:
     return True
 
 
-def write_tree(repository: GitRepository, commit: str, path: Path) -> None:
+def write_tree(repository: GitRepository, commit: str, path: Path, *, is_read_only: bool = False) -> None:
     """Write the files of a commit to `path` as a .tar.gz; equal commits give equal bytes.
 
     Links stay links, submodules become empty folders, and `.gitattributes` is ignored (export-ignore would drop files).
+
+    Args:
+        repository: repository that has the commit's tree.
+        commit: the commit.
+        path: archive to write.
+        is_read_only: whether the files belong to root and cannot be changed by others.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -87,8 +112,7 @@ def write_tree(repository: GitRepository, commit: str, path: Path) -> None:
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=_LEVEL) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for member, content in _iterate_members(repository, commit):
-            tar.addfile(member, io.BytesIO(content))
+        TreeWriter(is_read_only=is_read_only).write(repository, commit, tar)
     path.chmod(0o644)
 
 
@@ -121,42 +145,3 @@ def _find_problem(member: tarfile.TarInfo, number: int, n_bytes: int) -> str | N
     if {"", ".", "..", ".git"} & set(member.name.rstrip("/").split("/")):
         return f"{member.name[:200]!r} leads out of it"
     return None
-
-
-def _iterate_members(repository: GitRepository, commit: str) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
-    entries = iter(repository.ls_tree(commit))
-    folders: set[str] = set()
-    while batch := list(itertools.islice(entries, _BATCH_SIZE)):
-        contents = repository.read_blobs(entry.oid for entry in batch if entry.mode != "160000")
-        for entry in batch:
-            yield from _make_parent_folders(entry.path, folders)
-            yield _make_member(entry, b"" if entry.mode == "160000" else next(contents))
-
-
-def _make_parent_folders(path: str, seen: set[str]) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
-    """Yield the parent folders of a file that are not in `seen`; without an entry they would belong to root."""
-    parts = path.split("/")[:-1]
-    for depth in range(1, len(parts) + 1):
-        folder = "/".join(parts[:depth])
-        if folder not in seen:
-            seen.add(folder)
-            yield _make_info(folder, tarfile.DIRTYPE, 0o755), b""
-
-
-def _make_member(entry: TreeEntry, content: bytes) -> tuple[tarfile.TarInfo, bytes]:
-    if entry.mode == "160000":
-        return _make_info(entry.path, tarfile.DIRTYPE, 0o755), b""
-    if entry.mode == "120000":
-        link = _make_info(entry.path, tarfile.SYMTYPE, 0o777)
-        link.linkname = os.fsdecode(content)
-        return link, b""
-    file = _make_info(entry.path, tarfile.REGTYPE, 0o755 if entry.mode == "100755" else 0o644)
-    file.size = len(content)
-    return file, content
-
-
-def _make_info(path: str, kind: bytes, mode: int) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(path)
-    info.type, info.mode, info.mtime = kind, mode, 0
-    info.uid = info.gid = OWNER_ID
-    return info

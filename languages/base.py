@@ -192,7 +192,7 @@ class Language:
     modules: ModuleReader | None = None
     """Modules that files define and import; None if tests of a changed file are not found by their imports."""
     imports_folders: bool = False
-    """Whether imports name folders, all of whose files they mean, instead of files."""
+    """Whether an import names a folder, whose files are imported together, instead of a file."""
     interpreter: str = ""
     """Name of the interpreter's file, with `{version}`, in /usr/local/bin of official images and /usr/bin of Debian's.
     Bases of such a language may also be made from interpreters of this machine. Empty for other languages."""

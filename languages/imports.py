@@ -135,7 +135,7 @@ class ImportIndex:
         return [str(file) for file in named if file.stem == stem and file.suffix != suffix]
 
     def _resolve(self, path: str, name: ImportedName) -> list[str]:
-        """Return the files of a name, or of the longest beginning of it: its end may be what a module defines."""
+        """Return the files of a name, or of the longest beginning of it: its end may be a definition in a module."""
         for length in range(len(name.parts), 0, -1):
             parts = tuple(map(_normalize, name.parts[:length]))
             if name.up is not None:
@@ -202,7 +202,7 @@ def _normalize(part: str) -> str:
 
 
 def _is_near(path: str, file: str) -> bool:
-    """Return whether a name of a single part may mean the file: beside `path`, above it, below it, or at a root."""
+    """Return whether a name of a single part may be that of a file: beside `path`, above or below it, or at a root."""
     folder, own = posixpath.dirname(file), posixpath.dirname(path)
     return folder in _ROOTS or f"{own}/".startswith(f"{folder}/") or folder == path.rpartition(".")[0]
 

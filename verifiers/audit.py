@@ -22,13 +22,16 @@ from backends.sandbox.container_names import make_folder_prefix
 from backends.services import Services
 from evaluation.solution_lines import encode_lines, extract_added_lines, hash_lines
 from taskdb.records import Task
-from verifiers.base_tree import BaseTreeIndex, index_base_tree, read_base_files
+from taskdb.records.oracles import ReviewOracle
+from verifiers.base_tree import BaseTreeIndex, index_base_tree, read_base_files, read_review_files
 from verifiers.layers import LayerReader, group_git_directories, normalize_package_name
 
 MIN_MATCHES = 3
 """Minimum number of distinct patch lines in a single file outside the project: fewer may be coincidence."""
 MIN_MATCH_SHARE = 0.2
 """Minimum share of the patch's lines in a single file outside the project, where it is more than `MIN_MATCHES`."""
+REPAIRED_DIFFS = ("diff", "cross-file")
+"""Forms of reviews of a change that is older than the base tree, and whose defects the gold patch repairs."""
 MIN_COPY_SHARE = 0.5
 """Minimum share of the patch's lines in a copy of a file of the patch, where it is fewer than other files need."""
 
@@ -109,6 +112,31 @@ def audit_image(task: Task, services: Services, base: BaseTreeIndex | None = Non
                 for path, description in _find_later_releases(task, layer.packages)
             ]
     return tuple(findings)
+
+
+def audit_review_tree(task: Task, services: Services, base: BaseTreeIndex) -> Iterator[tuple[str, str]]:
+    """Yield path and description of files in the tree of a review that hold lines of the patch which repairs its defects.
+
+    The tree of a review of a diff is older than the base tree, so lines that only the gold patch adds are not its own.
+    Other forms are not examined: their tree is the base tree, or their gold patch contains the version under review.
+
+    Args:
+        task: any task.
+        services: clones and artifacts.
+        base: its base tree.
+
+    Raises:
+        InputError: the tree is neither in the store nor in a clone of the task's source.
+    """
+    oracle = task.oracle
+    if not isinstance(oracle, ReviewOracle) or oracle.tree is None or oracle.target not in REPAIRED_DIFFS:
+        return
+    patches = _select_patch_lines(task, services, base.lines)
+    for path, content in read_review_files(task, oracle.tree, services):
+        lines = set(hash_lines(content))
+        for patch_lines in patches:
+            if description := patch_lines.describe_match(lines, inside=False):
+                yield path, description
 
 
 def _select_patch_lines(task: Task, services: Services, old: frozenset[int]) -> list[_PatchLines]:

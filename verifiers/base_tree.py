@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from backends.git import GitRepository
 from backends.overlay import open_task_tree
 from backends.services import Services
 from evaluation.solution_lines import hash_lines
@@ -45,6 +46,19 @@ def read_base_files(task: Task, services: Services) -> Iterator[tuple[str, bytes
         InputError: the clone does not exist or lacks objects.
     """
     with open_task_tree(task, services) as (history, commit):
-        entries = [entry for entry in history.ls_tree(commit) if entry.mode.startswith("100")]
-        contents = history.read_blobs([entry.oid for entry in entries])
-        yield from ((entry.path, content) for entry, content in zip(entries, contents, strict=True))
+        yield from _read_files(history, commit)
+
+
+def read_review_files(task: Task, commit: str, services: Services) -> Iterator[tuple[str, bytes]]:
+    """Yield the regular files of the tree of a review, from the store or the clone of the task's source.
+
+    Raises:
+        InputError: the tree is in neither.
+    """
+    yield from _read_files(services.clones.open_tree(task.source, task.repo, commit), commit)
+
+
+def _read_files(history: GitRepository, commit: str) -> Iterator[tuple[str, bytes]]:
+    entries = [entry for entry in history.ls_tree(commit) if entry.mode.startswith("100")]
+    contents = history.read_blobs([entry.oid for entry in entries])
+    yield from ((entry.path, content) for entry, content in zip(entries, contents, strict=True))

@@ -14,7 +14,7 @@ from core.text import format_probability
 from languages.probes import Probe, ProbeTarget
 from taskdb.records import Score, Task
 from verifiers import statement
-from verifiers.audit import audit_image
+from verifiers.audit import audit_image, audit_review_tree
 from verifiers.base_tree import BaseTreeIndex, TreeFiles, index_base_tree, read_base_files
 from verifiers.combined_probes import ProbeSubmission, combine_probes, split_submission
 from verifiers.grade import grade
@@ -28,7 +28,7 @@ class InspectionFinding:
     """A reason not to trust a task.
 
     Attributes:
-        kind: image, statement, gold or exploit.
+        kind: image, tree, statement, gold or exploit.
         location: a path, a quote or the name of a submission.
         description: result line for people.
     """
@@ -179,6 +179,8 @@ def _find_leaks(task: Task, gold: bytes, base: BaseTreeIndex, services: Services
         yield InspectionFinding(
             kind="image", location=f"/{leak.path}", description=f"{leak.description}, in layer {leak.layer[:19]}"
         )
+    for path, description in audit_review_tree(task, services, base):
+        yield InspectionFinding(kind="tree", location=path, description=f"{description}, in the tree under review")
     for quote, description in statement.find_leaks(task.problem_statement, gold, task.repo, base.lines):
         yield InspectionFinding(kind="statement", location=quote, description=description)
 

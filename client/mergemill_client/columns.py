@@ -53,6 +53,9 @@ TASK_COLUMNS: dict[str, type] = {
     "call_depth": int,
     "n_findings": int,
     "findings": str,
+    "review_form": str,
+    "material_files": int,
+    "material_bytes": int,
 }
 """Column of the view `tasks` -> type of its value, which may also be None.
 
@@ -73,12 +76,15 @@ WORD_FILTERS = (
     "tests",
     "operators",
     "findings",
+    "review_form",
 )
 RANGE_FILTERS = (
     "changed_lines",
     "strength",
     "changed_files",
     "changed_hunks",
+    "material_files",
+    "material_bytes",
     "call_depth",
     "statement_tokens",
     "test_seconds",

@@ -84,7 +84,7 @@ def write_statement(oracle: ReviewOracle, repo: str, artifacts: Artifacts) -> st
 
 
 def _complete_material(subject: ReviewSubject, oracle: ReviewOracle) -> ReviewOracle:
-    """Return a review with the files that are related to those under review, its size, and what is fixed later."""
+    """Return a review with its related files, its size, and its lines that are fixed later."""
     artifacts = subject.artifacts
     files, diff = oracle.load_files(artifacts), artifacts.get_text(oracle.diff) if oracle.diff else ""
     related = select_related_files(subject.history, oracle.tree, files, diff) if oracle.tree else {}

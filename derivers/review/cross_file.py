@@ -1,6 +1,6 @@
-"""Defects between files: a change breaks what another file relies on, or calls a function of another file wrongly.
+"""Defects between files: a change breaks the code of another file, or calls a function of another file wrongly.
 
-Both are seen in what a fix does with a call. Where it adapts a call whose function has got another signature since the
+Both are seen by the calls that a fix changes. Where it adapts a call whose function has got another signature since the
 call was written, the change of the signature is at fault, and not the change that wrote the call. Otherwise the change
 that introduced the faulty lines is at fault, and its defect is one between files where they call a function of a file
 that the change leaves alone, or are the new signature of a function that such a file calls.
@@ -30,7 +30,7 @@ MAX_CALL_CHARS = 2_000
 _CALL = re.compile(r"(?<![\w$])(?:(def|func|fn|function|fun|sub|proc)\s+(?:\([^)]*\)\s*)?)?([A-Za-z_]\w*)\s*\(")
 
 
-class Call(NamedTuple):
+class CallText(NamedTuple):
     """A call: name of the function, text of its arguments without white space, and 0-based line of the text."""
 
     name: str
@@ -199,13 +199,13 @@ def _search_sources(history: ReviewHistory, commit: str, name: str, path: str) -
     return [file for file in paths if is_source(file) and detect_file_language(file) in family]
 
 
-def list_calls(text: str) -> list[Call]:
+def list_calls(text: str) -> list[CallText]:
     """Return the calls in a text by their form, without definitions. Arguments that do not end are cut."""
     calls = []
     for match in _CALL.finditer(text):
         if match[1] is None:
             arguments = "".join(_read_brackets(text, match.end() - 1).split())
-            calls.append(Call(match[2], arguments, text.count("\n", 0, match.start(2))))
+            calls.append(CallText(match[2], arguments, text.count("\n", 0, match.start(2))))
     return calls
 
 

@@ -110,7 +110,7 @@ def open_rollout_container(
 
     Raises:
         Transient: the engine failed, or the container does not start.
-        InputError: there is no such image.
+        InputError: there is no such image, or the tree of the subject cannot be read.
     """
     limits = replace(services.test_limits(), seconds=seconds + GRACE_SECONDS, output_bytes=OUTPUT_BYTES)
     mounts = [*programs]
@@ -121,7 +121,7 @@ def open_rollout_container(
     with services.sandbox.open_session(
         image,
         limits=limits,
-        tree=environment.tree if environment else None,
+        tree=environment.tree if environment else subject.tree,
         files=files,
         env=environment.env if environment else None,
         workdir=subject.workdir,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import IO
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +28,8 @@ class Subject:
     """Working directory of the agent's commands, which is a repository; empty where the agent has no shell."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Absolute path -> content, for subjects whose image has no repository."""
+    tree: Callable[[], AbstractContextManager[IO[bytes]]] | None = None
+    """Function that opens a tar of further files, to be unpacked at `/`; None for none."""
     answer: str | None = None
     """File that the submission is read from; None for the difference of the tree."""
     hidden_lines: frozenset[str] = frozenset()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from backends.services import Services
+from backends.tree_tar import open_read_only_tree
 from core.templates import make_environment
 from samplers.rollouts.environment import SIMULATED
 from samplers.rollouts.leaks import list_hidden_lines
@@ -20,6 +24,8 @@ ANSWER_FILE = "/testbed/review.json"
 SIMULATED_FOLDER = "/testbed"
 """Repository of a task whose programs are simulated."""
 DIFF_FILE = "/testbed/change.diff"
+TREE_FOLDER = "/tree"
+"""Folder of the tree that the files under review are of: outside of the repository, so that it is in no difference."""
 _TEMPLATES = make_environment(Path(__file__).with_name("templates"))
 
 
@@ -35,7 +41,7 @@ def make_task_subject(task: Task, services: Services, submission: str) -> Subjec
         InputError: an artifact is missing or damaged.
     """
     if isinstance(task.oracle, ReviewOracle):
-        return _make_review_subject(task, task.oracle, services.artifacts)
+        return _make_review_subject(task, task.oracle, services)
     workdir = task.plan.workdir if task.plan else SIMULATED_FOLDER
     text = _TEMPLATES.get_template("instruction.md.j2").render(
         submission=submission,
@@ -47,7 +53,8 @@ def make_task_subject(task: Task, services: Services, submission: str) -> Subjec
     return _make_subject(task, services.artifacts, instruction=text, workdir=workdir)
 
 
-def _make_review_subject(task: Task, oracle: ReviewOracle, artifacts: Artifacts) -> Subject:
+def _make_review_subject(task: Task, oracle: ReviewOracle, services: Services) -> Subject:
+    artifacts = services.artifacts
     files = {f"{REVIEW_FOLDER}/{path}": text.encode() for path, text in oracle.load_files(artifacts).items()}
     if oracle.diff is not None:
         files[DIFF_FILE] = artifacts.get(oracle.diff)
@@ -57,8 +64,24 @@ def _make_review_subject(task: Task, oracle: ReviewOracle, artifacts: Artifacts)
         statement=task.problem_statement.strip(),
         diff=DIFF_FILE if oracle.diff is not None else None,
         answer=ANSWER_FILE,
+        tree=TREE_FOLDER if oracle.tree else None,
     )
-    return _make_subject(task, artifacts, instruction=text, workdir=REVIEW_FOLDER, files=files, answer=ANSWER_FILE)
+    tree = partial(_open_tree, task, oracle.tree, services) if oracle.tree else None
+    return _make_subject(
+        task, artifacts, instruction=text, workdir=REVIEW_FOLDER, files=files, tree=tree, answer=ANSWER_FILE
+    )
+
+
+@contextmanager
+def _open_tree(task: Task, commit: str, services: Services) -> Iterator[IO[bytes]]:
+    """Yield the tar of the tree of a review.
+
+    Raises:
+        InputError: the tree is neither in the store nor in a clone of the task's source.
+    """
+    repository = services.clones.open_tree(task.source, task.repo, commit)
+    with open_read_only_tree(repository, commit, at=TREE_FOLDER) as tar:
+        yield tar
 
 
 def _make_subject(task: Task, artifacts: Artifacts, *, instruction: str, workdir: str, **fields: Any) -> Subject:

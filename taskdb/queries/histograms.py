@@ -18,6 +18,8 @@ EDGES: Mapping[str, Sequence[float]] = {
     "changed_lines": _COUNTS,
     "changed_files": _COUNTS,
     "statement_tokens": _COUNTS,
+    "material_files": _COUNTS,
+    "material_bytes": (0.0, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000),
     "test_seconds": (0.0, 0.1, 0.2, 0.5, *_COUNTS[1:12]),
     "strength": _SHARES,
     "underspecified": _SHARES,

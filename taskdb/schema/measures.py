@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from taskdb.records.oracles import ReviewOracle
+
 if TYPE_CHECKING:
     from taskdb.records import Task
 
@@ -51,3 +53,14 @@ def compute_failing_set(task: Task) -> str | None:
 def _hash_parts(*parts: object) -> str:
     """Return 16 hexadecimal digits: of a million tasks, two different ones share a key with a chance of 3e-8."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def get_review_form(task: Task) -> str | None:
+    """Return the form of a review; None for other kinds."""
+    return task.oracle.target if isinstance(task.oracle, ReviewOracle) else None
+
+
+def get_material(task: Task, measure: str) -> int | None:
+    """Return a field of `MaterialSize` of a review; None for other kinds, and where it was not recorded."""
+    material = task.oracle.material if isinstance(task.oracle, ReviewOracle) else None
+    return None if material is None else int(getattr(material, measure))

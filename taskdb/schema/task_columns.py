@@ -15,12 +15,15 @@ from types import NoneType
 from typing import Annotated, Any, NamedTuple, get_args
 
 from taskdb.records import Kind, TestOrigin
+from taskdb.records.oracles import ReviewTarget
 from taskdb.records.tags import ChangeKind
 from taskdb.schema.measures import (
     choose_split,
     compute_edit_group,
     compute_failing_set,
     count_tokens,
+    get_material,
+    get_review_form,
     join_words,
 )
 
@@ -321,6 +324,32 @@ class TaskColumns:
             doc="rules of the verdict's findings, separated by commas; null where there is no verdict",
         ),
     ]
+    review_form: Annotated[
+        str | None,
+        TaskColumn(
+            record=get_review_form,
+            exported=True,
+            doc="[form](guide/derive/kinds.md#review) of a review: `before-fix`, `diff`, `cross-file`, `clean` (a "
+            "control) or `threads`; null for other kinds",
+        ),
+    ]
+    material_files: Annotated[
+        int | None,
+        TaskColumn(
+            record=lambda task: get_material(task, "files"),
+            exported=True,
+            doc="files of a review that a model without tools is given: those under review and "
+            "[related ones](guide/derive/kinds.md#material); null for other kinds, and for reviews of earlier versions",
+        ),
+    ]
+    material_bytes: Annotated[
+        int | None,
+        TaskColumn(
+            record=lambda task: get_material(task, "n_bytes"),
+            exported=True,
+            doc="bytes of these files and of the diff under review; null as `material_files`",
+        ),
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------ filters
@@ -456,8 +485,18 @@ class ColumnFilters:
             is_list=True,
         ),
     ] = None
+    review_form: Annotated[
+        Words | str | None,
+        ColumnFilter(help="Select reviews of these forms.", metavar="FORM[,FORM]", choices=get_args(ReviewTarget)),
+    ] = None
     changed_files: Annotated[Range | None, ColumnFilter(help="Select by files that the gold patch changes.")] = None
     changed_hunks: Annotated[Range | None, ColumnFilter(help="Select by hunks of the gold patch.")] = None
+    material_files: Annotated[
+        Range | None, ColumnFilter(help="Select reviews by the files that a model without tools is given.")
+    ] = None
+    material_bytes: Annotated[
+        Range | None, ColumnFilter(help="Select reviews by the bytes of these files and the diff.")
+    ] = None
     call_depth: Annotated[
         Range | None, ColumnFilter(help="Select by the calls from a failing test to a changed function.")
     ] = None

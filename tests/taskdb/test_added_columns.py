@@ -17,7 +17,11 @@ from sqlalchemy import inspect
 
 from core.errors import InputError
 from exporters.task_table import SCHEMA
-from taskdb.records import Stage
+from taskdb.queries import tasks as queries
+from taskdb.queries.histograms import HistogramBin, count_bins
+from taskdb.queries.task_filters import parse_filters
+from taskdb.records import Kind, Stage
+from taskdb.records.oracles import MaterialSize, ReviewOracle
 from taskdb.schema.task_columns import EXPORTED, RANGE_FILTERS, VALUE_TYPES, WORD_FILTERS
 from taskdb.store import Store
 from tests import records
@@ -163,6 +167,33 @@ def test_filters_are_over_columns_of_their_type_and_exported_columns_are_documen
     assert [name for name in SCHEMA.names if name in VALUE_TYPES] == list(VALUE_TYPES)
     page = (ROOT / "docs/guide/query/export.md").read_text(encoding="utf-8")
     assert not [name for name in EXPORTED if f"`{name}`" not in page]
+
+
+def test_reviews_are_selected_by_their_form_and_the_size_of_their_material(tmp_path: Path) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        for number, material in enumerate(
+            [None, MaterialSize(files=3, n_bytes=900), MaterialSize(files=9, n_bytes=90)]
+        ):
+            candidate = records.make_candidate(pull := records.make_pull_request(number))
+            environment = records.make_environment(candidate)
+            verification = records.make_verification(environment)
+            target = "diff" if material is None else "cross-file"
+            oracle = ReviewOracle(target=target, files="0" * 64, diff=None, defects=(), material=material)
+            name = f"{candidate.name}.review-1"
+            task = records.make_task(verification, candidate, kind=Kind.REVIEW, name=name, oracle=oracle)
+            store.add_mined_changes((pull, candidate, 0.1))
+            store.add(environment, verification, task)
+
+        def select(**given: str) -> list[str]:
+            return [row["name"].partition(".")[0][-1] for row in queries.list_tasks(store, parse_filters(given))]
+
+        assert sorted(select(review_form="cross-file")) == ["1", "2"]
+        assert select(material_files="4:") == ["2"]
+        assert select(material_bytes="100:") == ["1"]
+        assert count_bins(store, parse_filters({}))["material_files"] == [
+            HistogramBin(2, 5, 1),
+            HistogramBin(5, 10, 1),
+        ]
 
 
 def test_the_tables_have_the_declared_columns(tmp_path: Path) -> None:

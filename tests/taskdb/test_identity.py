@@ -6,12 +6,19 @@ from typing import Annotated
 
 import pytest
 
-from taskdb.records import FlakyTest, Injection, RunVariant, Task, Verification
+from exporters.bundle_records import list_artifacts
+from mergemill.bench.sets import hash_grading
+from taskdb.records import FlakyTest, Injection, Kind, RunVariant, Task, Verification
 from taskdb.records.base import LATER, MEASURED, Part, Record
+from taskdb.records.oracles import Defect, LaterFix, MaterialSize, ReviewOracle
 from tests import records
 
 OLD_ID = "8d847aa65f104f8599c2762554185f1c4e18649b2c10d69fa069425b8ae2a2ed"
 """Id of the first parcel below, before it and its parts had the fields marked `LATER`."""
+
+OLD_REVIEW = "868b09a83ab29784427acad562973d6c86edf7b42bc522decbe8df0c4b5977dd"
+OLD_REVIEW_GRADING = "1929d4950a97b1b2a2efaf419508cecbb90563d32540c43368155bde5bc7a941"
+"""Id of the review below, and the hash of its grading in frozen sets, before reviews had trees."""
 
 
 class Wrapping(Part):
@@ -92,3 +99,28 @@ def test_how_bugs_were_made_does_not_identify_a_task() -> None:
     assert Task.model_validate(stored_before) == task
     assert Task.model_validate_json(injected.model_dump_json()).injections == (injection,)
     assert Task.model_validate_json(injected.model_dump_json()).id == task.id
+
+
+def make_review(**fields: object) -> Task:
+    candidate = records.make_candidate(records.make_pull_request())
+    task = records.make_task(records.make_verification(records.make_environment(candidate)), candidate)
+    defect = Defect(path="shop.py", first_line=4, last_line=5, claim="Off by one")
+    oracle = ReviewOracle(target="diff", files="a" * 64, diff="b" * 64, defects=(defect,))
+    return Task(**task.model_dump() | {"kind": Kind.REVIEW, "oracle": oracle.model_copy(update=fields)})
+
+
+def test_reviews_without_a_tree_are_those_of_earlier_versions() -> None:
+    review, commit = make_review(), "c" * 64
+    assert (review.id, hash_grading(review)) == (OLD_REVIEW, OLD_REVIEW_GRADING)
+    assert review.list_tree_commits() == (review.base_commit,)
+    size = MaterialSize(files=1, n_bytes=2)
+    others = (LaterFix(path="shop.py", first_line=1, last_line=1, message="Fix it"),)
+    assert make_review(material=size, others=others).id == OLD_REVIEW
+    assert hash_grading(make_review(others=others)) != OLD_REVIEW_GRADING
+    with_tree = make_review(tree=commit, related="d" * 64, material=size)
+    assert with_tree.id != OLD_REVIEW
+    assert hash_grading(with_tree) == OLD_REVIEW_GRADING
+    assert with_tree.list_tree_commits() == (review.base_commit, commit)
+    # ids of commits in a repository of SHA-256 look like those of artifacts
+    assert commit not in list_artifacts(with_tree)
+    assert "d" * 64 in list_artifacts(with_tree)
