@@ -157,8 +157,9 @@ class ImportIndex:
         """Return the files that share most parts with a name at the end; of several places, those of the nearest."""
         best, score = list[str](), (0, 0)
         for key, file in self._by_last.get(parts[-1], ()):
+            place = file if len(key) > file.count("/") else posixpath.dirname(file)
             n = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(reversed(key), reversed(parts), strict=False))))
-            is_whole = n == len(parts) and (n > 1 or has_suffix or _is_near(path, file))
+            is_whole = n == len(parts) and (n > 1 or has_suffix or _is_near(path, place))
             if is_whole or n > 1 or (n == len(key) and _names_folders(file)):
                 reached = (n, count_shared_folders(path, file))
                 best = [*best, file] if reached == score else [file] if reached > score else best
@@ -201,9 +202,9 @@ def _normalize(part: str) -> str:
     return part.lower().replace("_", "").replace("-", "")
 
 
-def _is_near(path: str, file: str) -> bool:
-    """Return whether a name of a single part may be that of a file: beside `path`, above or below it, or at a root."""
-    folder, own = posixpath.dirname(file), posixpath.dirname(path)
+def _is_near(path: str, place: str) -> bool:
+    """Return whether a name of a single part may be that of a file or folder: near `path`, or at a root."""
+    folder, own = posixpath.dirname(place), posixpath.dirname(path)
     return folder in _ROOTS or f"{own}/".startswith(f"{folder}/") or folder == path.rpartition(".")[0]
 
 

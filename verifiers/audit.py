@@ -115,7 +115,7 @@ def audit_image(task: Task, services: Services, base: BaseTreeIndex | None = Non
 
 
 def audit_review_tree(task: Task, services: Services, base: BaseTreeIndex) -> Iterator[tuple[str, str]]:
-    """Yield path and description of files in the tree of a review that hold lines of the patch which repairs its defects.
+    """Yield path and description of files in the tree of a review that hold lines of the gold patch.
 
     The tree of a review of a diff is older than the base tree, so lines that only the gold patch adds are not its own.
     Other forms are not examined: their tree is the base tree, or their gold patch contains the version under review.

@@ -25,6 +25,7 @@ import pytest
 import yaml
 
 import exporters
+from backends.git import GitRepository
 from exporters.rows import TRAINING_TYPES
 from taskdb.records import Task
 from taskdb.records.oracles import Defect, ReviewOracle
@@ -32,6 +33,7 @@ from taskdb.schema.task_columns import EXPORTED, VALUE_TYPES
 from tests.containers import make_services
 from tests.exporters.tasks import make_task, make_task_with_image
 from tests.exporters.test_verifiers import REVIEWS, TEXT, make_review_task
+from tests.helpers import TinyRepo
 from training_data.parquet import ParquetShards
 from verifiers.rewards import grade
 
@@ -365,11 +367,17 @@ def test_a_review_holds_its_material_in_the_prompt_and_is_graded_without_an_engi
 
 
 @pytest.mark.parametrize("format_name", TRAINING_FORMATS)
-def test_every_copy_of_the_reward_module_grades_reviews(format_name: str, tmp_path: Path) -> None:
-    out = export(format_name, [make_review_task(make_services(tmp_path))], tmp_path / "out")
+def test_every_copy_of_the_reward_module_grades_reviews_beside_their_trees(format_name: str, tmp_path: Path) -> None:
+    services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
+    task = make_review_task(services)
+    commit = repo.commit("Begin", {"shop.py": TEXT})
+    services.clones.trees.keep(task.repo, commit, GitRepository(repo.path))
+    assert isinstance(task.oracle, ReviewOracle)
+    task = task.model_copy(update={"oracle": task.oracle.model_copy(update={"tree": commit})})
+    out = export(format_name, [task], tmp_path / "out")
     [place] = [path.parent for path in out.rglob("mergemill_reward.py")]
     assert (place / "mergemill_review.py").is_file()
-    assert len(list(out.glob("*/review.tar.gz"))) == 1
+    assert len(list(out.glob("*/review.tar.gz"))) == len(list(out.glob("*/tree.tar.gz"))) == 1
 
 
 def test_the_reward_function_for_slime_grades_samples_and_groups(

@@ -18,7 +18,7 @@ CASES = {
     "javascript": (
         ["src/cart.ts", "src/lib/index.js", "src/app.js", "src/ui/Button.tsx", "far/react.js"],
         "src/app.js",
-        "import {\n a,\n b\n} from './cart'\nconst l = require('./lib');\nimport React from 'react'\nimport '@/ui/Button'\n",
+        "import {\n a\n} from './cart'\nconst l = require('./lib');\nimport React from 'react'\nimport '@/ui/Button'\n",
         ["src/cart.ts", "src/ui/Button.tsx", "src/lib/index.js"],
     ),
     "go": (

@@ -133,10 +133,11 @@ def test_reviews_and_tests_are_submitted_in_their_own_form(tasks_of_all_kinds: P
     writing = next(row["name"] for row in rows if row["kind"] == "test-writing" and "greet-3" in row["name"])
     test = "def test_many_gaps():\n    from greet.words import count\n    assert count('a   b') == 2\n"
     write = f"cat >> tests/test_words.py <<'END'\n\n\n{test}END"
+    sees_tree = "[ $(stat -c %U%a /tree/greet/words.py) = root444 ] && [ ! -e /tree/.git ] && [ -e /tree/README.md ]"
     answer = json.dumps({"findings": [{"file": "greet/words.py", "first_line": 1, "last_line": 2, "claim": "wrong"}]})
     scripts = [
         Script(turns=(run_command(write), SUBMIT), match="Write tests that detect"),
-        Script(turns=(run_command(f"ls -R . ; printf %s '{answer}' > /testbed/review.json"), SUBMIT)),
+        Script(turns=(run_command(f"{sees_tree} && printf %s '{answer}' > /testbed/review.json"), SUBMIT)),
     ]
     with ScriptedModel(scripts) as model:
         done = sample(tasks, model, "--scaffold", "react", "--only", f"{review},{writing}")
