@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from derivers.review.history import BlamedLine, ReviewHistory
 from derivers.review.locations import PatchedSource
-from derivers.structure.definitions import CodeDefinition, iterate_definitions
+from derivers.structure.definitions import CodeDefinition, iterate_definitions, list_parameters
 from languages.paths import is_source
 from languages.registry import detect_file_language, language_family
 
@@ -124,7 +124,8 @@ def _find_signature_change(
         return None
     old_path = next((old for old, new in changed.items() if new in wrong), None)
     before = history.read_text(parents[0], old_path) if old_path else None
-    if before is None or not _has_other_signature(old_path or path, before, definition):
+    after = history.read_text(commit, *wrong) if before is not None else None
+    if before is None or after is None or not _has_other_signature(path, definition.name, before, after):
         return None
     return Culprit(commit=commit, lines=wrong, is_cross_file=True)
 
@@ -166,7 +167,8 @@ def _changes_used_signature(
     """Return whether faulty lines are the new signature of a function that a file outside of the change calls."""
     commit, wrong = culprit.commit, set(culprit.lines[path])
     for definition in iterate_definitions(path, files[path].encode()):
-        if wrong.isdisjoint(list_signature_lines(definition)) or not _has_other_signature(path, before, definition):
+        is_touched = not wrong.isdisjoint(list_signature_lines(definition))
+        if not is_touched or not _has_other_signature(path, definition.name, before, files[path]):
             continue
         users = [user for user in _search_sources(history, commit, definition.last_name, path) if user not in files]
         for text in history.read_texts(commit, users).values():
@@ -232,11 +234,10 @@ def _read_signature(definition: CodeDefinition) -> str:
     return definition.text[: match.end() - 1] + _read_brackets(definition.text, match.end() - 1)
 
 
-def _has_other_signature(path: str, before: str, definition: CodeDefinition) -> bool:
-    """Return whether a file had a function of the same name whose signature differs by more than white space."""
-    signature = _read_signature(definition).split()
-    old = [other for other in iterate_definitions(path, before.encode()) if other.name == definition.name]
-    return bool(old) and all(_read_signature(other).split() != signature for other in old)
+def _has_other_signature(path: str, name: str, before: str, after: str) -> bool:
+    """Return whether the only function of a name had other parameters before, apart from annotations."""
+    old, new = (list_parameters(path, text.encode()).get(name, []) for text in (before, after))
+    return len(old) == len(new) == 1 and old != new
 
 
 def group_lines(origins: Iterable[BlamedLine]) -> dict[str, list[int]]:

@@ -214,8 +214,8 @@ def _select_siblings(subject: ReviewSubject, texts: Mapping[str, str], wanted: i
     folders = {(path.rpartition("/")[0], path.rpartition(".")[2]) for path in texts}
     near = [
         path
-        for path in subject.history.list_files(subject.candidate.base_commit)
-        if path not in texts and is_source(path) and (path.rpartition("/")[0], path.rpartition(".")[2]) in folders
+        for path in subject.history.list_sources(subject.candidate.base_commit)
+        if path not in texts and (path.rpartition("/")[0], path.rpartition(".")[2]) in folders
     ]
     return _take_fitting(subject, subject.shuffle(near), texts, wanted)
 

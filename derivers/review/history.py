@@ -36,6 +36,7 @@ class ReviewHistory:
 
     repository: GitRepository
     _trees: dict[str, dict[str, TreeEntry]] = field(default_factory=dict)
+    _sources: dict[str, bool] = field(default_factory=dict)
 
     def list_files(self, commit: str) -> dict[str, TreeEntry]:
         """Return the regular files of a commit with UTF-8 paths, by path."""
@@ -46,6 +47,12 @@ class ReviewHistory:
                 if entry.mode.startswith("100") and is_text(entry.path)
             }
         return self._trees[commit]
+
+    def list_sources(self, commit: str) -> list[str]:
+        """Return the source files of a commit. The commits of a change have most paths in common."""
+        paths = self.list_files(commit)
+        self._sources.update({path: is_source(path) for path in paths if path not in self._sources})
+        return [path for path in paths if self._sources[path]]
 
     def read_texts(self, commit: str, paths: Iterable[str]) -> dict[str, str]:
         """Return the contents of those `paths` that are regular files of a commit, not too large, and UTF-8."""

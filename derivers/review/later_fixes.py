@@ -24,10 +24,11 @@ MAX_FIX_LINES = 60
 """Changed lines of a file that are traced; a fix of more is hardly one."""
 MAX_MESSAGE_CHARS = 300
 _FIX = re.compile(
-    r"\b((hot|bug)?fix(es|ed|ing)?|bug|defect|regression|revert(s|ed)?|crash(es|ed|ing)?|broken|wrong(ly)?|"
-    r"incorrect(ly)?|vulnerability|CVE-\d+)\b",
+    r"^\W*(\w+(\([^)]*\))?[:!\])/]+\s*)*(hot|bug)?fix(e[sd]|ing)?\b|\bfix\b|\bfix(e[sd])?:?\s+#?\d|^\W*revert\b|"
+    r"\b(regression|crash(es|ed|ing)?|broken|wrong(ly)?|incorrect(ly)?|vulnerability|CVE-\d+)\b",
     re.IGNORECASE,
 )
+"""Titles that are about a fault: the verb at the beginning, after a scope such as `parser:`, or words for faults."""
 _NO_FAULT = re.compile(
     r"\b(typos?|lint\w*|format\w*|styl\w*|docs?|docstrings?|documentation|comments?|tests?|ci|whitespace|spelling|"
     r"warnings?|typing|mypy|flake8|ruff|imports?|links?|changelog)\b",

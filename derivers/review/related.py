@@ -28,7 +28,7 @@ def select_related_files(history: ReviewHistory, commit: str, reviewed: Mapping[
         reviewed: files under review.
         diff: diff under review; empty for none.
     """
-    index = ImportIndex(path for path in history.list_files(commit) if is_source(path))
+    index = ImportIndex(history.list_sources(commit))
     nearest = _rank_neighbours(history, commit, index, reviewed)
     texts = history.read_texts(commit, nearest[: 2 * MAX_RELATED])
     further: dict[str, None] = {}

@@ -35,6 +35,8 @@ _TYPES = frozenset(
         "mod_item",
     }
 )
+_ANNOTATIONS = frozenset({"type", "type_annotation"})
+"""Types of parameters in languages that do not check them when a program runs."""
 _ASSIGNED = frozenset({"arrow_function", "function_expression", "generator_function"})
 _FUNCTION_FIELDS = {
     "variable_declarator": ("name", "value"),
@@ -114,6 +116,46 @@ def get_function(definition: Node) -> Node | None:
         return definition
     fields = _FUNCTION_FIELDS.get(definition.type)
     return definition.child_by_field_name(fields[1]) if fields else None
+
+
+def list_parameters(path: str, source: bytes) -> dict[str, list[tuple[str, ...]]]:
+    """Return the words of the parameters of a file's functions, without annotations that have no effect when it runs.
+
+    Args:
+        path: path of the file, by which the grammar is found.
+        source: its content.
+
+    Returns:
+        Qualified name -> parameters of each function of that name; functions without a list of them are left out.
+    """
+    grammar = find_grammar(path)
+    parameters: dict[str, list[tuple[str, ...]]] = {}
+    if grammar is not None:
+        for name, node in iterate_definition_nodes(create_parser(grammar.syntax).parse(source).root_node):
+            function = get_function(node)
+            if function is not None and (listed := _find_parameters(function)) is not None:
+                parameters.setdefault(name, []).append(tuple(_iterate_words(listed)))
+    return parameters
+
+
+def _find_parameters(node: Node) -> Node | None:
+    """Return the parameters of a function, which some grammars have below its declarator."""
+    todo = [node]
+    while todo:
+        for child in todo:
+            if (parameters := child.child_by_field_name("parameters")) is not None:
+                return parameters
+        todo = [inner for child in todo for inner in child.named_children]
+    return None
+
+
+def _iterate_words(node: Node) -> Iterator[str]:
+    if node.type in _ANNOTATIONS or node.type == ":":
+        return
+    if not node.children:
+        yield (node.text or b"").decode(errors="replace")
+    for child in node.children:
+        yield from _iterate_words(child)
 
 
 def find_enclosing_definition(path: str, source: bytes, line: int) -> str:

@@ -144,8 +144,14 @@ def test_a_wrong_call_of_a_function_of_another_file_is_a_defect_between_files(tm
         ),
         # nobody else calls it
         ({"shop/money.py": MONEY}, {"shop/money.py": SWAPPED}, {"shop/money.py": MONEY + MORE}),
+        # no caller can see the annotation
+        (
+            {"shop/money.py": MONEY, "shop/price.py": USER},
+            {"shop/money.py": MONEY.replace("unit)", "unit: str)") + MORE},
+            {"shop/money.py": MONEY.replace("unit)", "unit: int)") + MORE},
+        ),
     ],
-    ids=["result", "same change", "two definitions", "no caller"],
+    ids=["result", "same change", "two definitions", "no caller", "annotation"],
 )
 def test_other_defects_are_not_between_files(
     first: dict[str, str], introduced: dict[str, str], fixed: dict[str, str], tmp_path: Path
