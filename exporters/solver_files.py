@@ -23,5 +23,11 @@ def list_solver_files(task: Task, artifacts: Artifacts) -> dict[str, str]:
     return files
 
 
+def list_related_files(task: Task, artifacts: Artifacts) -> dict[str, str]:
+    """Return path -> text of the related files of a review: `related/...`. Agents with tools have the tree instead."""
+    related = task.oracle.load_related(artifacts) if isinstance(task.oracle, ReviewOracle) else {}
+    return {f"related/{path}": text for path, text in related.items() if _is_inside(path)}
+
+
 def _is_inside(path: str) -> bool:
     return not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts and "\0" not in path

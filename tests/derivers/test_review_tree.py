@@ -73,7 +73,7 @@ def test_a_review_has_the_tree_that_its_files_are_of_and_the_files_next_to_them_
 def test_related_files_are_those_of_all_files_under_review_and_are_limited(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "shop")
     users = {f"web/user_{n:02}.py": "import shop.sums\n" for n in range(MAX_RELATED + 5)}
-    large = {"shop/large.py": "X = 1\n" * 5_900}
+    large = {"shop/large.py": "X = 1\n" * 5_950}
     base = repo.commit("Begin", {"shop/sums.py": "import shop.large\n" + SUMS, **users, **large})
     merge = repo.commit("Fix", {"shop/sums.py": "import shop.large\n" + FIXED})
     related = list_related(tmp_path, derive(repo, tmp_path, base, merge)["before-fix"])

@@ -15,6 +15,7 @@ from backends.services import Services
 from core.errors import InputError
 from exporters.bundle_reader import check_content
 from exporters.item import ExportItem
+from mergemill.bundles.solver_files import write_material
 from samplers.subjects.task_subject import make_task_subject
 from taskdb.records import Task
 from taskdb.records.oracles import Defect, LaterFix, ReviewOracle
@@ -181,3 +182,12 @@ def test_a_tree_that_is_gone_is_an_error_with_its_name(tree: TinyRepo, tmp_path:
     assert subject.tree is not None
     with pytest.raises(InputError), subject.tree():
         pass
+
+
+def test_the_material_of_a_review_is_written_with_its_tree(tree: TinyRepo, tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    folder = tmp_path / "material"
+    assert write_material(make_review(services, tree), services.artifacts, services.clones, folder) == 5
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert files == {"statement.md", "files/shop.py", "related/a.py", "related/z.py", "tree.tar.gz"}
+    assert read_members(folder / "tree.tar.gz")["shop.py"][2] == TREE["shop.py"].encode()

@@ -293,14 +293,15 @@ def write_material(
     *,
     storage: StorageSettings,
 ) -> None:
-    """Write the files of a task that are not in its image: the statement; for a review also the files and the diff.
+    """Write the files of a task that are not in its image: the statement; for a review also files, diff and tree.
 
     Example: mergemill tasks material pallets__flask-5063.review --out material
     """
     # Only this command writes files.
+    from backends.clones import CloneStore  # noqa: PLC0415
     from mergemill.bundles.solver_files import write_material  # noqa: PLC0415
 
     with Store.open(storage.db, create=False) as store:
         record = queries.resolve_task(store, task)
-    n_files = write_material(record, open_artifacts(storage), out)
+    n_files = write_material(record, open_artifacts(storage), CloneStore(storage.store_dir / "clones"), out)
     output.print_text(f"{format_count(n_files, 'file')} in {out}")
