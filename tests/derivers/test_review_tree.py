@@ -133,7 +133,7 @@ def test_a_wrong_call_of_a_function_of_another_file_is_a_defect_between_files(tm
     ("first", "introduced", "fixed"),
     [
         # the call stays as it is: the fault is in what is done with its result
-        ({"shop/money.py": MONEY}, {"shop/price.py": USER}, {"shop/price.py": USER.replace("return y", "return -y")}),
+        ({"shop/money.py": MONEY}, {"shop/price.py": USER}, {"shop/price.py": USER.replace("y = ", "y = -")}),
         # the function is of the same change
         ({}, {"shop/money.py": MONEY, "shop/price.py": USER}, {"shop/price.py": USER.replace("(x, 5)", "(5, x)")}),
         # two files define the function
@@ -143,7 +143,17 @@ def test_a_wrong_call_of_a_function_of_another_file_is_a_defect_between_files(tm
             {"shop/price.py": USER.replace("(x, 5)", "(5, x)")},
         ),
         # nobody else calls it
-        ({"shop/money.py": MONEY}, {"shop/money.py": SWAPPED}, {"shop/money.py": MONEY + MORE}),
+        (
+            {"shop/money.py": MONEY, "shop/notes.py": "# round_up is not called\n" + PADDING},
+            {"shop/money.py": SWAPPED},
+            {"shop/money.py": MONEY + MORE},
+        ),
+        # the change adapts all callers
+        (
+            {"shop/money.py": MONEY, "shop/price.py": USER},
+            {"shop/money.py": SWAPPED, "shop/price.py": USER.replace("(x, 5)", "(5, x)")},
+            {"shop/money.py": MONEY + MORE},
+        ),
         # no caller can see the annotation
         (
             {"shop/money.py": MONEY, "shop/price.py": USER},
@@ -151,7 +161,7 @@ def test_a_wrong_call_of_a_function_of_another_file_is_a_defect_between_files(tm
             {"shop/money.py": MONEY.replace("unit)", "unit: int)") + MORE},
         ),
     ],
-    ids=["result", "same change", "two definitions", "no caller", "annotation"],
+    ids=["result", "same change", "two definitions", "no caller", "adapted callers", "annotation"],
 )
 def test_other_defects_are_not_between_files(
     first: dict[str, str], introduced: dict[str, str], fixed: dict[str, str], tmp_path: Path
@@ -190,6 +200,18 @@ def test_lines_that_are_fixed_later_are_kept_beside_the_defects(tmp_path: Path) 
     message = "Fix half of odd numbers (#9)"
     assert oracles["diff"].others == (LaterFix(path="shop/sums.py", first_line=at, last_line=at, message=message),)
     assert oracles["before-fix"].others == oracles["diff"].others
+
+
+def test_lines_of_known_defects_are_not_kept_as_fixed_later(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "shop")
+    text = SUMS + "\n\ndef half(n):\n    m = n // 2\n    return m\n"
+    base = repo.commit("Begin", {"shop/sums.py": text})
+    checked = text.replace("    return m\n", "    if n < 0:\n        raise ValueError(n)\n    return m\n")
+    merge = repo.commit("Fix negative numbers", {"shop/sums.py": checked})
+    repo.commit("Fix odd numbers", {"shop/sums.py": checked.replace("n // 2", "n / 2")})
+    oracle = derive(repo, tmp_path, base, merge)["before-fix"]
+    assert [defect.last_line - defect.first_line for defect in oracle.defects] == [1]
+    assert oracle.others == ()
 
 
 def test_what_is_fixed_later_does_not_identify_a_task(tmp_path: Path) -> None:
