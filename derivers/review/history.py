@@ -30,6 +30,15 @@ class BlamedLine(NamedTuple):
     line: int
 
 
+class CommitPatch(NamedTuple):
+    """A commit with its parent, the first line of its message, and its patch of some files."""
+
+    commit: str
+    parent: str
+    title: str
+    patch: str
+
+
 @dataclass(frozen=True)
 class ReviewHistory:
     """Read-only queries of a repository."""
@@ -174,15 +183,42 @@ class ReviewHistory:
         """Return whether a commit is an ancestor of another one, or the same."""
         return self.find_merge_base(commit, other) == self.repository.resolve(commit)
 
-    def list_commits(self, start: str, end: str, paths: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (commit, first line of its message) of what follows `start` until `end` and touches some files.
+    def list_patches(self, start: str, end: str, paths: Sequence[str], words: Iterable[str]) -> list[CommitPatch]:
+        """Return the commits after `start` until `end` that touch some files and whose messages contain a word.
 
-        Oldest first, without merges and without commits that do not descend from `start`.
+        Oldest first, without merges and without commits that do not descend from `start`; patches of these files alone.
+
+        Args:
+            start: commit before the first.
+            end: last commit.
+            paths: files.
+            words: words of which the message contains one, in whatever case; for the caller's own look at the title.
         """
-        options = ("--no-merges", "--ancestry-path", "--reverse", "--no-show-signature", "--format=%H%x00%s")
-        raw = self.repository.run_git("--literal-pathspecs", "log", *options, f"{start}..{end}", "--", *paths)
-        rows = (row.partition("\0") for row in raw.decode(errors="replace").splitlines() if "\0" in row)
-        return [(commit, title) for commit, _, title in rows]
+        raw = self.repository.run_git(
+            "-c",
+            "core.quotepath=false",
+            "--literal-pathspecs",
+            "log",
+            "--no-merges",
+            "--ancestry-path",
+            "--reverse",
+            "--no-show-signature",
+            "--no-textconv",
+            "--no-ext-diff",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            "--diff-algorithm=myers",
+            "--format=%x00%H%x00%P%x00%s%x00",
+            "--regexp-ignore-case",
+            *(f"--grep={word}" for word in words),
+            "-p",
+            f"{start}..{end}",
+            "--",
+            *paths,
+        )
+        fields = raw.decode(errors="replace").split("\0")[1:]
+        rows = zip(fields[::4], fields[1::4], fields[2::4], fields[3::4], strict=True)
+        return [CommitPatch(commit, parents, title, patch.lstrip("\n")) for commit, parents, title, patch in rows]
 
     def list_commits_between(self, start: str, end: str) -> set[str]:
         """Return the commits that `end` has and `start` lacks."""

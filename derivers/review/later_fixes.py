@@ -13,7 +13,7 @@ from itertools import islice
 from backends.git import GitError
 from derivers.review.clean import DAY_SECONDS, FOLLOWED_DAYS, SOURCES_WITHOUT_HISTORY, move_lines, parse_edits
 from derivers.review.construction import NotReviewableError, count_lines, list_added_lines
-from derivers.review.history import ReviewHistory
+from derivers.review.history import CommitPatch, ReviewHistory
 from derivers.review.locations import list_patched_sources, locate_lines
 from derivers.review.subject import ReviewSubject
 from taskdb.records.oracles import LaterFix, ReviewOracle
@@ -29,6 +29,8 @@ _FIX = re.compile(
     re.IGNORECASE,
 )
 """Titles that are about a fault: the verb at the beginning, after a scope such as `parser:`, or words for faults."""
+_FIX_WORDS = ("fix", "revert", "regression", "crash", "broken", "wrong", "incorrect", "vulnerability", "CVE-")
+"""Parts of words of which such a title has one."""
 _NO_FAULT = re.compile(
     r"\b(typos?|lint\w*|format\w*|styl\w*|docs?|docstrings?|documentation|comments?|tests?|ci|whitespace|spelling|"
     r"warnings?|typing|mypy|flake8|ruff|imports?|links?|changelog)\b",
@@ -54,11 +56,11 @@ def collect_later_fixes(subject: ReviewSubject, oracle: ReviewOracle) -> tuple[L
         end = history.find_last_commit_before(history.read_commit_time(tree) + FOLLOWED_DAYS * DAY_SECONDS)
         start, places = _anchor(subject, tree, end, places)
         own = history.list_commits_between(candidate.base_commit, candidate.merge_commit)
-        later = ((commit, title) for commit, title in _list_fixes(history, start, end, places) if commit not in own)
-        for commit, title in islice(later, MAX_FIXES):
-            traced = _trace_lines(history, start, commit)
+        later = (fix for fix in _list_fixes(history, start, end, places) if fix.commit not in own)
+        for fix in islice(later, MAX_FIXES):
+            traced = _trace_lines(history, start, fix)
             lines = [places[path][line] for path, line in traced if line in places.get(path, ())]
-            fixes += _describe(title, (place for place in lines if place not in known))
+            fixes += _describe(fix.title, (place for place in lines if place not in known))
     except GitError:
         return tuple(fixes)
     return tuple(fixes)
@@ -96,29 +98,27 @@ def _anchor(subject: ReviewSubject, tree: str, end: str, places: Places) -> tupl
     return merge, moved
 
 
-def _list_fixes(history: ReviewHistory, start: str, end: str, places: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for commit, title in history.list_commits(start, end, sorted(places)):
-        if _FIX.search(title) and not _NO_FAULT.search(title):
-            yield commit, title
+def _list_fixes(history: ReviewHistory, start: str, end: str, places: Iterable[str]) -> Iterator[CommitPatch]:
+    for fix in history.list_patches(start, end, sorted(places), _FIX_WORDS):
+        if _FIX.search(fix.title) and not _NO_FAULT.search(fix.title):
+            yield fix
 
 
-def _trace_lines(history: ReviewHistory, start: str, fix: str) -> Iterator[tuple[str, int]]:
+def _trace_lines(history: ReviewHistory, start: str, fix: CommitPatch) -> Iterator[tuple[str, int]]:
     """Yield path and line in `start` of the lines that a later fix changes, as far as they are there."""
-    parent = history.list_parents(fix)[0]
-    patch = history.diff(parent, fix, history.list_changed_sources(parent, fix))
     try:
-        sources = list_patched_sources(patch)
+        sources = list_patched_sources(fix.patch)
     except NotReviewableError:
         return
     for source in sources:
-        text = history.read_text(parent, source.path)
+        text = history.read_text(fix.parent, source.path)
         try:
             locations = source.find_locations(text) if text else []
         except NotReviewableError:
             continue
         lines = {line for location in locations for line in location.lines}
         if lines and len(lines) <= MAX_FIX_LINES:
-            for origin in history.blame(f"{start}..{parent}", source.path, lines):
+            for origin in history.blame(f"{start}..{fix.parent}", source.path, lines):
                 if origin.commit == start:
                     yield origin.path, origin.line
 

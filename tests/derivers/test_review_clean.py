@@ -52,7 +52,7 @@ def test_a_change_without_a_later_fix_is_clean(tmp_path: Path) -> None:
     repo.later(2026, "Fix a far line", {"shop/sums.py": AFTER.replace("x + 2", "x - 2", 1)})
     task = derive_forms(derive_feature_reviews(repo, tmp_path, base, merge))["clean"]
     oracle, artifacts = get_oracle(task), create_services(tmp_path).artifacts
-    assert oracle.defects == ()
+    assert (oracle.defects, oracle.tree, oracle.others) == ((), merge, ())
     assert json.loads(artifacts.get_text(oracle.files)) == {"shop/sums.py": AFTER}
     diff = artifacts.get_text(oracle.diff or "")
     assert "+def total(items):" in diff

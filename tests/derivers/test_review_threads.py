@@ -12,6 +12,7 @@ from derivers.base import KindRejection
 from derivers.review import derive_review
 from taskdb.records import Task
 from taskdb.records.discussion import AuthorKind, Comment, Discussion, ReviewThread
+from taskdb.records.oracles import LaterFix
 from taskdb.records.tags import ChangeKind
 from tests.derivers.review_helpers import (
     PADDING,
@@ -82,6 +83,21 @@ def test_a_thread_that_led_to_a_change_is_a_defect_of_the_diff_at_that_time(tmp_
     assert "range(len(items) - 1)" in diff
     assert "README" not in diff  # a later change of the default branch is not part of the pull request
     assert "last item" not in task.problem_statement
+    assert oracle.tree == pulled[2]
+
+
+def test_later_fixes_of_a_squashed_change_are_traced_to_the_version_with_comments(tmp_path: Path) -> None:
+    repo, base, commented, merge = pull(tmp_path)
+    lines = FIRST.split("\n")
+    at = len(lines) - lines[::-1].index("    return x + 8")  # among the lines that the change adds
+    before, after = ("# sums\n" + MERGED).rsplit("x + 8", 1)
+    repo.commit("Shift", {"shop/sums.py": f"{before}x + 8{after}"})
+    repo.commit("Fix a new helper", {"shop/sums.py": f"{before}x - 8{after}"})
+    repo.commit("Fix an old helper", {"shop/sums.py": f"{before.replace('x + 1', 'x - 1', 1)}x - 8{after}"})
+    pulled = (repo, base, commented, merge)
+    oracle = get_oracle(derive_forms(reviewed(tmp_path, thread(commented), pulled=pulled))["threads"])
+    later = LaterFix(path="shop/sums.py", first_line=at, last_line=at, message="Fix a new helper")
+    assert oracle.others == (later,)
 
 
 @pytest.mark.parametrize(
