@@ -56,6 +56,7 @@ TASK_COLUMNS: dict[str, type] = {
     "review_form": str,
     "material_files": int,
     "material_bytes": int,
+    "review_tree": str,
 }
 """Column of the view `tasks` -> type of its value, which may also be None.
 

@@ -45,7 +45,8 @@ def review_threads(subject: ReviewSubject) -> ReviewOracle:
         if not history.has_commit(commit):
             continue
         base = history.find_merge_base(subject.candidate.base_commit, commit)
-        if base is None or base == commit:
+        # Of a version after the merge, tree and files would show what the merged change is.
+        if base is None or base == commit or history.is_ancestor(merge, commit):
             continue
         review = _build_review(subject, base, commit, [thread for thread in threads if thread.commit == commit])
         if review is not None:

@@ -1,4 +1,4 @@
-"""Base trees of tasks, kept in the store so that neither clone nor network is needed for them again."""
+"""Base trees of tasks and trees of reviews, kept in the store so that neither clone nor network is needed again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def keep_tree(task: Task, services: Services) -> bool:
 
 
 def keep_missing_trees(store: Store, services: Services, sources: Collection[str]) -> int:
-    """Keep the base trees of all tasks of some sources whose clones are on this machine; return how many were added.
+    """Keep the trees of all tasks of some sources whose clones are on this machine; return how many were added.
 
     Args:
         store: database of the tasks.

@@ -17,8 +17,10 @@ _KNOWN = text("SELECT 1 FROM change WHERE source = :source LIMIT 1")
 _NAMED = text(
     "SELECT source, name, pull_request, candidate, reason FROM change_listing WHERE name IN :keys"
 ).bindparams(bindparam("keys", expanding=True))
-_COMMITS = text("SELECT DISTINCT repo, base_commit FROM task WHERE source = :source ORDER BY repo, base_commit")
-
+_COMMITS = text("""
+    SELECT repo, base_commit FROM task WHERE source = :source
+    UNION SELECT repo, review_tree FROM task WHERE source = :source AND review_tree IS NOT NULL
+    ORDER BY repo, base_commit""")
 
 _NEWEST_CANDIDATES = text("""
     SELECT id FROM (SELECT id, repo, row_number() OVER (PARTITION BY repo ORDER BY created_at DESC, id) AS place
@@ -58,7 +60,7 @@ def has_source(store: Store, source: str) -> bool:
 
 
 def iterate_base_commits(store: Store, sources: Collection[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield (source, `owner/name`, base commit) of all tasks of some sources, each once."""
+    """Yield (source, `owner/name`, commit) of all base trees and trees of reviews of some sources, each once."""
     with store.read_transaction() as connection:
         for source in sources:
             for row in connection.execute(_COMMITS, {"source": source}):

@@ -60,6 +60,11 @@ def get_review_form(task: Task) -> str | None:
     return task.oracle.target if isinstance(task.oracle, ReviewOracle) else None
 
 
+def get_review_tree(task: Task) -> str | None:
+    """Return the commit of the tree of a review; None for other kinds, and for reviews of earlier versions."""
+    return task.oracle.tree if isinstance(task.oracle, ReviewOracle) else None
+
+
 def get_material(task: Task, measure: str) -> int | None:
     """Return a field of `MaterialSize` of a review; None for other kinds, and where it was not recorded."""
     material = task.oracle.material if isinstance(task.oracle, ReviewOracle) else None

@@ -24,6 +24,7 @@ from taskdb.schema.measures import (
     count_tokens,
     get_material,
     get_review_form,
+    get_review_tree,
     join_words,
 )
 
@@ -348,6 +349,14 @@ class TaskColumns:
             record=lambda task: get_material(task, "n_bytes"),
             exported=True,
             doc="bytes of these files and of the diff under review; null as `material_files`",
+        ),
+    ]
+    review_tree: Annotated[
+        str | None,
+        TaskColumn(
+            record=get_review_tree,
+            doc="commit of the [tree](guide/derive/kinds.md#material) that a reviewer may read; null as "
+            "`material_files`",
         ),
     ]
 

@@ -86,6 +86,13 @@ def test_a_thread_that_led_to_a_change_is_a_defect_of_the_diff_at_that_time(tmp_
     assert oracle.tree == pulled[2]
 
 
+def test_comments_on_a_version_after_the_merge_give_no_review(tmp_path: Path) -> None:
+    repo, base, commented, merge = pull(tmp_path)
+    after = repo.commit("Break it again", {"shop/sums.py": FIRST})
+    pulled = (repo, base, commented, merge)
+    assert "threads" not in derive_forms(reviewed(tmp_path, thread(after), pulled=pulled))
+
+
 def test_later_fixes_of_a_squashed_change_are_traced_to_the_version_with_comments(tmp_path: Path) -> None:
     repo, base, commented, merge = pull(tmp_path)
     lines = FIRST.split("\n")

@@ -19,6 +19,7 @@ from core.errors import InputError
 from exporters.task_table import SCHEMA
 from taskdb.queries import tasks as queries
 from taskdb.queries.histograms import HistogramBin, count_bins
+from taskdb.queries.sources import iterate_base_commits
 from taskdb.queries.task_filters import parse_filters
 from taskdb.records import Kind, Stage
 from taskdb.records.oracles import MaterialSize, ReviewOracle
@@ -178,7 +179,8 @@ def test_reviews_are_selected_by_their_form_and_the_size_of_their_material(tmp_p
             environment = records.make_environment(candidate)
             verification = records.make_verification(environment)
             target = "diff" if material is None else "cross-file"
-            oracle = ReviewOracle(target=target, files="0" * 64, diff=None, defects=(), material=material)
+            tree = None if material is None else str(number) * 40
+            oracle = ReviewOracle(target=target, files="0" * 64, diff=None, defects=(), tree=tree, material=material)
             name = f"{candidate.name}.review-1"
             task = records.make_task(verification, candidate, kind=Kind.REVIEW, name=name, oracle=oracle)
             store.add_mined_changes((pull, candidate, 0.1))
@@ -187,6 +189,8 @@ def test_reviews_are_selected_by_their_form_and_the_size_of_their_material(tmp_p
         def select(**given: str) -> list[str]:
             return [row["name"].partition(".")[0][-1] for row in queries.list_tasks(store, parse_filters(given))]
 
+        kept = {commit for _, _, commit in iterate_base_commits(store, [task.source])}
+        assert kept == {task.base_commit, "1" * 40, "2" * 40}
         assert sorted(select(review_form="cross-file")) == ["1", "2"]
         assert select(material_files="4:") == ["2"]
         assert select(material_bytes="100:") == ["1"]
