@@ -88,6 +88,16 @@ Columns = dict[str, Bounds | None]
 """Column -> its bounds, which are equal where nothing is unclear; None where the column does not apply."""
 
 
+class SurroundingTree(Protocol):
+    """Tree around the files under review, which a reviewer may read."""
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file; None where there is none."""
+
+    def has_name(self, name: str) -> bool:
+        """Return whether a name occurs as a word in a file."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReviewMaterial:
     """Texts under review.
@@ -95,10 +105,12 @@ class ReviewMaterial:
     Attributes:
         files: path -> text, as the reviewer sees it.
         diff: text of the diff under review; empty where the files themselves are.
+        tree: tree around them; None for tasks of earlier versions.
     """
 
     files: Mapping[str, str]
     diff: str = ""
+    tree: SurroundingTree | None = None
 
     @cached_property
     def lines(self) -> dict[str, int]:
@@ -117,7 +129,16 @@ class ReviewMaterial:
 
     def has_lines(self, finding: ReviewFinding) -> bool:
         """Return whether the file of a finding exists, and has its lines."""
-        return 1 <= finding.first_line <= finding.last_line <= self.lines.get(finding.path, 0)
+        n_lines = self.lines.get(finding.path)
+        if n_lines is None:
+            n_lines = count_lines({finding.path: self.read(finding.path)})[finding.path]
+        return 1 <= finding.first_line <= finding.last_line <= n_lines
+
+    def read(self, path: str) -> str:
+        """Return the text of a file under review or around them; empty where there is none."""
+        if path in self.files:
+            return self.files[path]
+        return (self.tree.read(path) if self.tree else None) or ""
 
     def has_name(self, name: str) -> bool:
         """Return whether a name occurs; of `Cart.total` the last part counts, of an expression any name in it."""
@@ -125,7 +146,7 @@ class ReviewMaterial:
             return True
         parts = _list_identifiers(name)
         chosen = parts[-1:] if _DOTTED.fullmatch(name) else parts
-        return any(part in self.words for part in chosen)
+        return any(part in self.words or (self.tree is not None and self.tree.has_name(part)) for part in chosen)
 
 
 _WORD = re.compile(r"\w+")

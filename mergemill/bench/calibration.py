@@ -13,11 +13,12 @@ from core.json_files import JsonRow, read_rows
 from core.text import format_count
 from evaluation.scoring.review_bench import FindingClass, ReviewMaterial, decide_votes
 from evaluation.statistics.agreement import compute_kappa, compute_kappa_interval
+from evaluation.statistics.intervals import MIN_FAMILIES
 from guest.scoring.findings import ReviewFinding, UnreadableReviewError, parse_review
-from mergemill.bench.figures import DIGITS, MIN_FAMILIES, describe_share
+from mergemill.bench.figures import DIGITS, describe_share
 from mergemill.bench.judging import ReviewJudging
 from mergemill.bench.results import load_subjects
-from mergemill.bench.review_metric import load_material
+from mergemill.bench.review_material import ReviewMaterials
 from mergemill.bench.submissions import SubjectIndex, normalize_review
 from mergemill.grading.predictions import MalformedRow
 from taskdb.artifacts import Artifacts
@@ -51,7 +52,7 @@ class LabelFile:
     malformed: tuple[MalformedRow, ...]
 
 
-def read_labels(path: Path, tasks: Sequence[Task], artifacts: Artifacts) -> LabelFile:
+def read_labels(path: Path, tasks: Sequence[Task], source: ReviewMaterials) -> LabelFile:
     """Read a file of labelled findings: rows with a subject, the fields of a finding, and `label`.
 
     Raises:
@@ -67,8 +68,8 @@ def read_labels(path: Path, tasks: Sequence[Task], artifacts: Artifacts) -> Labe
             malformed.append(MalformedRow(place=row.place, problem=error.format_line()))
             continue
         task = finding.task
-        if isinstance(task.oracle, ReviewOracle) and task.id not in materials:
-            materials[task.id] = load_material(task.oracle, artifacts)
+        if task.id not in materials:
+            materials[task.id] = source.load(task)
         if materials[task.id].has_lines(finding.finding):
             findings.append(finding)
         else:

@@ -15,17 +15,18 @@ from evaluation.scoring.review_bench import (
     list_fixed_later,
 )
 from guest.scoring.findings import ReviewFinding
-from mergemill.bench.review_metric import REVIEW, ReviewCase, load_material, make_case, make_maker
+from mergemill.bench.review_metric import REVIEW, ReviewCase, make_case, make_maker
 from taskdb.records import Task
 from taskdb.records.oracles import Defect, ReviewOracle
 from verifiers.judge.client import JudgeClient
 from verifiers.judge.findings import FindingJudge, name_judge
 from verifiers.rewards.defect_matching import DefectMatcher
+from verifiers.rewards.review import FIXED_FORMS
 
 if TYPE_CHECKING:
     from backends.llm.base import LanguageModel
     from core.config import Settings
-    from taskdb.artifacts import Artifacts
+    from mergemill.bench.review_material import ReviewMaterials
 
 
 @dataclass
@@ -35,12 +36,12 @@ class ReviewJudging:
     Attributes:
         model: model that matches defects, and votes unless the settings name others.
         settings: limits, budget and judges.
-        artifacts: texts of the tasks.
+        materials: texts of the tasks.
     """
 
     model: LanguageModel
     settings: Settings
-    artifacts: Artifacts
+    materials: ReviewMaterials
     metric: str = field(default=REVIEW, init=False)
 
     @property
@@ -52,10 +53,8 @@ class ReviewJudging:
         """Return whether a task is a review."""
         return isinstance(task.oracle, ReviewOracle)
 
-    def measure(self, task: Task, submission: bytes, others: Sequence[LaterFix] = ()) -> dict[str, Any]:
+    def measure(self, task: Task, submission: bytes) -> dict[str, Any]:
         """Return the judgement of a review, with its votes; of one that cannot be read, without findings.
-
-        `others`: lines that later fixes change.
 
         Raises:
             Transient: the endpoint failed.
@@ -64,18 +63,18 @@ class ReviewJudging:
         oracle = task.oracle
         if not isinstance(oracle, ReviewOracle):
             raise TypeError(f"{task.name} is no review")
-        material = load_material(oracle, self.artifacts)
-        case = make_case(oracle, material, submission, others)
+        material = self.materials.load(task)
+        case = make_case(oracle, material, submission)
         if case.findings is None:
             return {"edges": [[] for _ in oracle.defects], "later": [], "votes": {}}
-        change = self.artifacts.get_text(task.gold_patch) if oracle.target in ("before-fix", "diff") else ""
+        change = self.materials.artifacts.get_text(task.gold_patch) if oracle.target in FIXED_FORMS else ""
         client = self._open_client()
         matcher = DefectMatcher(client, dict(material.files), change)
         edges = _match_defects(case, matcher)
         described = {n for numbers in edges for n in numbers}
         rest = [n for n, finding in enumerate(case.findings) if not is_nonexistent(finding, material)]
         rest = [n for n in rest if n not in described]
-        later = _match_fixes(case.findings, case.others, material, matcher, rest)
+        later = _match_fixes(case.findings, oracle.others, material, matcher, rest)
         judge = FindingJudge(client=client, material=material, instructions=task.problem_statement)
         votes = {str(n): judge.collect_votes(case.findings[n]) for n in rest if n not in later}
         return {"edges": edges, "later": later, "votes": votes}
@@ -89,7 +88,7 @@ class ReviewJudging:
         oracle = task.oracle
         if not isinstance(oracle, ReviewOracle):
             raise TypeError(f"{task.name} is no review")
-        material = load_material(oracle, self.artifacts)
+        material = self.materials.load(task)
         judge = FindingJudge(client=self._open_client(), material=material, instructions=task.problem_statement)
         return [judge.collect_votes(finding) for finding in findings]
 
@@ -99,7 +98,7 @@ class ReviewJudging:
 
     def _open_client(self) -> JudgeClient:
         """Return a client with a budget of its own."""
-        return JudgeClient.from_settings(self.model, self.settings, self.artifacts)
+        return JudgeClient.from_settings(self.model, self.settings, self.materials.artifacts)
 
 
 def _match_defects(case: ReviewCase, matcher: DefectMatcher) -> list[list[int]]:

@@ -18,6 +18,7 @@ from taskdb.records.oracles import PerformanceOracle
 from taskdb.records.rollouts import Rollout
 
 if TYPE_CHECKING:
+    from mergemill.bench.review_material import ReviewMaterials
     from taskdb.artifacts import Artifacts
     from taskdb.records import Task
     from taskdb.records.bench import BenchSet
@@ -41,6 +42,7 @@ class MetricContext:
 
     store: Store
     artifacts: Artifacts
+    materials: ReviewMaterials
     bench_set: BenchSet
     tasks: Mapping[str, Task]
     """Id of a task -> the task, for those of the set."""

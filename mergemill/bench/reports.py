@@ -24,7 +24,7 @@ from taskdb.records.bench import BenchRun, BenchSet
 from training_data.card import render_table
 
 if TYPE_CHECKING:
-    from taskdb.artifacts import Artifacts
+    from mergemill.bench.review_material import ReviewMaterials
     from taskdb.store import Store
 
 SCHEMA = 1
@@ -49,7 +49,7 @@ class ReportRequest:
     """ISO date; subjects from before it are reported apart."""
 
 
-def build_report(store: Store, artifacts: Artifacts, request: ReportRequest) -> dict[str, Any]:
+def build_report(store: Store, materials: ReviewMaterials, request: ReportRequest) -> dict[str, Any]:
     """Return the report of some runs as JSON data.
 
     Raises:
@@ -64,10 +64,11 @@ def build_report(store: Store, artifacts: Artifacts, request: ReportRequest) -> 
         raise InputError("the runs are of several sets", advice="report runs of one set and version together")
     bench_set = store.get(BenchSet, runs[0].parent)
     subjects = load_subjects(store, bench_set)
-    results = {run.id: load_results(store, artifacts, run) for run in runs}
+    results = {run.id: load_results(store, materials.artifacts, run) for run in runs}
     context = MetricContext(
         store=store,
-        artifacts=artifacts,
+        artifacts=materials.artifacts,
+        materials=materials,
         bench_set=bench_set,
         tasks={subject.task.id: subject.task for subject in subjects.values() if subject.task},
     )

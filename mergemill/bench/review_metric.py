@@ -14,7 +14,6 @@ from evaluation.scoring.review_bench import (
     Columns,
     FindingClass,
     FindingVote,
-    LaterFix,
     ReviewMaterial,
     classify_findings,
     compute_columns,
@@ -25,7 +24,6 @@ from evaluation.scoring.review_bench import (
 )
 from guest.scoring.findings import ReviewFinding, UnreadableReviewError, parse_review
 from mergemill.bench.metrics import Metric, MetricContext, OpenValue, Values
-from taskdb.artifacts import Artifacts
 from taskdb.queries.bench import find_calibration
 from taskdb.records import Task
 from taskdb.records.bench import BenchSubject
@@ -52,8 +50,6 @@ class ReviewCase:
     oracle: ReviewOracle
     material: ReviewMaterial
     findings: tuple[ReviewFinding, ...] | None
-    others: Sequence[LaterFix] = ()
-    """Lines that later fixes change."""
 
     @property
     def needs_meaning(self) -> bool:
@@ -73,7 +69,7 @@ class ReviewCase:
             if self.needs_meaning:
                 return None
             edges = list_candidates(self.oracle.defects, self.findings, self.material)
-            later = set(list_fixed_later(self.findings, self.others, self.material))
+            later = set(list_fixed_later(self.findings, self.oracle.others, self.material))
             votes: dict[int, list[FindingVote]] = {}
         else:
             edges, later = judgement["edges"], set(judgement["later"])
@@ -82,21 +78,13 @@ class ReviewCase:
         return classes, compute_columns(self.oracle.defects, edges, classes)
 
 
-def load_material(oracle: ReviewOracle, artifacts: Artifacts) -> ReviewMaterial:
-    """Return the texts under review."""
-    diff = artifacts.get_text(oracle.diff) if oracle.diff else ""
-    return ReviewMaterial(files=oracle.load_files(artifacts), diff=diff)
-
-
-def make_case(
-    oracle: ReviewOracle, material: ReviewMaterial, submission: bytes, others: Sequence[LaterFix] = ()
-) -> ReviewCase:
-    """Return the case of a submission; `others`: lines that later fixes change."""
+def make_case(oracle: ReviewOracle, material: ReviewMaterial, submission: bytes) -> ReviewCase:
+    """Return the case of a submission."""
     try:
         findings = parse_review(submission)
     except UnreadableReviewError:
         return ReviewCase(oracle=oracle, material=material, findings=None)
-    return ReviewCase(oracle=oracle, material=material, findings=findings, others=others)
+    return ReviewCase(oracle=oracle, material=material, findings=findings)
 
 
 class ReviewMetric(Metric):
@@ -160,7 +148,7 @@ class ReviewMetric(Metric):
     def _classify_review(self, task: Task, oracle: ReviewOracle, rollout: Rollout) -> Classified | None:
         artifacts, measurements = self._context.artifacts, self._context.measurements
         if task.id not in self._materials:
-            self._materials[task.id] = load_material(oracle, artifacts)
+            self._materials[task.id] = self._context.materials.load(task)
         submission = artifacts.get(rollout.submission) if rollout.submission else b""
         case = make_case(oracle, self._materials[task.id], submission)
         return case.classify(measurements.get(REVIEW, self._maker, rollout) if self._maker else None)

@@ -96,7 +96,7 @@ class FindingJudge:
         return FindingVote(answer.value.verdict, answer.value.quote, answer.value.behaviour)
 
     def _build_question(self, finding: ReviewFinding, room: int) -> tuple[Message, ...]:
-        rows = self.material.files[finding.path].split("\n")
+        rows = self.material.read(finding.path).split("\n")
         first = max(finding.first_line - CONTEXT_LINES, 1)
         excerpt = "\n".join(rows[first - 1 : finding.last_line + CONTEXT_LINES])
         texts = (self.instructions, self.material.diff, excerpt, finding.claim)
@@ -120,6 +120,6 @@ class FindingJudge:
         if not answer.quote.strip():
             return "" if answer.verdict == "unclear" else f"quote: it is required for `{answer.verdict}`"
         added = "\n".join(line[1:] for line in self.material.diff.splitlines())
-        if not is_quoted_from(answer.quote, self.material.files[finding.path], self.material.diff, added):
+        if not is_quoted_from(answer.quote, self.material.read(finding.path), self.material.diff, added):
             return f"quote: {answer.quote[:80]!r} occurs neither in the code nor in the diff"
         return ""

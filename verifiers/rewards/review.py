@@ -23,7 +23,7 @@ from taskdb.records.oracles import Defect, ReviewOracle
 from verifiers.judge.client import JudgeClient
 from verifiers.rewards.defect_matching import DefectMatcher
 
-_FIXED_FORMS = ("before-fix", "diff", "cross-file")
+FIXED_FORMS = ("before-fix", "diff", "cross-file")
 """Forms whose gold patch repairs the defects."""
 
 
@@ -75,7 +75,7 @@ def _filter_edges(
 def _make_matcher(task: Task, oracle: ReviewOracle, files: dict[str, str], services: Services) -> DefectMatcher | None:
     if services.model is None:
         return None
-    change = services.artifacts.get_text(task.gold_patch) if oracle.target in _FIXED_FORMS else ""
+    change = services.artifacts.get_text(task.gold_patch) if oracle.target in FIXED_FORMS else ""
     return DefectMatcher(
         JudgeClient.from_settings(services.model, services.settings, services.artifacts), files, change
     )

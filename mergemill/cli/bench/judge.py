@@ -46,6 +46,7 @@ def judge(
     # A wrong option is reported without loading the metrics.
     from mergemill.bench.calibration import calibrate, raise_malformed, read_labels  # noqa: PLC0415
     from mergemill.bench.judging import ReviewJudging  # noqa: PLC0415
+    from mergemill.bench.review_material import ReviewMaterials  # noqa: PLC0415
     from mergemill.bench.sets import open_set  # noqa: PLC0415
     from mergemill.execution.services import make_model  # noqa: PLC0415
 
@@ -53,13 +54,14 @@ def judge(
         opened = open_set(store, bench_set)
         tasks = store.get_many(Task, [subject.id for subject in opened.subjects])
         artifacts = require_writable_store(settings.storage)
-        file = read_labels(labels, list(tasks.values()), artifacts)
+        materials = ReviewMaterials.open(settings.storage, artifacts)
+        file = read_labels(labels, list(tasks.values()), materials)
         for row in file.malformed:
             output.print_message(f"{labels}, {row.place}: {row.problem}")
         model = make_model(settings.llm, settings.host)
         if model is None:
             raise UsageError("--llm is missing", advice="name the endpoint of the judge, and --model")
-        judging = ReviewJudging(model=model, settings=settings, artifacts=artifacts)
+        judging = ReviewJudging(model=model, settings=settings, materials=materials)
         calibration = calibrate(store, artifacts, opened, judging, file.findings)
     if as_json:
         output.print_json(calibration)

@@ -66,6 +66,7 @@ def report_command(
     # A wrong option is reported without loading the metrics.
     from mergemill.bench.metrics import DEFAULT_METRICS, load_metric  # noqa: PLC0415
     from mergemill.bench.reports import ReportRequest, build_report  # noqa: PLC0415
+    from mergemill.bench.review_material import ReviewMaterials  # noqa: PLC0415
 
     if format_name not in FORMATS:
         raise UsageError(f"--format: {format_name} is unknown", advice=f"one of {', '.join(FORMATS)}")
@@ -82,7 +83,7 @@ def report_command(
             against=base,
             cutoff=_parse_date(cutoff),
         )
-        report = build_report(store, open_artifacts(storage), request)
+        report = build_report(store, ReviewMaterials.open(storage, open_artifacts(storage)), request)
     print_report(report, format_name)
 
 

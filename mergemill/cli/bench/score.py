@@ -124,6 +124,7 @@ class ScoreOptions:
 def _score_set(grader: TaskGrader, options: ScoreOptions) -> None:
     """Score a file and stored runs, and print their report; errors as of the command."""
     from mergemill.bench.reports import ReportRequest, build_report  # noqa: PLC0415 - as in the command
+    from mergemill.bench.review_material import ReviewMaterials  # noqa: PLC0415
     from mergemill.bench.sets import open_set  # noqa: PLC0415
 
     store = grader.store
@@ -139,7 +140,8 @@ def _score_set(grader: TaskGrader, options: ScoreOptions) -> None:
         runs, errors = _measure(grader, runs, measurers)
     if runs:
         request = ReportRequest(runs=runs, metrics=options.metrics)
-        report = build_report(store, require_writable_store(grader.settings.storage), request)
+        materials = ReviewMaterials.open(grader.settings.storage, require_writable_store(grader.settings.storage))
+        report = build_report(store, materials, request)
         if scored is not None:
             report["predictions"] = _describe_file(scored)
         print_report(report, options.format_name)
@@ -191,6 +193,7 @@ def _describe_file(scored: ScoredFile) -> dict[str, Any]:
 def _make_measurers(grader: TaskGrader, words: Sequence[str]) -> list[Measurer]:
     """Return the makers of measurements that the metrics read; without a model there is no judge."""
     from mergemill.bench.judging import ReviewJudging  # noqa: PLC0415 - as in the command
+    from mergemill.bench.review_material import ReviewMaterials  # noqa: PLC0415
     from mergemill.bench.review_metric import REVIEW  # noqa: PLC0415
     from mergemill.bench.swt_metric import SWT  # noqa: PLC0415
     from mergemill.bench.swt_runs import SwtRuns  # noqa: PLC0415
@@ -199,9 +202,8 @@ def _make_measurers(grader: TaskGrader, words: Sequence[str]) -> list[Measurer]:
     settings = grader.settings
     measurers: list[Measurer] = []
     if REVIEW in words and (model := make_model(settings.llm, settings.host)):
-        measurers.append(
-            ReviewJudging(model=model, settings=settings, artifacts=require_writable_store(settings.storage))
-        )
+        materials = ReviewMaterials.open(settings.storage, require_writable_store(settings.storage))
+        measurers.append(ReviewJudging(model=model, settings=settings, materials=materials))
     if SWT in words:
         measurers.append(SwtRuns(services=make_services(settings, engine=False)))
     return measurers

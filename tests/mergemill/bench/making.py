@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from backends.base_trees import BaseTreeStore
 from mergemill.bench.metrics import Metric, ResolvedMetric, ValueMetric
 from mergemill.bench.reports import ReportRequest, build_report
+from mergemill.bench.review_material import ReviewMaterials
 from mergemill.bench.sets import freeze
 from taskdb.artifacts import Artifacts
 from taskdb.records import Score, Task
@@ -80,12 +82,18 @@ def add_run(
     return run
 
 
+def open_materials(folder: Path) -> ReviewMaterials:
+    """Return the materials of reviews in the store of a folder."""
+    store = folder / "mergemill-store"
+    return ReviewMaterials(Artifacts(store / "artifacts"), BaseTreeStore(store / "trees"))
+
+
 def report(folder: Path, *runs: BenchRun, metrics: Sequence[Metric] = (), **fields: Any) -> dict[str, Any]:
     """Return the report of some runs, by default of `resolved` and `value`."""
     chosen = metrics or (ResolvedMetric(), ValueMetric())
     request = ReportRequest(runs=runs, metrics=chosen, **fields)
     with Store.open(make_url(folder), create=False) as store:
-        return build_report(store, Artifacts(folder / "mergemill-store" / "artifacts"), request)
+        return build_report(store, open_materials(folder), request)
 
 
 def find_row(rows: Sequence[dict[str, Any]], **wanted: object) -> dict[str, Any]:

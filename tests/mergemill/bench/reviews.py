@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from taskdb.artifacts import Artifacts
 from taskdb.records import Kind, Task
-from taskdb.records.oracles import Defect, ReviewOracle
+from taskdb.records.oracles import Defect, LaterFix, ReviewOracle
 from taskdb.store import Store
 from tests.backends.llm.server import ScriptedAnswer, ScriptedResponse
 from tests.taskdb.lineages import add_lineage
@@ -42,18 +41,7 @@ ELSEWHERE = "The total is wrong for carts with a single item"
 """Golden comment without lines."""
 
 
-@dataclass(frozen=True)
-class Fix:
-    """Lines that a later fix changes."""
-
-    path: str
-    first_line: int
-    last_line: int
-    message: str
-
-
-FIXES = (Fix(PATH, 17, 17, "Let a discount be subtracted from the total"),)
-"""Of all reviews of this module."""
+FIXES = (LaterFix(path=PATH, first_line=17, last_line=17, message="Let a discount be subtracted from the total"),)
 OPINIONS: Mapping[str, str] = {
     "leaves out the last item": "same",
     "the sum lacks an item": "same",
@@ -93,11 +81,20 @@ def encode_review(*findings: Mapping[str, Any]) -> bytes:
 
 
 def add_review_task(
-    store: Store, artifacts: Artifacts, number: int, defects: tuple[Defect, ...], **fields: Any
+    store: Store,
+    artifacts: Artifacts,
+    number: int,
+    defects: tuple[Defect, ...],
+    *,
+    tree: str | None = None,
+    others: tuple[LaterFix, ...] = (),
+    **fields: Any,
 ) -> Task:
     """Add a certified review task; without defects it is a control."""
     files = artifacts.put_text(json.dumps({PATH: TEXT}))
-    oracle = ReviewOracle(target="before-fix" if defects else "clean", files=files, diff=None, defects=defects)
+    oracle = ReviewOracle(
+        target="before-fix" if defects else "clean", files=files, diff=None, defects=defects, tree=tree, others=others
+    )
     given = {"kind": Kind.REVIEW, "oracle": oracle, "plan": None, "eval_script": None, "image": "", "image_digest": ""}
     name = f"ada__greet-{number}.review-1"
     task_fields = {**given, "environment": "none", "name": name, **fields}

@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
+from backends.git import GitRepository
 from backends.llm.client import ChatModel
 from core.config import Settings
-from core.errors import Transient
+from core.errors import InputError, Transient
 from mergemill.bench.calibration import compute_calibration
 from mergemill.bench.judging import ReviewJudging
 from mergemill.bench.measurements import load_measurements
 from mergemill.bench.measuring import measure_run
-from mergemill.bench.review_metric import ReviewMetric, load_material, make_case
+from mergemill.bench.review_metric import ReviewMetric, make_case
 from mergemill.bench.sets import freeze
 from mergemill.execution.progress import CountProgress
 from taskdb.artifacts import Artifacts
@@ -30,7 +31,8 @@ from taskdb.store import Store
 from tests.backends.llm.conftest import client, server
 from tests.backends.llm.server import ModelServer, ScriptedFailure
 from tests.cli import run_mergemill
-from tests.mergemill.bench.making import LIMITS, find_row, make_scored, report
+from tests.helpers import TinyRepo
+from tests.mergemill.bench.making import LIMITS, find_row, make_scored, open_materials, report
 from tests.mergemill.bench.reviews import (
     FALSE,
     FIXES,
@@ -39,6 +41,7 @@ from tests.mergemill.bench.reviews import (
     INVENTED,
     KNOWN,
     LOOP,
+    PATH,
     TEXT,
     TRUE,
     add_review_task,
@@ -140,12 +143,14 @@ def judging(
 ) -> ReviewJudging:
     server.script = answer_judge
     given: dict[str, Any] = {"store": tmp_path / "mergemill-store", "llm": server.url, "model": "scripted"}
-    return ReviewJudging(model=client(**given), settings=Settings.model_validate(given), artifacts=artifacts)
+    return ReviewJudging(
+        model=client(**given), settings=Settings.model_validate(given), materials=open_materials(tmp_path)
+    )
 
 
 def make_task(artifacts: Artifacts, tmp_path: Path, defects: tuple[Defect, ...]) -> Task:
     with Store.open(make_url(tmp_path)) as store:
-        return add_review_task(store, artifacts, 1, defects)
+        return add_review_task(store, artifacts, 1, defects, others=FIXES)
 
 
 @pytest.mark.parametrize("name", REVIEWS)
@@ -157,12 +162,12 @@ def test_every_column_and_both_bounds_equal_the_key(
     assert isinstance(task.oracle, ReviewOracle)
     judgement = None
     if review.judged:
-        judgement = json.loads(json.dumps(judging.measure(task, review.submission, FIXES)))
+        judgement = json.loads(json.dumps(judging.measure(task, review.submission)))
     else:
         server.set_answers(ScriptedFailure(status=500))
         with pytest.raises(Transient):
-            judging.measure(task, review.submission, FIXES)
-    case = make_case(task.oracle, load_material(task.oracle, artifacts), review.submission, FIXES)
+            judging.measure(task, review.submission)
+    case = make_case(task.oracle, open_materials(tmp_path).load(task), review.submission)
     classified = case.classify(judgement)
     assert classified is not None
     assert " ".join(name.value for name in classified[0]) == review.key.classes
@@ -174,14 +179,42 @@ def test_without_a_model_lines_and_names_decide_and_a_golden_comment_is_unscored
 ) -> None:
     task = make_task(artifacts, tmp_path, KNOWN)
     assert isinstance(task.oracle, ReviewOracle)
-    material = load_material(task.oracle, artifacts)
-    case = make_case(task.oracle, material, encode_review(NEAR, INVENTED, LATER, TRUE), FIXES)
+    material = open_materials(tmp_path).load(task)
+    case = make_case(task.oracle, material, encode_review(NEAR, INVENTED, LATER, TRUE))
     classified = case.classify(None)
     assert classified is not None
     assert [name.value for name in classified[0]] == ["target", "invalid:nonexistent", "valid:fixed-later", "unclear"]
     golden = task.oracle.model_copy(update={"defects": GOLDEN})
     assert make_case(golden, material, encode_review(GENERAL)).classify(None) is None
     assert make_case(golden, material, b"no").classify(None) is not None
+
+
+def test_names_and_files_of_the_tree_exist_and_the_judge_is_shown_them(
+    tmp_path: Path, artifacts: Artifacts, judging: ReviewJudging
+) -> None:
+    (tmp_path / "greet").mkdir()
+    history = TinyRepo(tmp_path / "greet")
+    commit = history.commit(
+        "Add shop", {PATH: TEXT, "shop.py": "def apply_voucher(self):\n    return self.items[0].name\n"}
+    )
+    with Store.open(make_url(tmp_path)) as store:
+        task = add_review_task(store, artifacts, 1, KNOWN, tree=commit)
+    materials = open_materials(tmp_path)
+    with pytest.raises(InputError, match="the tree of the review is not in the store"):
+        materials.load(task)
+    materials.trees.keep(task.repo, commit, GitRepository(history.path))
+    elsewhere = make_finding(2, "`apply_voucher` fails for an empty cart", "shop.py")
+    beyond = elsewhere | {"last_line": 3}
+    nowhere = elsewhere | {"claim": "`apply_coupon` fails"}
+    submission = encode_review(INVENTED, elsewhere, beyond, nowhere)
+    assert isinstance(task.oracle, ReviewOracle)
+    case = make_case(task.oracle, materials.load(task), submission)
+    unjudged, judged = case.classify(None), case.classify(judging.measure(task, submission))
+    assert unjudged is not None
+    assert judged is not None
+    invented = ["invalid:nonexistent"] * 2
+    assert [name.value for name in unjudged[0]] == ["unclear", "unclear", *invented]
+    assert [name.value for name in judged[0]][1:] == ["valid", *invented]
 
 
 # ------------------------------------------------------------------------------------------------------- stored runs
@@ -213,7 +246,9 @@ def stored(tmp_path: Path, artifacts: Artifacts) -> Iterator[tuple[Store, BenchS
 
 
 def measure(store: Store, run: BenchRun, judging: ReviewJudging) -> BenchRun:
-    measured = measure_run(store, judging.artifacts, run, [judging], workers=2, progress=CountProgress("submission", 0))
+    measured = measure_run(
+        store, judging.materials.artifacts, run, [judging], workers=2, progress=CountProgress("submission", 0)
+    )
     assert not measured.errors
     return measured.run
 
@@ -290,7 +325,9 @@ def test_a_judge_that_is_down_leaves_findings_open_until_the_same_command(
 ) -> None:
     store, _, run = stored
     server.set_answers(ScriptedFailure(status=500))
-    down = measure_run(store, judging.artifacts, run, [judging], workers=1, progress=CountProgress("submission", 0))
+    down = measure_run(
+        store, judging.materials.artifacts, run, [judging], workers=1, progress=CountProgress("submission", 0)
+    )
     assert (len(down.errors), down.measured) == (9, 3)  # the reviews of controls are empty
     assert all(isinstance(error, Transient) for error in down.errors)
     server.script = answer_judge
@@ -298,7 +335,7 @@ def test_a_judge_that_is_down_leaves_findings_open_until_the_same_command(
     for judge in ("newer", "scripted", "newer", "scripted"):
         judging.model.name = judge
         measure(store, resolve_run(store, "first/react/m"), judging)
-        measurements = load_measurements(store, judging.artifacts, store.get(BenchSet, run.parent))
+        measurements = load_measurements(store, judging.materials.artifacts, store.get(BenchSet, run.parent))
         assert measurements.get_maker("review") == f"finding-1 {judge}"
 
 

@@ -14,6 +14,7 @@ from core.settings.group import replace_values
 from mergemill.agents.sampling.progress import SamplingProgress
 from mergemill.bench.metrics import ResolvedMetric
 from mergemill.bench.reports import ReportRequest, build_report
+from mergemill.bench.review_material import ReviewMaterials
 from mergemill.bench.running import BenchRequest, SubjectGroup, run_bench
 from mergemill.bench.sets import freeze
 from taskdb.artifacts import open_artifacts
@@ -57,7 +58,7 @@ def run_set(settings: Settings, *scaffolds: str, runs: int = 2, **fields: Any) -
 def report(settings: Settings, runs: list[BenchRun]) -> dict[str, Any]:
     with Store.open(settings.storage.db) as store:
         request = ReportRequest(runs=runs, metrics=(ResolvedMetric(),))
-        return build_report(store, open_artifacts(settings.storage), request)
+        return build_report(store, ReviewMaterials.open(settings.storage, open_artifacts(settings.storage)), request)
 
 
 def read_means(made: Mapping[str, Any]) -> dict[str, float]:
