@@ -27,6 +27,8 @@ class ExportItem:
     """Row of the view `tasks`, empty where there is no database; formats use `exporters.facts.build_facts`."""
     trees: TreeArchives = field(default_factory=TreeArchives, compare=False)
     """Archives of base trees in the bundle, which its items share."""
+    canary: str = ""
+    """Text by which the task's files are recognised in training data; empty where it is none of a benchmark."""
     notes: list[str] = field(default_factory=list, compare=False)
     """Warnings about the task, and intended differences from it, which a format adds before it takes the next item."""
 

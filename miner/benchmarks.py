@@ -4,6 +4,9 @@ A list is a file of JSON lines, JSON, CSV or plain text; a folder contains lists
 is part of mergemill (`DATA_FOLDER`). A row names a repository (`repo`, or `org` and `repo`), and in it a pull request
 (`number`, or the end of an `instance_id`) or base commit; without either it names the whole repository. A row may have
 a patch and a statement, by which copies are found. Field names are those of SWE-bench and Multi-SWE-bench.
+
+A frozen set of `mergemill bench` (its file, or the folder of `mergemill bench export`) is a list as it is: each of its
+tasks names the change that it is made of.
 """
 
 from __future__ import annotations
@@ -29,7 +32,14 @@ DATA_FOLDER = Path(__file__).parent / "data"
 """Lists with the names of the repositories of well-known benchmarks; they contain no tasks."""
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".txt")
 
+SET_NAME = "set.json"
+"""File of an exported set, which is all that a folder with it contains for a list."""
+SCENARIO = "scenario"
+"""Kind of the subjects of a set that come from no change."""
+
 _INSTANCE = re.compile(r"(?P<owner>[^/\s]+?)__(?P<name>[^/\s]+)-(?P<number>\d+)")
+_CHANGE = re.compile(r"(?P<owner>[^/\s]+?)__(?P<name>[^/\s]+)-(?P<version>[^-/\s]+)")
+"""Name of a change: of a pull request by its number, else by a commit or a release."""
 _PLAIN_LINE = re.compile(
     r"(?:https?://[^/\s]+/)?(?P<owner>[\w.-]+)/(?P<name>[\w.-]+?)(?:\.git)?(?:(?:#|/pull/|/issues/)(?P<number>\d+))?/?"
 )
@@ -48,6 +58,8 @@ class BenchmarkEntry:
     number: int | None = None
     commit: str = ""
     sketch: PatchSketch | None = None
+    change: str = ""
+    """Name of the change, where the list is a frozen set."""
 
     def __str__(self) -> str:
         return f"{self.label} ({self.place})"
@@ -62,15 +74,19 @@ class BenchmarkIndex:
     commits: dict[tuple[str, str], BenchmarkEntry] = field(default_factory=dict)
     sketches: list[tuple[BenchmarkEntry, array[int], array[int]]] = field(default_factory=list)
     """Rows with patch or statement, and their sketches as sorted numbers: a set takes ten times the memory."""
+    changes: dict[str, BenchmarkEntry] = field(default_factory=dict)
+    """Changes of frozen sets by name."""
     by_key: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, entry: BenchmarkEntry) -> None:
         """Add a row; of two rows with the same name the first is kept."""
+        if entry.change:
+            self.changes.setdefault(entry.change, entry)
         if entry.number is not None:
             self.numbers.setdefault((entry.repo, entry.number), entry)
         elif entry.commit:
             self.commits.setdefault((entry.repo, entry.commit), entry)
-        elif entry.repo and entry.sketch is None:
+        elif entry.repo and entry.sketch is None and not entry.change:
             self.repositories.setdefault(entry.repo, entry)
         if entry.sketch is not None:
             for key in entry.sketch.keys:
@@ -79,11 +95,17 @@ class BenchmarkIndex:
             made = entry.sketch
             self.sketches.append((bare, array("q", sorted(made.patch)), array("q", sorted(made.statement))))
 
-    def find_by_name(self, repo: str, number: int | None, base: str) -> BenchmarkEntry | None:
-        """Return the row that names a pull request, its base commit or its whole repository."""
+    @property
+    def repos(self) -> set[str]:
+        """Repositories that a row names, whole or in part, in lower case."""
+        partly = (*self.numbers, *self.commits)
+        return {*self.repositories, *(repo for repo, _ in partly), *(entry.repo for entry in self.changes.values())}
+
+    def find_by_name(self, repo: str, number: int | None, base: str, change: str = "") -> BenchmarkEntry | None:
+        """Return the row that names a pull request or change, its base commit or its whole repository."""
         repo = repo.lower()
         entry = self.numbers.get((repo, number)) if number is not None else None
-        return entry or self.commits.get((repo, base)) or self.repositories.get(repo)
+        return entry or self.changes.get(change) or self.commits.get((repo, base)) or self.repositories.get(repo)
 
     def find_near_duplicate(self, sketch: PatchSketch, mining: MiningSettings) -> tuple[BenchmarkEntry, str] | None:
         """Return the first row whose patch or statement is a near duplicate, and which of them it is."""
@@ -117,6 +139,8 @@ def _load_files(files: tuple[tuple[str, int, int], ...]) -> BenchmarkIndex:
 def _list_files(word: str) -> list[Path]:
     path = Path(word)
     if path.is_dir():
+        if (exported := path / SET_NAME).is_file():
+            return [exported]
         if files := sorted(file for file in path.iterdir() if file.suffix in SUFFIXES):
             return files
         raise InputError(f"there is no benchmark list in {path}", advice=f"use {', '.join(SUFFIXES)}")
@@ -139,12 +163,41 @@ def read_rows(path: Path) -> Iterator[BenchmarkEntry]:
         text = read_input(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the list {path}: {error}") from error
+    if path.suffix == ".json" and text.strip()[:1] == "{":
+        yield from _read_set(path, text)
+        return
     for line, row in _parse_rows(path, text):
         place = f"{path.name}:{line}"
         entry = _parse_plain_line(row, place) if isinstance(row, str) else _build_entry(row, place)
         if entry is None:
             raise InputError(f"{path}:{line}: neither a repository nor a pull request is named")
         yield entry
+
+
+def _read_set(path: Path, text: str) -> Iterator[BenchmarkEntry]:
+    """Yield the tasks of a frozen set; its scenarios come from no change.
+
+    Raises:
+        InputError: it is no set.
+    """
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON: {error}") from error
+    subjects = document.get("subjects")
+    if "canary" not in document or not isinstance(subjects, list):
+        raise InputError(f"{path}: not a list of rows, nor a set", advice="JSON lines are read from .jsonl")
+    for number, subject in enumerate(subjects, 1):
+        named = subject.get("name") if isinstance(subject, dict) else None
+        if not isinstance(named, str) or not named:
+            raise InputError(f"{path}:{number}: a subject has no name")
+        if subject.get("kind") == SCENARIO:
+            continue
+        change = named.rpartition(".")[0] or named
+        match = _CHANGE.fullmatch(change)
+        repo = f"{match['owner']}/{match['name']}".lower() if match else ""
+        pull = int(match["version"]) if match and match["version"].isdecimal() else None
+        yield BenchmarkEntry(f"{path.name}:{number}", named, repo, pull, change=change)
 
 
 def _parse_rows(path: Path, text: str) -> Iterator[tuple[int, str | Mapping[str, Any]]]:

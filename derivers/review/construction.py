@@ -68,7 +68,7 @@ def build_file_review(
     _check_size(files, "")
     _check_locality(defects)
     _check_defective_share(defects, sum(map(count_lines, files.values())))
-    stored = _store_files(files, artifacts)
+    stored = store_files(files, artifacts)
     return ReviewOracle(target="before-fix", files=stored, diff=None, defects=tuple(defects), tree=tree)
 
 
@@ -108,7 +108,7 @@ def build_diff_review(
         _check_defective_share(defects, sum(map(len, added.values())), added)
     return ReviewOracle(
         target=target,
-        files=_store_files(files, artifacts),
+        files=store_files(files, artifacts),
         diff=artifacts.put_text(diff),
         defects=tuple(defects),
         tree=tree,
@@ -196,5 +196,6 @@ def _check_defective_share(defects: Iterable[Defect], lines: int, among: Mapping
         )
 
 
-def _store_files(files: Mapping[str, str], artifacts: Artifacts) -> str:
+def store_files(files: Mapping[str, str], artifacts: Artifacts) -> str:
+    """Store the files under review, path -> text, and return the hash of the artifact."""
     return artifacts.put_text(json.dumps(dict(files), sort_keys=True, ensure_ascii=False))

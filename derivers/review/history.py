@@ -76,6 +76,10 @@ class ReviewHistory:
 
     def list_changed_sources(self, old: str, new: str) -> list[SourceChange]:
         """Return the source files in which two commits differ, including deleted files; binary files have 0 lines."""
+        return [file for file in self.list_changed_files(old, new) if is_source(file.new)]
+
+    def list_changed_files(self, old: str, new: str) -> list[SourceChange]:
+        """Return all files in which two commits or trees differ, whose paths are UTF-8; see `list_changed_sources`."""
         fields = iter(self._diff(old, new, "--numstat", "-z").decode(errors="surrogateescape").split("\0"))
         sources = []
         for row in fields:
@@ -85,7 +89,7 @@ class ReviewHistory:
             # With -z, git writes an empty path for a renamed file, and then both of its paths.
             before, after = (path, path) if path else (next(fields), next(fields))
             lines = 0 if added == "-" else int(added) + int(removed)
-            if is_source(after) and is_text(before) and is_text(after):
+            if is_text(before) and is_text(after):
                 sources.append(SourceChange(before, after, lines))
         return sources
 

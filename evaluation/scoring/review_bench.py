@@ -44,7 +44,7 @@ GOOD = frozenset({FindingClass.TARGET, FindingClass.FIXED_LATER, FindingClass.VA
 BAD = frozenset({FindingClass.NONEXISTENT, FindingClass.INVALID})
 
 
-class LaterFix(Protocol):
+class FixedLines(Protocol):
     """Lines of a file under review that a later fix changes, 1-based and inclusive, and its message."""
 
     @property
@@ -231,10 +231,10 @@ def list_candidates(
 
 
 def list_fixed_later(
-    findings: Sequence[ReviewFinding], others: Sequence[LaterFix], material: ReviewMaterial
-) -> dict[int, list[LaterFix]]:
+    findings: Sequence[ReviewFinding], others: Sequence[FixedLines], material: ReviewMaterial
+) -> dict[int, list[FixedLines]]:
     """Return the number of each finding at lines that a later fix changes -> these fixes."""
-    later: dict[int, list[LaterFix]] = {}
+    later: dict[int, list[FixedLines]] = {}
     for n, finding in enumerate(findings):
         for fix in others:
             lines = ReviewFinding(fix.path, fix.first_line, fix.last_line, fix.message)

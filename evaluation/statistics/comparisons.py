@@ -93,7 +93,10 @@ def _choose_signs(families: int) -> np.ndarray:
         bits = np.arange(2**families)[:, None] >> np.arange(families) & 1
     else:
         bits = np.random.default_rng(SEED).integers(2, size=(SIGN_SAMPLES, families))
-    return 2.0 * bits - 1.0
+    signs = bits.astype(float)
+    signs *= 2.0
+    signs -= 1.0
+    return signs
 
 
 def correct_holm(probabilities: Mapping[str, float]) -> dict[str, float]:

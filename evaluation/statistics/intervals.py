@@ -59,15 +59,17 @@ def compute_median_interval(values: Sequence[float], families: Sequence[str]) ->
     places = {name: place for place, name in enumerate(sorted(set(families)))}
     if len(places) < 2:
         return median, median, median
-    counts = _draw_families(len(places))[:, [places[family] for _, family in ordered]].cumsum(axis=1)
-    totals = counts[:, -1]
+    # A row for each value: additions of whole rows are several times as fast as those within rows.
+    counts = _draw_families(len(places)).T[[places[family] for _, family in ordered]].cumsum(axis=0, dtype=np.int32)
+    totals = counts[-1]
     # Of an even number of values the median is between the two in the middle.
-    middle = [(counts > rank[:, None]).argmax(axis=1) for rank in ((totals - 1) // 2, totals // 2)]
+    middle = [(counts <= rank).sum(axis=0) for rank in ((totals - 1) // 2, totals // 2)]
     low, high = np.quantile((numbers[middle[0]] + numbers[middle[1]]) / 2, (0.025, 0.975))
     return median, float(low), float(high)
 
 
 @lru_cache(maxsize=4)
 def _draw_families(families: int) -> np.ndarray:
-    """Return how often each family is drawn, a row for each resample."""
-    return np.random.default_rng(SEED).multinomial(families, [1 / families] * families, size=RESAMPLES)
+    """Return how often each family is drawn, a row for each resample; those of a family lie side by side."""
+    drawn = np.random.default_rng(SEED).multinomial(families, [1 / families] * families, size=RESAMPLES)
+    return np.asfortranarray(drawn, dtype=np.int32)

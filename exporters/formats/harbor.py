@@ -32,6 +32,7 @@ from exporters.verifier_files import (
     find_submission_path,
 )
 from taskdb.records.oracles import ReviewOracle
+from training_data.canaries import mark_folder
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -69,6 +70,8 @@ def _write_dataset(items: Iterable[ExportItem], folder: Path, services: Services
     with DatasetWriter(folder, with_parquet=with_parquet) as dataset:
         for item in items:
             _write_task(item, folder / item.folder, services)
+            if item.canary:
+                mark_folder(folder / item.folder, item.canary)
             dataset.add(item.folder, item.facts.get("split") or "train")
     write_file(folder / "harbor_engine.py", (files("exporters") / "harbor_engine.py").read_bytes())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 
 from core.errors import InputError
@@ -32,9 +33,15 @@ class ColumnValues:
         """Whether its numbers are amounts."""
         return self.name in self.metric.amounts
 
+    @cached_property
+    def units(self) -> Mapping[str, float]:
+        """Subject -> its value, by name, for those that have any: computed once for all groups and comparisons."""
+        return {name: self.metric.aggregate(self.values[name]) for name in sorted(self.values)}
+
     def aggregate(self, names: Collection[str]) -> dict[str, float]:
         """Return subject -> its value, for those of some subjects that have any."""
-        return {name: self.metric.aggregate(self.values[name]) for name in sorted(names) if name in self.values}
+        wanted = set(names)
+        return {name: value for name, value in self.units.items() if name in wanted}
 
 
 def collect_columns(
@@ -46,12 +53,17 @@ def collect_columns(
         values: dict[str, dict[str, list[float]]] = {}
         ranges: dict[str, dict[str, list[OpenValue]]] = {}
         for name in sorted(subjects):
+            subject = subjects[name].subject
             for rollout in results.list_scored(name):
-                for column, value in metric.score(subjects[name].subject, rollout).items():
+                for column, value in metric.score(subject, rollout).items():
                     if isinstance(value, OpenValue):
                         ranges.setdefault(column, {}).setdefault(name, []).append(value)
                     elif value is not None:
-                        values.setdefault(column, {}).setdefault(name, []).append(float(value))
+                        by_subject = values.get(column) or values.setdefault(column, {})
+                        if name in by_subject:
+                            by_subject[name].append(float(value))
+                        else:
+                            by_subject[name] = [float(value)]
         for column in dict.fromkeys((*values, *ranges)):
             # Two metrics may have a column of the same name, such as the reward: it is that of the first.
             columns.setdefault(
@@ -130,8 +142,10 @@ def describe_passes(
     results: RunResults, subjects: Mapping[str, ReportedSubject], names: Collection[str]
 ) -> list[dict[str, Any]]:
     """Return pass@k and pass^k as rows, of the subjects that have k scored runs."""
+    # Subjects with the same numbers share an estimate.
+    compute = cache(compute_difficulty)
     counts = {
-        name: compute_difficulty(len(scored), sum(rollout.resolved for rollout in scored))
+        name: compute(len(scored), sum(rollout.resolved for rollout in scored))
         for name in sorted(names)
         if (scored := results.list_scored(name))
     }

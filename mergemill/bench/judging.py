@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evaluation.scoring.review_bench import (
-    LaterFix,
+    FixedLines,
     ReviewMaterial,
     has_lines,
     is_nonexistent,
@@ -123,7 +123,7 @@ def _place(defect: Defect, finding: ReviewFinding) -> Defect:
 
 def _match_fixes(
     findings: Sequence[ReviewFinding],
-    others: Sequence[LaterFix],
+    others: Sequence[FixedLines],
     material: ReviewMaterial,
     matcher: DefectMatcher,
     numbers: Sequence[int],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +51,19 @@ class ReportRequest:
     """ISO date; subjects from before it are reported apart."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReportPart:
+    """Part of a report that is of a run alone."""
+
+    run: BenchRun
+    description: dict[str, Any]
+    """Facts besides its figures."""
+    figures: list[dict[str, Any]]
+    columns: RunColumns
+    graders: Mapping[str, frozenset[str]]
+    """Subject -> versions of the grader that scored it."""
+
+
 def build_report(store: Store, materials: ReviewMaterials, request: ReportRequest) -> dict[str, Any]:
     """Return the report of some runs as JSON data.
 
@@ -64,7 +79,20 @@ def build_report(store: Store, materials: ReviewMaterials, request: ReportReques
         raise InputError("the runs are of several sets", advice="report runs of one set and version together")
     bench_set = store.get(BenchSet, runs[0].parent)
     subjects = load_subjects(store, bench_set)
-    results = {run.id: load_results(store, materials.artifacts, run) for run in runs}
+    prepare_metrics(store, materials, bench_set, subjects, request.metrics)
+    with _pause_garbage_collection():
+        reports = [report_run(load_results(store, materials.artifacts, run), subjects, request) for run in runs]
+        return join_reports(bench_set, subjects, reports, request)
+
+
+def prepare_metrics(
+    store: Store,
+    materials: ReviewMaterials,
+    bench_set: BenchSet,
+    subjects: Mapping[str, ReportedSubject],
+    metrics: Sequence[Metric],
+) -> None:
+    """Let metrics read what they need besides rollouts."""
     context = MetricContext(
         store=store,
         artifacts=materials.artifacts,
@@ -72,18 +100,58 @@ def build_report(store: Store, materials: ReviewMaterials, request: ReportReques
         bench_set=bench_set,
         tasks={subject.task.id: subject.task for subject in subjects.values() if subject.task},
     )
-    for metric in request.metrics:
+    for metric in metrics:
         metric.prepare(context)
-    columns = {run.id: collect_columns(results[run.id], subjects, request.metrics) for run in runs}
+
+
+@contextmanager
+def _pause_garbage_collection() -> Iterator[None]:
+    """Search for no cycles of garbage meanwhile: records have none, and would be scanned again and again.
+
+    What is in no cycle is freed at once, so that the rollouts of a single run are in memory at a time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def report_run(results: RunResults, subjects: Mapping[str, ReportedSubject], request: ReportRequest) -> ReportPart:
+    """Return the part of a report that is of a run alone, which holds none of its rollouts."""
+    columns = collect_columns(results, subjects, request.metrics)
+    return ReportPart(
+        run=results.run,
+        description=_describe_run(results, subjects, request.metrics),
+        figures=_make_figures(results, columns, subjects, request),
+        columns=columns,
+        graders={
+            name: frozenset(rollout.score.grader for rollout in rollouts if rollout.score)
+            for name, rollouts in results.rollouts.items()
+        },
+    )
+
+
+def join_reports(
+    bench_set: BenchSet, subjects: Mapping[str, ReportedSubject], reports: Sequence[ReportPart], request: ReportRequest
+) -> dict[str, Any]:
+    """Return the report of some runs, of which the last is that of `request.against` where the others are compared.
+
+    Raises:
+        InputError: another version of the grader scored a run that is compared.
+    """
     if request.against:
-        _check_graders([results[run.id] for run in runs])
-    left_out = sorted({name for run in runs for name in run.left_out})
+        _check_graders(reports)
+    left_out = sorted({name for report in reports for name in report.run.left_out})
+    columns = {report.run.id: report.columns for report in reports}
     return {
         "schema": SCHEMA,
         "left_out": left_out,
         "set": _describe_set(bench_set, subjects),
-        "runs": [_describe_run(results[run.id], subjects, request.metrics) for run in runs],
-        "figures": [row for run in runs for row in _make_figures(results[run.id], columns[run.id], subjects, request)],
+        "runs": [report.description for report in reports],
+        "figures": [row for report in reports for row in report.figures],
         "differences": _compare(columns, subjects, request) if request.against else [],
     }
 
@@ -170,12 +238,12 @@ def _group(
     return [("", names), *((title, members) for title, members in groups.items() if members)]
 
 
-def _check_graders(results: Sequence[RunResults]) -> None:
+def _check_graders(reports: Sequence[ReportPart]) -> None:
     """Raise InputError where a subject was graded by several versions of the grader in the runs that are compared."""
     versions: dict[str, set[str]] = {}
-    for run in results:
-        for name, rollouts in run.rollouts.items():
-            versions.setdefault(name, set()).update(rollout.score.grader for rollout in rollouts if rollout.score)
+    for report in reports:
+        for name, graders in report.graders.items():
+            versions.setdefault(name, set()).update(graders)
     for name in sorted(versions):
         if len(versions[name]) > 1:
             listed = ", ".join(version or "an earlier version" for version in sorted(versions[name]))

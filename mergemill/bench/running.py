@@ -99,7 +99,7 @@ def run_bench(
         UsageError: a scaffold is unknown, or is not for all kinds of subjects of the set, or no model is named.
         MachineError, Transient: as of sampling; results so far are in the records.
     """
-    left_out = check_subjects(store, request.bench_set, request.changed)
+    left_out = check_subjects(store, request.bench_set, skip=request.changed == SKIP)
     subjects = [subject for subject in request.bench_set.subjects if subject.name not in left_out]
     tasks, scenarios = _group_subjects(subjects, request)
     limits = request.bench_set.limits
@@ -131,7 +131,10 @@ def sample_subjects(
         scaffolds = tuple(scaffold for scaffold in tasks.scaffolds if isinstance(scaffold, Scaffold))
         codes.append(
             run_sampling(
-                SampleRequest(filters=filters, scaffolds=scaffolds, **request.attempts), settings, make_progress()
+                # The set decides what is run: published reviews have no certificate.
+                SampleRequest(filters=filters, scaffolds=scaffolds, uncertified=True, **request.attempts),
+                settings,
+                make_progress(),
             )
         )
     if scenarios.subjects:
@@ -144,20 +147,20 @@ def sample_subjects(
     return next((code for code in codes if code), 0)
 
 
-def check_subjects(store: Store, bench_set: BenchSet, changed: str) -> frozenset[str]:
-    """Return the names of changed subjects, where `changed` is `skip`.
+def check_subjects(store: Store, bench_set: BenchSet, *, skip: bool) -> frozenset[str]:
+    """Return the names of the subjects that have changed since the set was frozen.
 
     Raises:
-        InputError: they are not to be skipped, or nothing is left.
+        InputError: some have changed and are not to be skipped, or none is left.
     """
-    subjects = find_changed_subjects(store, bench_set)
-    if subjects and changed != SKIP:
+    changed = find_changed_subjects(store, bench_set)
+    if changed and not skip:
         raise InputError(
-            f"{CHANGED}: {describe_changed(subjects)}", advice="freeze the set again, or --changed skip leaves them out"
+            f"{CHANGED}: {describe_changed(changed)}", advice="freeze the set again, or --changed skip leaves them out"
         )
-    if len(subjects) == len(bench_set.subjects):
+    if len(changed) == len(bench_set.subjects):
         raise InputError(f"{CHANGED}: all subjects of {bench_set.name}", advice="freeze the set again")
-    return frozenset(subject.name for subject in subjects)
+    return frozenset(subject.name for subject in changed)
 
 
 def describe_changed(changed: Sequence[ChangedSubject]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.errors import InputError, MergemillError, Transient
-from mergemill.bench.running import STOP, check_subjects
+from mergemill.bench.running import SKIP, STOP, check_subjects
 from mergemill.bench.submissions import SubmittedFile, read_submissions
 from mergemill.execution.grader_version import compute_grader_version
 from mergemill.grading.grading import TaskGrader
@@ -79,7 +79,7 @@ def score_file(
     store, bench_set = grader.store, request.bench_set
     if any(subject.kind == SCENARIO for subject in bench_set.subjects):
         raise InputError(f"{bench_set.name} has scenarios, which take no predictions", advice="freeze tasks alone")
-    left_out = check_subjects(store, bench_set, request.changed)
+    left_out = check_subjects(store, bench_set, skip=request.changed == SKIP)
     records = store.get_many(Task, [subject.id for subject in bench_set.subjects if subject.name not in left_out])
     tasks = sorted(records.values(), key=lambda task: task.name)
     result = ScoredFile(submitted=read_submissions(request.path, tasks))

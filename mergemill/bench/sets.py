@@ -34,6 +34,9 @@ GRADING_FIELDS = frozenset(
 """Fields of a task that decide the reward of a submission; texts are in them as their hashes."""
 _READ_FIELDS = frozenset({"tree", "related", "material"})
 """Fields of an oracle that a reviewer reads, and that decide nothing. Sets frozen before there were any stay valid."""
+SET_NAME = "set.json"
+"""File of a set in an export."""
+NOT_THERE = "it is not in the database"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 
 
@@ -55,6 +58,17 @@ def hash_grading(subject: Task | Scenario) -> str:
     return _hash_json(decisive)
 
 
+def check_name(name: str) -> str:
+    """Return the name of a set.
+
+    Raises:
+        UsageError: it has other characters than letters, digits, `.`, `_` and `-`.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name[:80]!r} is no name of a set", advice="letters, digits, '.', '_' and '-'")
+    return name
+
+
 def freeze(
     store: Store, name: str, subjects: Sequence[Task | Scenario], limits: BenchLimits, *, held_out: bool
 ) -> BenchSet:
@@ -64,8 +78,7 @@ def freeze(
         InputError: there is no subject, or two have the same name.
         UsageError: the name has other characters than letters, digits, `.`, `_` and `-`.
     """
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"{name[:80]!r} is no name of a set", advice="letters, digits, '.', '_' and '-'")
+    check_name(name)
     if not subjects:
         raise InputError("no subject is selected", advice="mergemill tasks list shows tasks; see its filters")
     twice = [word for word, number in Counter(subject.name for subject in subjects).items() if number > 1]
@@ -168,7 +181,7 @@ def find_changed_subjects(store: Store, bench_set: BenchSet) -> list[ChangedSubj
     for subject in bench_set.subjects:
         ids = current.get(subject.name, set())
         if not ids:
-            changed.append(ChangedSubject(name=subject.name, problem="it is not in the database"))
+            changed.append(ChangedSubject(name=subject.name, problem=NOT_THERE))
         elif subject.id not in ids:
             changed.append(ChangedSubject(name=subject.name, problem=f"its id is {min(ids)[:12]} now"))
         elif hash_grading(records[subject.id]) != subject.grading:

@@ -185,8 +185,10 @@ class ItemReader:
         filters: TaskFilters,
         is_wanted: IsWanted,
         known_copies: Mapping[str, tuple[ImageCopy, ...]],
+        canary: str = "",
     ) -> None:
         self._store, self._filters, self._is_wanted, self._known_copies = store, filters, is_wanted, known_copies
+        self._canary = canary
         self._lineages: Mapping[str, Sequence[Record]] = {}
         self._held_out = find_held_out(store)
 
@@ -198,7 +200,14 @@ class ItemReader:
             for task, certificate, row in batch:
                 copy = copies.find_certified_copy(task, certificate, self._known_copies)
                 notes = [MARK] if self._held_out.covers(task.id, task.name) else []
-                yield ExportItem(task=task, certificate=certificate, registry_image=copy, facts=row, notes=notes)
+                yield ExportItem(
+                    task=task,
+                    certificate=certificate,
+                    registry_image=copy,
+                    facts=row,
+                    canary=self._canary,
+                    notes=notes,
+                )
                 progress.advance()
 
     def get_lineage(self, task: Task) -> Sequence[Record]:

@@ -90,11 +90,10 @@ def _find_contaminated(store: Store, filters: TaskFilters) -> list[str]:
     from miner.benchmarks import load_benchmarks  # noqa: PLC0415 - few commands read the lists
 
     index = load_benchmarks(filters.decontaminated)
-    repos = {*index.repositories, *(repo for repo, _ in (*index.numbers, *index.commits))}
     return [
         origin.id
-        for origin in list_origins(store, repos)
-        if index.find_by_name(origin.repo, origin.number, origin.base_commit) is not None
+        for origin in list_origins(store, index.repos)
+        if index.find_by_name(origin.repo, origin.number, origin.base_commit, origin.change) is not None
     ]
 
 

@@ -150,6 +150,12 @@ BENCH_COMMANDS: Mapping[str, CommandEntry] = {
         "Report runs of a set: averages with 95 % intervals over families, bounds, differences.",
         QUERIES,
     ),
+    "import": CommandEntry(
+        "bench.import_set", "Make a held-out set of review tasks of a published benchmark of reviews.", TASKS
+    ),
+    "export": CommandEntry(
+        "bench.export_set", "Write a set with its subjects, and the results and report of its runs, to a folder.", TASKS
+    ),
     "list": CommandEntry("bench.list_sets", "List sets, or the newest state of each run.", QUERIES),
     "show": CommandEntry(
         "bench.show", "Show a set: its subjects, limits and canary, and which subjects have changed since.", QUERIES

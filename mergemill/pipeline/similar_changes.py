@@ -56,7 +56,7 @@ class SimilarChangeFinder:
             return False
         benchmarks = load_benchmarks(mining.benchmarks)
         number = self.store.get(PullRequest, candidate.parent).number
-        if benchmarks.find_by_name(candidate.repo, number, candidate.base_commit) is not None:
+        if benchmarks.find_by_name(candidate.repo, number, candidate.base_commit, candidate.name) is not None:
             return False
         if not benchmarks.sketches:
             return True

@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from core.errors import InputError
+from mergemill.bench.listing import summarize_run, summarize_set
 from mergemill.execution.run_status import list_runs
 from mergemill.web.context import WebContext
 from mergemill.web.diffs import PatchView, render_patch
@@ -22,6 +23,7 @@ from mergemill.web.statement import mark_source, render_statement
 from mergemill.web.task_listing import FACETS, build_facets, build_link, count_values, load_listing, read_parameters
 from mergemill.web.trajectories import load_conversation
 from mergemill.web.visible_text import remove_ansi_sequences
+from taskdb.queries import bench as bench_queries
 from taskdb.queries import pages as page_queries
 from taskdb.queries import tasks as queries
 from taskdb.queries.evidence import SHOWN_BOUND, describe_forger, describe_gold, describe_scores, rank_verdict
@@ -66,6 +68,8 @@ def make_routes(context: WebContext, answer_error: AnswerError) -> list[Route]:
         "/changes/{name:path}": (show_change, None),
         "/artifacts/{digest}": (show_artifact, None),
         "/rollouts/{rollout}": (show_rollout, None),
+        "/bench": (show_benches, EarlyStart("benches.html", "bench")),
+        "/bench/{name}": (show_bench, None),
         "/runs": (show_runs, None),
         "/metrics": (show_metrics, None),
     }
@@ -160,7 +164,31 @@ def show_runs(context: WebContext, request: Request) -> Response:
     return context.render("runs.html", {"active": "runs", "runs": list_runs(context.runs), "states": list(Stage)})
 
 
+def show_benches(context: WebContext, request: Request) -> Response:
+    """Show all frozen sets, newest first, and the runs on them."""
+    del request
+    sets = {bench_set.id: bench_set for bench_set in bench_queries.list_sets(context.store)}
+    runs = bench_queries.list_runs(context.store)
+    values = {
+        "active": "bench",
+        "sets": [
+            summarize_set(bench_set) | {"runs": sum(run.parent == key for run in runs)}
+            for key, bench_set in reversed(sets.items())
+        ],
+        "runs": [summarize_run(run, sets[run.parent]) | {"parent": run.parent} for run in runs],
+    }
+    return context.render("benches.html", values)
+
+
 # --------------------------------------------------------------------------------------------------- one record
+
+
+def show_bench(context: WebContext, request: Request) -> Response:
+    """Show a frozen set with the reports of its runs."""
+    # The libraries of its statistics are loaded for this page alone.
+    from mergemill.web import bench_page  # noqa: PLC0415
+
+    return bench_page.show_bench(context, request)
 
 
 def show_task(context: WebContext, request: Request) -> Response:

@@ -11,7 +11,8 @@ from miner.licenses import is_allowed
 def is_in_no_benchmark(change: Change, mining: MiningSettings) -> str | None:
     """Pass when no list of `benchmarks` names the change, its base commit or its repository."""
     request = change.pull_request
-    instance = load_benchmarks(mining.benchmarks).find_by_name(request.repo, request.number, request.base_commit)
+    benchmarks = load_benchmarks(mining.benchmarks)
+    instance = benchmarks.find_by_name(request.repo, request.number, request.base_commit, request.name)
     return f"a benchmark's list names {instance}" if instance else None
 
 

@@ -17,7 +17,7 @@ from taskdb.schema.batches import split_batches
 from taskdb.schema.word_lists import select_words
 from taskdb.store import Store
 
-_CHANGES = table("changes", column("candidate"), column("number"))
+_CHANGES = table("changes", column("candidate"), column("number"), column("name"))
 _BATCH = 10_000
 _KINDS_OF_SEVERAL = (Kind.COMBINED, Kind.MIRRORED)
 """Kinds of tasks that are made of further changes besides their own."""
@@ -30,6 +30,8 @@ class TaskOrigin(NamedTuple):
     repo: str
     number: int | None
     base_commit: str
+    change: str
+    """Name of the change."""
 
 
 def resolve_names(store: Store, words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
@@ -88,11 +90,11 @@ def _list_further_origins(store: Store, repos: Collection[str]) -> Iterator[Task
             for candidate in (candidates[other] for other in sorted(family) if other in candidates):
                 if candidate.repo.lower() in repos:
                     number = pulls[candidate.parent].number
-                    yield TaskOrigin(key, candidate.repo, number, candidate.base_commit)
+                    yield TaskOrigin(key, candidate.repo, number, candidate.base_commit, candidate.name)
 
 
 def _list_own_origins(store: Store, repos: Sequence[str]) -> Iterator[TaskOrigin]:
-    query: Any = select(TASKS.c.id, TASKS.c.repo, _CHANGES.c.number, TASKS.c.base_commit)
+    query: Any = select(TASKS.c.id, TASKS.c.repo, _CHANGES.c.number, TASKS.c.base_commit, _CHANGES.c.name)
     query = query.select_from(TASKS.join(_CHANGES, _CHANGES.c.candidate == TASKS.c.candidate))
     query = query.where(func.lower(TASKS.c.repo).in_(select_words(repos)))
     with store.read_transaction() as connection:

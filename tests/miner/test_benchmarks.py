@@ -43,6 +43,7 @@ def write_list(folder: Path, name: str, content: str | list[dict[str, object]]) 
         ("f.txt", "# people's own list\n\nacme/widget#7  # why\n"),
         ("g.txt", "https://github.com/acme/widget/pull/7\n"),
         ("h.txt", "acme__widget-7\n"),
+        ("i.json", '{"canary": "c", "subjects": [{"name": "acme__widget-7.review-2", "kind": "review"}]}'),
     ],
 )
 def test_a_pull_request_is_named_in_many_ways(
@@ -53,6 +54,16 @@ def test_a_pull_request_is_named_in_many_ways(
     assert reason(benchmarks=lists) == "candidate"
     tiny.commit("Make one() return three (#7)", {"pkg/core.py": "x = 3\n", "tests/test_core.py": "x = 3\n"})
     assert reason(benchmarks=lists) == "in-benchmark"
+
+
+def test_a_frozen_set_names_changes_without_a_number_by_name(tmp_path: Path) -> None:
+    names = (("acme__widget-1a2b3c4d.bugfix", "bugfix"), ("library.busy_morning", "scenario"))
+    document = {"canary": "c", "subjects": [{"name": name, "kind": kind} for name, kind in names]}
+    index = load_benchmarks([write_list(tmp_path, "set.json", json.dumps(document))])
+    assert str(index.find_by_name("acme/widget", None, "", "acme__widget-1a2b3c4d")).endswith("(set.json:1)")
+    assert index.find_by_name("acme/widget", None, "", "acme__widget-ffffffff") is None
+    assert index.find_by_name("acme/widget", 1, "") is None
+    assert (len(index.changes), index.repos) == (1, {"acme/widget"})
 
 
 def test_the_rejection_names_list_line_and_instance(tiny: TinyRepo, harness: MinerHarness, tmp_path: Path) -> None:
@@ -148,6 +159,8 @@ def test_published_tasks_are_not_compared_with_benchmarks(
         ("b.jsonl", '{"number": 3}\n', "b.jsonl:1: neither a repository nor a pull request"),
         ("c.jsonl", "[]\n", "c.jsonl:1: not a JSON object"),
         ("d.json", "{}\n", "not a list of rows"),
+        ("g.json", "{\n", "g.json: not JSON"),
+        ("h.json", '{"canary": "c", "subjects": [{"kind": "review"}]}', "h.json:1: a subject has no name"),
         ("e.txt", "acme/widget\nwidget\n", "e.txt:2: neither"),
         ("f.csv", "name\nx\n", "f.csv:2: neither"),
     ],

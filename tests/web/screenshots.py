@@ -1,4 +1,4 @@
-"""Screenshots of six pages for the documentation: `python -m tests.web.screenshots` writes docs/images/serve-*.png."""
+"""Screenshots of pages for the documentation: `python -m tests.web.screenshots` writes docs/images/serve-*.png."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def list_shots(seeded: SeededDatabase) -> dict[str, tuple[str, str]]:
         "serve-task": (f"/tasks/{seeded.task}#statement", "light"),
         "serve-why": (f"/changes/{seeded.rejected}", "light"),
         "serve-rollout": (f"/rollouts/{seeded.rollout}", "dark"),
+        "serve-bench": (f"/bench/{seeded.bench}#figures", "light"),
         "serve-runs": ("/runs", "dark"),
     }
 

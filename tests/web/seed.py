@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.config import Settings
+from mergemill.bench.sets import freeze
 from taskdb.artifacts import Artifacts
 from taskdb.records import (
     Attempt,
@@ -21,6 +22,7 @@ from taskdb.records import (
     RunVariant,
     Score,
     Stage,
+    Task,
     TestCommand,
     TestOrigin,
     TestRun,
@@ -30,7 +32,9 @@ from taskdb.records.verdicts import Completion, Finding, QuoteSource
 from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
+from tests.mergemill.bench import making
 
+BENCH = "review-and-repair"
 REPOSITORIES = (
     ("ada/greet", "python", "MIT"),
     ("pallets/flask", "python", "BSD-3-Clause"),
@@ -133,6 +137,8 @@ class SeededDatabase:
     rejected: str
     rollout: str
     artifact: str
+    bench: str = ""
+    """Name of a frozen set with two runs; empty where there is none."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +193,26 @@ def seed_database(folder: Path, n_tasks: int = 60) -> SeededDatabase:
     task = f"{texts.name}.bugfix"
     add_rollout(settings.storage.store_dir / "rollouts", "r-1", task)
     add_run(settings.storage.store_dir / "runs")
-    return SeededDatabase(settings, task, texts.name, "ada__greet-1003", "r-1", artifacts.put(LOG.encode()))
+    artifact = artifacts.put(LOG.encode())
+    return SeededDatabase(settings, task, texts.name, "ada__greet-1003", "r-1", artifact, add_bench(settings))
+
+
+def add_bench(settings: Settings) -> str:
+    """Add a held-out set of fifteen tasks with two runs on it, of which one lacks a rollout; return its name."""
+    with Store.open(settings.storage.db) as store:
+        tasks = sorted(store.load_all(Task), key=lambda task: task.name)[:15]
+        bench_set = freeze(store, BENCH, tasks, making.LIMITS, held_out=True)
+    skills = {"qwen3-coder": 3, "qwen3-coder-rl": 2}
+    for model, divisor in skills.items():
+
+        def solve(number: int, attempt: int, divisor: int = divisor) -> float | None:
+            return None if (number, attempt, divisor) == (4, 2, 3) else float((number + attempt) % divisor == 0)
+
+        url = settings.storage.db
+        making.add_run(
+            Path(), bench_set, tasks, solve, runs=2, url=url, model=model, checkpoint="step-200", agent_seconds=84.0
+        )
+    return BENCH
 
 
 def add_change(

@@ -36,7 +36,15 @@ def address(seeded: SeededDatabase) -> Iterator[str]:
 
 def list_pages(seeded: SeededDatabase) -> list[str]:
     shots = [path for path, _ in list_shots(seeded).values()]
-    return [*shots, "/tasks", "/funnel", "/changes", f"/changes/{seeded.change}", f"/artifacts/{seeded.artifact}"]
+    return [
+        *shots,
+        "/bench",
+        "/tasks",
+        "/funnel",
+        "/changes",
+        f"/changes/{seeded.change}",
+        f"/artifacts/{seeded.artifact}",
+    ]
 
 
 def test_a_reader_clicks_from_the_funnel_to_a_log_and_from_the_list_to_a_task(
@@ -98,6 +106,23 @@ def test_no_page_is_wider_than_a_phone(browser: Browser, address: str, seeded: S
             assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
 
 
+def test_tables_of_a_bench_scroll_by_themselves_on_a_phone_without_scripts(
+    browser: Browser, address: str, seeded: SeededDatabase
+) -> None:
+    with watch_page(browser, address, viewport=PHONE, java_script_enabled=False) as watched:
+        page = watched.open("/bench")
+        page.get_by_role("link", name=seeded.bench, exact=True).click()
+        assert page.inner_text("h1") == seeded.bench
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        wide = page.evaluate(SCROLLED)
+        assert (wide[0], len(wide), wide[-1]) == ("Runs", 4, "Subjects")
+        assert all(page.get_by_role("region", name=name, exact=True).get_by_role("table").count() for name in wide)
+        page.get_by_role("link", name="compare others with").last.click()
+        assert page.get_by_role("table", name="Differences from").get_by_role("columnheader").count() == 10
+        page.get_by_role("link", name="Attempt 1: ").first.click()
+        assert page.inner_text("h1").startswith("Rollout ")
+
+
 def test_every_control_has_a_name_and_every_table_a_header(
     browser: Browser, address: str, seeded: SeededDatabase
 ) -> None:
@@ -111,6 +136,8 @@ def test_every_control_has_a_name_and_every_table_a_header(
             assert page.evaluate("document.documentElement.lang") == "en"
 
 
+SCROLLED = """() => [...document.querySelectorAll('.scroll')].filter((area) => area.scrollWidth > area.clientWidth
+).map((area) => area.getAttribute('aria-label'))"""
 NAMELESS = """() => [...document.querySelectorAll('a, button, input:not([type=hidden])')].filter((control) =>
     !(control.textContent.trim() || control.getAttribute('aria-label') || control.labels?.length)
 ).map((control) => control.outerHTML)"""
@@ -132,7 +159,7 @@ def test_the_page_of_runs_is_kept_up_to_date(browser: Browser, address: str, see
 
 def test_screenshots_are_taken(browser: Browser, address: str, seeded: SeededDatabase, tmp_path: Path) -> None:
     taken = take_screenshots(browser, seeded, address, tmp_path)
-    assert len(taken) == 6
+    assert len(taken) == 7
     assert all(10_000 < path.stat().st_size < 150_000 for path in taken)
 
 

@@ -15,7 +15,16 @@ from mergemill.web import page_streaming, pages
 from mergemill.web.page_streaming import CONTENT
 from tests.web.conftest import HOST
 
-PATHS = ("/tasks", "/tasks?q=pallets", "/tasks?language=go", "/changes", "/changes?status=rejected", "/funnel", "/")
+PATHS = (
+    "/tasks",
+    "/tasks?q=pallets",
+    "/tasks?language=go",
+    "/changes",
+    "/changes?status=rejected",
+    "/funnel",
+    "/bench",
+    "/",
+)
 
 
 @pytest.fixture

@@ -192,7 +192,7 @@ def test_an_empty_database_has_all_pages(tmp_path_factory: pytest.TempPathFactor
     with Store.open(settings.storage.db) as store:
         application = make_application(store, settings, make_access_rules("127.0.0.1", None))
         empty = TestClient(application, base_url="http://localhost")
-        for path in ("/", "/tasks", "/funnel", "/changes", "/runs"):
+        for path in ("/", "/tasks", "/funnel", "/changes", "/bench", "/runs"):
             assert empty.get(path).status_code == 200, path
 
 

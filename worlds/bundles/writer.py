@@ -10,6 +10,7 @@ from pathlib import Path
 
 from core.errors import InputError, make_write_error
 from core.version import read_version
+from training_data.canaries import mark_folder
 from training_data.card import render_card
 from training_data.row_files import hash_files
 from worlds.bundles.card import build_card
@@ -38,6 +39,7 @@ def write_bundle(
     *,
     left_out: Mapping[str, int],
     files: Mapping[str, bytes],
+    canary: str = "",
 ) -> BundleCounts:
     """Write a bundle; a bundle that is there is replaced.
 
@@ -47,6 +49,7 @@ def write_bundle(
         bundle_format: any of `worlds.bundles.formats.FORMATS`.
         left_out: reason -> scenarios that were left out already.
         files: further files, path -> content.
+        canary: text by which its files are recognised in training data; empty for none.
 
     Raises:
         InputError: the folder has other files, or writing is not permitted.
@@ -66,6 +69,8 @@ def write_bundle(
                 (partial / path).write_bytes(content)
             card = render_card(build_card(worlds, bundle_format, counts))
             (partial / "README.md").write_text(card, encoding="utf-8")
+            if canary:
+                mark_folder(partial, canary)
             _write_manifest(partial, worlds, bundle_format, counts)
             _move(partial, out)
         finally:

@@ -8,13 +8,22 @@ import typer
 
 from core.config import Settings
 from core.errors import UsageError
+from mergemill.bench.listing import summarize_run
 from mergemill.cli import output
 from mergemill.cli.agents.sample import MAX_ATTEMPTS, SAMPLE_SETTINGS, make_progress, parse_sampling
-from mergemill.cli.bench.list_sets import describe
 from mergemill.cli.options import JsonOption, split_words, with_settings
 from taskdb.store import Store
 
 CHANGED = ("stop", "skip")
+
+ChangedOption = Annotated[
+    str,
+    typer.Option(
+        "--changed",
+        metavar="|".join(CHANGED),
+        help="Stop where subjects have changed since the set was frozen, or leave these out.",
+    ),
+]
 
 app = typer.Typer(add_completion=False)
 
@@ -44,14 +53,7 @@ def run(
             "--user", metavar="NAME|scripted", show_default=False, help="User of dialogues, as of `mergemill sample`."
         ),
     ] = None,
-    changed: Annotated[
-        str,
-        typer.Option(
-            "--changed",
-            metavar="|".join(CHANGED),
-            help="Stop where subjects have changed since the set was frozen, or leave these out.",
-        ),
-    ] = CHANGED[0],
+    changed: ChangedOption = CHANGED[0],
     as_json: JsonOption = False,
     settings: Settings,
 ) -> None:
@@ -68,8 +70,7 @@ def run(
     words = tuple(dict.fromkeys(split_words(scaffold)))
     if not words:
         raise UsageError("--scaffold names none", advice="such as --scaffold react,codex")
-    if changed not in CHANGED:
-        raise UsageError(f"--changed: {changed} is unknown", advice=f"one of {', '.join(CHANGED)}")
+    parse_changed(changed)
     options = parse_sampling(sampling or ())
     if runs > 1 and options.get("temperature") == 0:
         output.print_message(f"warning: {runs} runs at temperature 0 are likely to be equal, and count once then")
@@ -87,9 +88,20 @@ def run(
         )
         records, code = run_bench(store, request, settings, lambda: make_progress(as_json=as_json))
     for record in records:
-        row = describe(record, opened)
+        row = summarize_run(record, opened)
         if as_json:
             output.print_json({"event": "run", **row})
         else:
             output.print_text(f"{row['run']}: {row['rollouts']} of {row['planned']} rollouts ({record.id[:12]})")
     raise typer.Exit(code)
+
+
+def parse_changed(word: str) -> bool:
+    """Return whether changed subjects are left out.
+
+    Raises:
+        UsageError: the word is unknown.
+    """
+    if word not in CHANGED:
+        raise UsageError(f"--changed: {word} is unknown", advice=f"one of {', '.join(CHANGED)}")
+    return word == CHANGED[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from core.errors import InputError, UsageError
 from core.text import format_count
 from mergemill.execution.services import make_services
 from mergemill.worlds.bundles.sources import WorldSource, find_sources
-from mergemill.worlds.containers import open_world_container
+from mergemill.worlds.containers import OpenServer, open_world_container
 from worlds.bundles.contents import ENVIRONMENT, BundledScenario, BundledWorld, Certification
 from worlds.bundles.formats import FORMATS
 from worlds.bundles.playing import UnplayableScenarioError, play_scenario
@@ -45,6 +46,10 @@ class WorldExportRequest:
     out: Path
     """Folder of the bundle; of several formats, the folder of their folders."""
     with_uncertified: bool = False
+    scenarios: frozenset[str] | None = None
+    """Names of the scenarios that are exported; None for all of the worlds."""
+    canary: str = ""
+    """Text by which the files are recognised in training data; empty for none."""
 
     @property
     def folders(self) -> dict[str, Path]:
@@ -52,8 +57,16 @@ class WorldExportRequest:
         return {name: self.out if len(self.formats) == 1 else self.out / name for name in self.formats}
 
 
-def export_worlds(request: WorldExportRequest, settings: Settings, reporter: Reporter) -> list[dict[str, Any]]:
+def export_worlds(
+    request: WorldExportRequest, settings: Settings, reporter: Reporter, open_server: OpenServer | None = None
+) -> list[dict[str, Any]]:
     """Write a bundle in each format and return their summaries.
+
+    Args:
+        request: worlds, formats and folder.
+        settings: database and engine.
+        reporter: receiver of messages and progress.
+        open_server: function that starts the server of worlds on this machine; None for a container.
 
     Raises:
         UsageError: a format is unknown, or none is given.
@@ -69,17 +82,27 @@ def export_worlds(request: WorldExportRequest, settings: Settings, reporter: Rep
             raise UsageError(f"--format: {name} is unknown", advice=advice)
         check_folder(folder.resolve())
     sources = find_sources(request.words, settings.storage, with_uncertified=request.with_uncertified)
-    with open_world_container(make_services(settings, engine=True)) as server:
+    if request.scenarios is not None:
+        sources = [_select_scenarios(source, request.scenarios) for source in sources]
+    open_server = open_server or partial(open_world_container, make_services(settings, engine=True))
+    with open_server() as server:
         exporter = _Exporter(request, server, reporter)
         worlds = exporter.prepare(sources)
     if not any(world.scenarios for world in worlds):
         raise InputError("no scenario of these worlds can be exported", advice="the lines before this one say why")
-    return [_write(name, folder, worlds, exporter.left_out) for name, folder in request.folders.items()]
+    return [_write(name, folder, worlds, exporter.left_out, request.canary) for name, folder in request.folders.items()]
 
 
-def _write(name: str, folder: Path, worlds: Sequence[BundledWorld], left_out: Counter[str]) -> dict[str, Any]:
+def _select_scenarios(source: WorldSource, names: frozenset[str]) -> WorldSource:
+    chosen = tuple(scenario for scenario in source.contents.scenarios if scenario.name in names)
+    return replace(source, contents=replace(source.contents, scenarios=chosen))
+
+
+def _write(
+    name: str, folder: Path, worlds: Sequence[BundledWorld], left_out: Counter[str], canary: str
+) -> dict[str, Any]:
     files = _read_harbor_engine() if name == HARBOR else {}
-    counts = write_bundle(worlds, folder, FORMATS[name], left_out=left_out, files=files)
+    counts = write_bundle(worlds, folder, FORMATS[name], left_out=left_out, files=files, canary=canary)
     return {
         "event": "summary",
         "environment": ENVIRONMENT,

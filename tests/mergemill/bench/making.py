@@ -15,6 +15,7 @@ from taskdb.artifacts import Artifacts
 from taskdb.records import Score, Task
 from taskdb.records.bench import BenchLimits, BenchRun, BenchSet
 from taskdb.records.rollouts import Rollout, RolloutPlan, RolloutStatus
+from taskdb.records.worlds import Scenario
 from taskdb.store import Store
 from tests.taskdb.lineages import add_lineage, make_url
 
@@ -30,7 +31,9 @@ def make_set(folder: Path, subjects: int, **fields: Any) -> tuple[BenchSet, list
         return freeze(store, "first", tasks, LIMITS, held_out=False), tasks
 
 
-def make_scored(task: Task, attempt: int, value: float | None, *, grader: str = "1", **fields: Any) -> Rollout:
+def make_scored(
+    task: Task | Scenario, attempt: int, value: float | None, *, grader: str = "1", **fields: Any
+) -> Rollout:
     given: dict[str, Any] = {"scaffold": "react", "model": "m", "checkpoint": ""} | fields
     named = {name: given[name] for name in ("scaffold", "model", "checkpoint")}
     plan = RolloutPlan(task=task.id, name=task.name, scaffold_version="1", attempt=attempt, **named)
@@ -57,7 +60,14 @@ def make_scored(task: Task, attempt: int, value: float | None, *, grader: str = 
 
 
 def add_run(
-    folder: Path, bench_set: BenchSet, tasks: Sequence[Task], get_value: GetValue, *, runs: int = 4, **fields: Any
+    folder: Path,
+    bench_set: BenchSet,
+    tasks: Sequence[Task | Scenario],
+    get_value: GetValue,
+    *,
+    runs: int = 4,
+    url: str = "",
+    **fields: Any,
 ) -> BenchRun:
     """Add a run whose rollouts have given values; those without are no results."""
     rollouts = [
@@ -77,7 +87,7 @@ def add_run(
         runs=runs,
         rollouts=tuple(sorted(rollout.id for rollout in results)),
     )
-    with Store.open(make_url(folder)) as store:
+    with Store.open(url or make_url(folder)) as store:
         store.add(*rollouts, run)
     return run
 

@@ -180,3 +180,20 @@ def test_a_simulator_is_not_measured_on_a_held_out_family(folder: Path) -> None:
     refused = run(folder, "simulate", "measure", *given, "--kind", "terse")
     assert "1 task left out: held-out" in refused.stderr
     assert "no certified task with lists of tests is selected" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("sft", ("--llm", "http://127.0.0.1:9/v1", "--total", "1")),
+        ("env", ("--llm", "http://127.0.0.1:9/v1")),
+    ],
+)
+def test_a_variant_alone_is_no_seed_of_any_simulation(folder: Path, command: str, options: tuple[str, ...]) -> None:
+    words = ("trajectories", "export", "--format", "messages", "--unselected", "--with-held-out", "--kind", "terse")
+    assert run(folder, *words, "--out", "rows").exit_code == 0
+    given = ("--seeds", "rows", "--domain", "office", "--model", "m", "--out", "out", *options)
+    done = run_mergemill("simulate", command, *given, cwd=folder, MERGEMILL_DB=make_url(folder))
+    assert (done.exit_code, (folder / "out").exists()) == (3, False), done.stderr
+    assert "1 seed left out: held-out" in done.stderr
+    assert "every seed is held out" in done.stderr

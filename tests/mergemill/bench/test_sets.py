@@ -13,6 +13,7 @@ from mergemill.bench.sets import find_changed_subjects, freeze, hash_grading, op
 from taskdb.records import Stage, Task
 from taskdb.records.bench import BenchLimits
 from taskdb.records.work import StageResult
+from taskdb.schema.stored_records import compress_body
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.records import make_certificate
@@ -112,6 +113,27 @@ def test_changed_subjects_are_found_by_id_and_by_hash(tmp_path: Path) -> None:
         tasks[2].name: "it is graded otherwise: image, script or lists",
         "ada__greet-9.bugfix": "it is not in the database",
     }
+
+
+def test_one_byte_of_a_task_stops_runs_and_is_named(tmp_path: Path) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        tasks = [add_lineage(store, number) for number in range(1, 4)]
+        freeze(store, "first", tasks, LIMITS, held_out=False)
+        statement = tasks[0].problem_statement
+        later = replace_task(store, tasks[0], problem_statement=f"{statement[:-1]}!")
+        digest = tasks[1].image_digest
+        other = Task.model_validate(tasks[1].model_dump() | {"image_digest": f"{digest[:-1]}_"})
+        with store.write_transaction() as connection:
+            body = compress_body(other.model_dump_json().encode())
+            connection.exec_driver_sql("UPDATE task SET body = ? WHERE id = ?", (body, tasks[1].id))
+    words = ("--db", make_url(tmp_path))
+    done = run_mergemill("bench", "run", "first", "--scaffold", "noop", *words, cwd=tmp_path)
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert f"changed-subject: {tasks[0].name}: its id is {later.id[:12]} now; " in done.stderr
+    assert f"{tasks[1].name}: it is graded otherwise" in done.stderr
+    assert tasks[2].name not in done.stderr
+    shown = run_mergemill("bench", "show", "first", "--json", *words, cwd=tmp_path).json
+    assert set(shown["changed"]) == {tasks[0].name, tasks[1].name}
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,8 @@ READING_COMMANDS = [
     "simulate show aa-1",
     "simulate compare org/m org/n --json",
     "simulate export --out rows --json",
+    "bench export --help",
+    "bench import --help",
     "worlds export --help",
     "worlds import --help",
     "db compact",
