@@ -152,6 +152,7 @@ def _derive_many(
             bug_writer=bug_writer,
             functions=inputs.functions,
             known_memory=inputs.memory,
+            stored_memory=progress.state.get("controls"),
             list_foreseen=screening.list_failing_sets,
         )
         environment_tasks = EnvironmentTasks(screening=screening, builder=builder)
@@ -163,6 +164,7 @@ def _derive_many(
     progress.base, progress.tally = base_result, Counter(search.tally)
     progress.seconds = search.elapsed
     record_search(progress, screening, environment_tasks)
+    progress.state["controls"] = builder.memory.list_fields()
     step = progress.make_step(tasks)
     if lineage.wanted is not None and lineage.wanted > number:
         _RECENT_INPUTS.keep(step.progress, replace(inputs, memory=builder.memory))

@@ -68,13 +68,9 @@ class EnvironmentTasks:
 
     def _build_task(self, bugs: list[DetectedBug], number: int) -> Task | Reason:
         """Return the task of some bugs, or why they give none."""
-        task = self.builder.build_task(bugs, number)
-        if isinstance(task, Reason):
-            return task
-        failing = frozenset(test for test, _ in task.FAIL_TO_PASS)
-        if failing in self._failing_sets:
-            return Reason.SAME_TESTS_FAIL
-        self._failing_sets.add(failing)
+        task = self.builder.build_task(bugs, number, failing_sets=self._failing_sets)
+        if isinstance(task, Task):
+            self._failing_sets.add(frozenset(test for test, _ in task.FAIL_TO_PASS))
         return task
 
     def _count_bugs(self, number: int) -> int:

@@ -98,6 +98,8 @@ class BugSearch:
     """Rejected bugs by reason."""
     base_result: EvaluationResult | None = None
     """Result of the run without a bug."""
+    bare_folders: set[frozenset[str]] = field(default_factory=set)
+    """Folders of test files beside which the test runner collects no canaries."""
     budget_seconds: float = field(init=False)
     """Wall time that the search may take."""
 

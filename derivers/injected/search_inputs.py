@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from derivers.injected.bug_sites import FunctionMap
-from evaluation.controls.trials import ControlMemory
+from evaluation.controls.memory import ControlMemory
 from mutation import Mutation
 
 MAX_KEPT = 4

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence, Set
+import posixpath
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from backends.git import GitError, GitRepository
 from derivers.base import build_task
@@ -16,7 +18,9 @@ from derivers.injected.patches import InjectionPatches, build_injection_patches
 from derivers.injected.reach import list_passing
 from derivers.injected.search import BugSearch, DetectedBug, Reason
 from derivers.statements import render_template
-from evaluation.controls.trials import ControlMemory
+from evaluation.controls.memory import ControlMemory
+from evaluation.lists import OutcomeLists
+from evaluation.runner.evaluator import EvaluationRun
 from taskdb.records import FailureKind, Injection, Kind, Task, TestId
 
 
@@ -32,7 +36,9 @@ class InjectedTaskBuilder:
     list_foreseen: Callable[[], Collection[frozenset[TestId]]] = tuple
     """Returns the tests that fail with each bug of which tasks are expected."""
     known_memory: ControlMemory | None = None
-    """Memory of an earlier step of the search."""
+    """Memory of an earlier step of the search in this process."""
+    stored_memory: Mapping[str, Any] | None = None
+    """Fields of the memory after an earlier step, perhaps of another process; None for a search that begins."""
 
     @cached_property
     def memory(self) -> ControlMemory:
@@ -40,7 +46,8 @@ class InjectedTaskBuilder:
         if self.known_memory is not None:
             return self.known_memory
         base_commit = self.search.lineage.candidate.base_commit
-        return ControlMemory.share_tree(self.repository, base_commit, list_passing(self.search.stable_report))
+        listed = list_passing(self.search.stable_report)
+        return ControlMemory.share_tree(self.repository, base_commit, listed, self.stored_memory)
 
     def build_tasks(self, detected: Iterator[DetectedBug], own: OwnChange | None = None) -> list[Task]:
         """Return the tasks, each with bugs of its own; bugs that give none are counted in the tally.
@@ -96,8 +103,22 @@ class InjectedTaskBuilder:
                 chosen.setdefault(place, bug)
         return chosen
 
-    def build_task(self, bugs: Sequence[DetectedBug], number: int, own: OwnChange | None = None) -> Task | Reason:
-        """Return the task of some bugs, or why they give none together."""
+    def build_task(
+        self,
+        bugs: Sequence[DetectedBug],
+        number: int,
+        own: OwnChange | None = None,
+        *,
+        failing_sets: Collection[frozenset[TestId]] = (),
+    ) -> Task | Reason:
+        """Return the task of some bugs, or why they give none together.
+
+        Args:
+            bugs: the bugs.
+            number: number of the task.
+            own: the change's own part of the task, if any.
+            failing_sets: FAIL_TO_PASS of tasks, each of which gives no further one.
+        """
         lineage, services = self.search.lineage, self.search.services
         hidden = sorted({test.partition("::")[0] for bug in bugs for test in bug.failing_tests})
         base_commit, bug_patches = lineage.candidate.base_commit, [bug.patch for bug in bugs]
@@ -114,6 +135,12 @@ class InjectedTaskBuilder:
             return Reason.BUGS_DO_NOT_COMBINE
         own_files = {test.partition("::")[0] for test in own.fail_to_pass} if own else set()
         files = sorted({*self.search.files, *own_files}) if self.search.files else ()
+
+        def check(lists: OutcomeLists, buggy_run: EvaluationRun) -> Reason | None:
+            if _list_failing(lists, None) in failing_sets:
+                return Reason.SAME_TESTS_FAIL
+            return self._check_failures(lists, buggy_run, bugs, hidden, own)
+
         evidence = verify_injection(
             lineage,
             services,
@@ -121,13 +148,14 @@ class InjectedTaskBuilder:
             hidden=sorted({*hidden, *own_files}),
             files=files,
             own=own,
-            earlier=None if own else self._find_earlier_runs(bugs),
+            earlier=None if own else self._find_earlier_runs(bugs, hidden),
+            check=check,
         )
         if isinstance(evidence, Reason):
             return evidence
-        failing = {test for test, _ in evidence.lists.fail_to_pass} - (own.fail_to_pass if own else frozenset())
-        if reason := self._check_failures(evidence, failing, bugs, hidden, is_alone=own is None):
-            return reason
+        if not evidence.has_canaries:
+            self.search.bare_folders.add(_list_folders(hidden))
+        failing = _list_failing(evidence.lists, own)
         statement = self._write_statement(evidence, sorted(failing), bugs, patches.gold_patch)
         if statement is None:
             return Reason.STATEMENT_LEAKS
@@ -138,35 +166,35 @@ class InjectedTaskBuilder:
 
     def _check_failures(
         self,
-        evidence: InjectionEvidence,
-        failing: Set[TestId],
+        lists: OutcomeLists,
+        buggy_run: EvaluationRun,
         bugs: Sequence[DetectedBug],
         hidden: Collection[str],
-        *,
-        is_alone: bool,
+        own: OwnChange | None,
     ) -> Reason | None:
         """Return why the tests that fail with some bugs in the task's own image give no task; None if they do.
 
         Args:
-            evidence: the evaluations.
-            failing: FAIL_TO_PASS tests of the bugs.
+            lists: lists of the task.
+            buggy_run: run with the bugs.
             bugs: the bugs.
             hidden: test files that are not in the agent's tree.
-            is_alone: whether the change has no part in the task.
+            own: the change's own part of the task, if any.
         """
+        failing = _list_failing(lists, own)
         # Together, bugs may hide each other: each must still be detected by a test of its own.
         own_tests = list_own_tests(bugs)
         if any(not failing & tests for tests in own_tests):
             return Reason.BUGS_DO_NOT_COMBINE
-        asserting = {test for test, kind in evidence.lists.fail_to_pass if kind is FailureKind.ASSERTION}
+        asserting = {test for test, kind in lists.fail_to_pass if kind is FailureKind.ASSERTION}
         if any(not asserting & tests for tests in own_tests):
             return Reason.NO_ASSERTION_FAILS
         # The agent sees all other test files, in which no test may fail.
         if not {test.partition("::")[0] for test in failing} <= set(hidden):
             return Reason.NOT_STABLE
-        return Reason.FURTHER_TESTS_FAIL if is_alone and self._find_visible_failures(evidence, hidden) else None
+        return Reason.FURTHER_TESTS_FAIL if own is None and self._find_visible_failures(buggy_run, hidden) else None
 
-    def _find_earlier_runs(self, bugs: Sequence[DetectedBug]) -> EarlierRuns:
+    def _find_earlier_runs(self, bugs: Sequence[DetectedBug], hidden: Collection[str]) -> EarlierRuns:
         """Return the runs of the base tree, and that of the tree with the bug where the task has no other.
 
         Tests that the run with the bug left out do not execute its code, so their outcomes are those of the base tree.
@@ -175,12 +203,19 @@ class InjectedTaskBuilder:
         buggy = None
         if len(bugs) == 1:
             buggy = replace(base, outcomes={**base.outcomes, **bugs[0].report.outcomes})
-        return EarlierRuns(base=base, buggy=buggy, memory=self.memory, foreseen=self.list_foreseen())
+        return EarlierRuns(
+            base=base,
+            buggy=buggy,
+            seconds=self.search.require_base_result().exec_result.seconds,
+            collects_canaries=_list_folders(hidden) not in self.search.bare_folders,
+            memory=self.memory,
+            foreseen=self.list_foreseen(),
+        )
 
-    def _find_visible_failures(self, evidence: InjectionEvidence, hidden: Collection[str]) -> list[TestId]:
+    def _find_visible_failures(self, buggy_run: EvaluationRun, hidden: Collection[str]) -> list[TestId]:
         """Return tests of the agent's tree that fail with the bug, though they always pass without it."""
         passing = list_passing(self.search.stable_report)
-        report = evidence.buggy_run.report
+        report = buggy_run.report
         return [
             test
             for test in report.outcomes
@@ -235,6 +270,15 @@ class InjectedTaskBuilder:
         return failure_statement.write_statement(
             candidate.repo, candidate.language, failures, bugs=len(bugs), gold=gold
         )
+
+
+def _list_failing(lists: OutcomeLists, own: OwnChange | None) -> frozenset[TestId]:
+    """Return the FAIL_TO_PASS tests, without those of the change's own part."""
+    return frozenset(test for test, _ in lists.fail_to_pass) - (own.fail_to_pass if own else frozenset())
+
+
+def _list_folders(files: Collection[str]) -> frozenset[str]:
+    return frozenset(posixpath.dirname(file) for file in files)
 
 
 def list_own_tests(bugs: Sequence[DetectedBug]) -> list[set[TestId]]:

@@ -22,6 +22,7 @@ from evaluation.controls import NO_CONTROLS
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks
 from evaluation.controls.calls import SilentHelpers
 from evaluation.controls.features import TreeCounts, add_familiarity, count_tree
+from evaluation.controls.memory import ControlMemory
 from evaluation.controls.odds import select_menus, sort_by_odds
 from evaluation.controls.planning import (
     BOUND,
@@ -41,7 +42,6 @@ from evaluation.controls.planning import (
 from evaluation.controls.single import SingleTest, confirm_single_tests, list_seen_failures
 from evaluation.controls.sites import Site
 from evaluation.controls.trials import (
-    ControlMemory,
     TrialPlan,
     TrialResult,
     TriedBlock,

@@ -1,32 +1,26 @@
 """Trials: the other values of a test, each an instance in a run of the gold patch, with its outcomes there.
 
 The outcomes depend on the tree of the gold patch and the text of the instance. Tasks that share this tree, as those of
-an environment with injected bugs do, therefore share the results (`ControlMemory`): a value is tried for the first task
-whose test may need it. Every task still has a run of its own, drawn as a grading is, that gold must pass.
+an environment with injected bugs do, therefore share the results (`evaluation.controls.memory`): a value is tried for
+the first task whose test may need it. Every task still has a run of its own, drawn as a grading is, that gold must
+pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from random import Random
 
-from backends.git import GitRepository
-from evaluation.controls.alternatives import MAX_ALTERNATIVES, TreeWords
+from evaluation.controls.alternatives import MAX_ALTERNATIVES
 from evaluation.controls.blocks import TestBlock, TestFile, parse_test_file
 from evaluation.controls.calls import silence_assertions
-from evaluation.controls.features import (
-    Surroundings,
-    TreeCounter,
-    TreeCounts,
-    compute_balance,
-    sort_by_likeness,
-)
+from evaluation.controls.features import Surroundings, TreeCounts, compute_balance, sort_by_likeness
 from evaluation.controls.planning import MAX_VALUES, MIN_INSTANCES, are_separate, is_disjoint
 from evaluation.controls.single import SingleTest
-from evaluation.controls.sites import Site, list_sites
+from evaluation.controls.sites import Site
 from evaluation.controls.tables import list_changed_ids
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from guest.controls.choices import Instances, Variant, name_instances
@@ -146,6 +140,11 @@ class TriedBlock:
     def name(self) -> str:
         """Name of the test; empty where it has none."""
         return self.file.source[slice(*self.block.name_span)].decode() if self.block.name_span else ""
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether a run has shown anything of it."""
+        return bool(self.results) or self.single.was_tried
 
     @property
     def can_repeat(self) -> bool:
@@ -314,79 +313,3 @@ def _read_surroundings(file: TestFile, block: TestBlock, site: Site, tree: TreeC
 def read_true(file: TestFile, site: Site) -> str:
     """Return the true value of a site."""
     return file.source[slice(*site.spans[0])].decode(errors="replace")
-
-
-@dataclass(kw_only=True)
-class ControlMemory:
-    """Test files, their sites and the results of trials, of all tasks that share the tree of their gold patches.
-
-    The other values of a test are the same in all of these tasks. A submission that sees two of them graded therefore
-    learns no more than from two gradings of a single task, where values drawn for each task would leave the true one as
-    the only one that stands in both.
-
-    Args:
-        seed: seed of the values.
-        read_tree: path of a test file -> counts of the agent's tree by which its values are chosen.
-        read_file: path -> content of a file of the shared tree; None where a single task uses the memory.
-        listed: tests that pass in the shared tree, each of which any task may list.
-        counter: counter of the agents' trees.
-    """
-
-    seed: str
-    read_tree: Callable[[str], TreeCounts]
-    read_file: Callable[[str], bytes | None] | None = None
-    listed: frozenset[TestId] = frozenset()
-    counter: TreeCounter = field(default_factory=TreeCounter)
-    crowded: set[str] = field(default_factory=set)
-    """Test files of which a run left no instance that had values for further tasks."""
-    _files: dict[tuple[str, bytes], TestFile | None] = field(default_factory=dict)
-    _blocks: dict[tuple[str, bytes, int, frozenset[bytes]], TriedBlock | None] = field(default_factory=dict)
-    _words: dict[str, tuple[TreeCounts, TreeWords]] = field(default_factory=dict)
-
-    @classmethod
-    def share_tree(cls, repository: GitRepository, commit: str, listed: Collection[TestId]) -> ControlMemory:
-        """Return the memory of tasks whose tree with gold patch and tests is that of a commit.
-
-        Args:
-            repository: repository that contains the commit.
-            commit: the commit; the agents' trees lack some of its test files.
-            listed: tests that pass there in every run.
-        """
-        counter = TreeCounter()
-        counter.count(repository, commit)  # first, as its files are those that all repositories of agents' trees have
-        return cls(
-            seed=commit,
-            read_tree=lambda path: counter.count(repository, commit, without=path),
-            read_file=lambda path: repository.read_file(commit, path),
-            listed=frozenset(listed),
-            counter=counter,
-        )
-
-    def parse(self, path: str, content: bytes) -> TestFile | None:
-        """Return a parsed test file; None as `parse_test_file`."""
-        if (path, content) not in self._files:
-            self._files[path, content] = parse_test_file(path, content)
-        return self._files[path, content]
-
-    def find_block(self, file: TestFile, block: TestBlock, old_lines: frozenset[bytes]) -> TriedBlock | None:
-        """Return a test with its sites and earlier results; None where it has no site.
-
-        Args:
-            file: file of the test.
-            block: the test.
-            old_lines: stripped lines that the file has in the agent's tree.
-        """
-        key = (file.path, file.source, block.start, old_lines)
-        if key not in self._blocks:
-            tree, words = self._read_words(file.path)
-            # Of its own, so that the values do not depend on which tasks came before.
-            random = Random(f"{self.seed} {file.path} {block.start}")  # noqa: S311 - the values are no secret
-            sites = list_sites(file, block, old_lines, random, words)
-            self._blocks[key] = TriedBlock.read(file, block, sites, tree) if sites else None
-        return self._blocks[key]
-
-    def _read_words(self, path: str) -> tuple[TreeCounts, TreeWords]:
-        if path not in self._words:
-            tree = self.read_tree(path)
-            self._words[path] = (tree, TreeWords.read(tree.tokens))
-        return self._words[path]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from backends.overlay import open_patched_commit
 from evaluation.controls.blocks import find_blocks
 from evaluation.controls.controls import BlindControls, ControlBuilder
 from evaluation.controls.features import TreeCounter, TreeCounts, count_tree
-from evaluation.controls.trials import ControlMemory
+from evaluation.controls.memory import ControlMemory
 from evaluation.runner.evaluator import Evaluator
 from guest.controls import blind
 from guest.controls.texts import apply_edits
@@ -69,6 +70,13 @@ class Tasks:
             seed="tree", read_tree=lambda _: TreeCounts(), read_file=files.get, listed=self.listed
         )
 
+    def store(self, seed: str = "tree") -> None:
+        """Begin with the results of the memory alone, as a later call does. `seed`: seed of the values."""
+        stored = json.loads(json.dumps(self.memory.list_fields()))
+        self.forget()
+        self.memory.seed = seed
+        self.memory.restore(stored)
+
     def build(
         self, *required: str, foreseen: Collection[frozenset[str]] = (), others: Collection[str] | None = None
     ) -> tuple[BlindControls, ProcessEvaluator]:
@@ -108,6 +116,32 @@ def test_a_task_whose_values_were_tried_for_another_takes_the_run_of_a_grading_a
     again, second = tasks.build(test)
     assert (first.n_runs, second.n_runs) == (2, 1)
     assert again.confirmed == [test]
+
+
+def test_what_was_tried_is_known_to_a_later_call() -> None:
+    tasks = Tasks({ADD: TESTS, OTHER: SHARED})
+    repeated, single = f"{ADD}::test_one", f"{OTHER}::TestShared::test_total"
+    first = [tasks.build(test)[0] for test in (repeated, single)]
+    tasks.memory.crowded.add("tests/test_spoilt.py")
+    tasks.store()
+    stored = json.dumps(tasks.memory.list_fields(), sort_keys=True)
+    again = [tasks.build(test) for test in (repeated, single)]
+    assert [evaluator.n_runs for _, evaluator in again] == [1, blind.FIRST_EVALUATIONS]
+    assert [evaluator.n_series for _, evaluator in again] == [0, 0]
+    assert [select_blocks(controls) for controls, _ in again] == [select_blocks(controls) for controls in first]
+    assert tasks.memory.crowded == {"tests/test_spoilt.py"}
+    assert json.dumps(tasks.memory.list_fields(), sort_keys=True) == stored, "what no task has asked for is kept, too"
+
+
+def test_what_was_tried_in_another_tree_or_file_is_not_used() -> None:
+    tasks = Tasks({ADD: TESTS})
+    test = f"{ADD}::test_one"
+    tasks.build(test)
+    tasks.store(seed="another tree")
+    assert tasks.build(test)[1].n_runs == 2
+    tasks.store()
+    tasks.sources = {ADD: TESTS.replace("63", "64 - 1")}
+    assert tasks.build(test)[1].n_runs == 2
 
 
 def test_controls_are_the_same_with_and_without_earlier_tasks() -> None:

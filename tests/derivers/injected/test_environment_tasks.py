@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import cast
@@ -56,6 +56,7 @@ class Factory:
     max_tasks: int = 1000
     """Tasks that are built until the time is up."""
     whole: int = 0
+    make_task: Callable[[Sequence[DetectedBug], int], Task] = make_task
 
     def build(self, count: int) -> tuple[list[Task], dict[Reason, int]]:
         """Return the tasks and the tally of rejected bugs."""
@@ -85,9 +86,14 @@ class Factory:
     def _use_whole_suite(self) -> None:
         self.whole += 1
 
-    def _build_task(self, bugs: Sequence[DetectedBug], number: int) -> Task | Reason:
+    def _build_task(
+        self, bugs: Sequence[DetectedBug], number: int, *, failing_sets: Collection[frozenset[str]]
+    ) -> Task | Reason:
         self.built.append([bug.mutation.line for bug in bugs])
-        return self.rejected.get(bugs[0].mutation.line) or make_task(bugs, number)
+        task = self.rejected.get(bugs[0].mutation.line) or self.make_task(bugs, number)
+        if isinstance(task, Task) and frozenset(test for test, _ in task.FAIL_TO_PASS) in failing_sets:
+            return Reason.SAME_TESTS_FAIL
+        return task
 
 
 def list_numbers(tasks: Sequence[Task]) -> list[int]:
@@ -119,9 +125,9 @@ def test_no_two_tasks_have_the_same_failing_set() -> None:
     assert factory.built == [[3], [5]], "for the others no image is built"
 
 
-def test_the_lists_decide_which_tests_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lists_decide_which_tests_fail() -> None:
     factory = Factory([make_bug(1, "t.py::a"), make_bug(2, "t.py::a", "t.py::flaky")])
-    monkeypatch.setattr(factory, "_build_task", lambda bugs, number: make_task([make_bug(1, "t.py::a")], number))
+    factory.make_task = lambda _, number: make_task([make_bug(1, "t.py::a")], number)
     tasks, tally = factory.build(2)
     assert (len(tasks), tally) == (1, {Reason.SAME_TESTS_FAIL: 1})
 
