@@ -140,9 +140,10 @@ def _check_words(record: Record, seen: set[str]) -> None:
         if isinstance(value, str) and (_CONTROL.search(value) or len(value) > 1000):
             raise InputError(f"{name} has control characters or is too long")
     # The task that it names need not be in the bundle, so nothing else checks the name.
-    reference = record.exploits_of if isinstance(record, Certificate) else None
-    if reference and (_CONTROL.search(reference.name) or len(reference.name) > 1000):
-        raise InputError("exploits_of has control characters or is too long")
+    for name in ("exploits_of", "gold_of") if isinstance(record, Certificate) else ():
+        reference = getattr(record, name)
+        if reference and (_CONTROL.search(reference.name) or len(reference.name) > 1000):
+            raise InputError(f"{name} has control characters or is too long")
     if isinstance(record, PullRequest | Candidate | Task) and not _COMMIT.fullmatch(record.base_commit):
         raise InputError("base_commit is not the id of a commit")
     if isinstance(record, Task) and not all(map(_COMMIT.fullmatch, record.list_tree_commits())):

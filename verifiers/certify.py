@@ -20,7 +20,7 @@ from backends.services import Services
 from guest.controls import blind
 from languages.probes import Probe
 from taskdb.records import Certificate, ExploitReference, Rejection, Score, Stage, Task, Verification
-from taskdb.records.lineage import Lineage
+from taskdb.records.lineage import GoldGradings, Lineage
 from verifiers import grade as tests
 from verifiers.base_tree import TreeFiles
 from verifiers.combined_probes import ProbeSubmission
@@ -82,6 +82,11 @@ class CertificationGradings:
             detail = f"the gold submission scored {values}, at last with {conditions}: {score.explanation}"
             self.problems.append(CertificationProblem(reason=Reason.GOLD_FAILS, detail=detail))
 
+    def add_shared_gold(self, shared: GoldGradings) -> None:
+        """Add the gradings of gold that were made for another task with the same gold tree."""
+        self.gold += shared.values
+        self.conditions += [f"{conditions}, in the image of {shared.name}" for conditions in shared.conditions]
+
     def add_noop(self, score: Score) -> None:
         """Add the grading of the empty submission, which must earn 0."""
         self.noop = score.value
@@ -123,6 +128,8 @@ def certify(
     *,
     family: str = "",
     exploits_of: ExploitReference | None = None,
+    gold_tree: str = "",
+    gold_of: GoldGradings | None = None,
 ) -> Certificate | Rejection:
     """Certify a task.
 
@@ -132,6 +139,8 @@ def certify(
         files: the base tree, from which exploits are made; read from the clone of the task's source by default.
         family: key of its environment family; empty if unknown.
         exploits_of: certified task of the same family on whose exploits the certificate relies; None to grade them.
+        gold_tree: key of its gold tree; empty where no other task has the same.
+        gold_of: gradings of gold of a task with the same gold tree on which it relies; None to make all.
 
     Raises:
         Transient: the engine failed.
@@ -145,7 +154,7 @@ def certify(
         if image is None:
             return _reject(task, Reason.NO_IMAGE, f"image {task.image} does not exist", started)
         digest = image.digest
-    for gradings in iterate_gradings(task, services, files, with_exploits=exploits_of is None):
+    for gradings in iterate_gradings(task, services, files, with_exploits=exploits_of is None, gold_of=gold_of):
         if gradings.problems:
             problem = gradings.problems[0]
             return _reject(task, problem.reason, problem.detail, started)
@@ -160,6 +169,8 @@ def certify(
         combined_exploits=gradings.combined_exploits,
         environment_family=family if gradings.exploits or exploits_of else "",
         exploits_of=exploits_of,
+        gold_tree=gold_tree,
+        gold_of=ExploitReference(task=gold_of.task, name=gold_of.name) if gold_of else None,
         machine=describe_machine(services) if task.image else {},
         evaluations=gradings.evaluations,
         seconds=time.perf_counter() - started,
@@ -167,7 +178,12 @@ def certify(
 
 
 def iterate_gradings(
-    task: Task, services: Services, files: TreeFiles | None = None, *, with_exploits: bool = True
+    task: Task,
+    services: Services,
+    files: TreeFiles | None = None,
+    *,
+    with_exploits: bool = True,
+    gold_of: GoldGradings | None = None,
 ) -> Iterator[CertificationGradings]:
     """Make the gradings of a certificate; yield all so far, the same object, after each.
 
@@ -177,7 +193,8 @@ def iterate_gradings(
     reward, settings = select_reward(task), services.settings
     is_by_lists = reward is REWARDS[TESTS]
     gold = reward.make_gold(task, services)
-    varied = vary_conditions(settings.certify.runs) if is_by_lists else [AS_VERIFIED] * settings.certify.runs
+    n_gold = 1 if gold_of else settings.certify.runs
+    varied = vary_conditions(n_gold) if is_by_lists else [AS_VERIFIED] * n_gold
     for conditions in varied:
         # Which instances are real is drawn the same way under all conditions.
         is_brief = conditions != AS_VERIFIED
@@ -189,9 +206,9 @@ def iterate_gradings(
         zone = dict(task.require_plan().env).get("TZ", UTC) if task.image else UTC
         gradings.add_gold(score, conditions.describe(settings.limits.cpus, zone) if task.image else "no container")
         yield gradings
-    gradings.add_noop(
-        tests.grade(task, services, b"", need_rates=False, is_brief=True) if is_by_lists else grade(task, services, b"")
-    )
+    if gold_of:
+        gradings.add_shared_gold(gold_of)
+    gradings.add_noop(tests.grade_empty_patch(task, services) if is_by_lists else grade(task, services, b""))
     yield gradings
     if is_by_lists and with_exploits and settings.certify.exploits != "off":
         is_open = is_open_to_guesses(task, services)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from backends.services import Services
@@ -57,6 +57,23 @@ def grade(
         return grade_patch(task, services, evaluator, patch, conditions, need_rates=need_rates, is_brief=is_brief)
 
 
+def grade_empty_patch(task: Task, services: Services) -> Score:
+    """Return the score of the empty patch, as briefly as possible: it earns 0 where any FAIL_TO_PASS test fails.
+
+    Only the files of these tests are run. All are where they pass there, or leave no report, as then the others decide.
+
+    Raises:
+        Transient: engine, disk or network failed.
+    """
+    failing = task.model_copy(update={"PASS_TO_PASS": ()})
+    files = list_test_files(failing)
+    with open_task_evaluator(task, services) as evaluator:
+        grading = _grade_patch(failing, services, evaluator, b"", files=files, need_rates=False, is_brief=True)
+        if isinstance(grading, _Grading) and grading.has_report and any(test in grading.wrong for test in grading.f2p):
+            return grading.make_score()
+        return grade_patch(task, services, evaluator, b"", need_rates=False, is_brief=True)
+
+
 def grade_patch(
     task: Task,
     services: Services,
@@ -67,7 +84,23 @@ def grade_patch(
     need_rates: bool = True,
     is_brief: bool = False,
 ) -> Score:
-    """Return the score of a submission, with an evaluator of the task; arguments as in `grade`.
+    """Return the score of a submission, with an evaluator of the task; arguments as in `grade`."""
+    grading = _grade_patch(task, services, evaluator, patch, conditions, need_rates=need_rates, is_brief=is_brief)
+    return grading.make_score() if isinstance(grading, _Grading) else grading
+
+
+def _grade_patch(
+    task: Task,
+    services: Services,
+    evaluator: Evaluator,
+    patch: bytes,
+    conditions: Conditions = AS_VERIFIED,
+    *,
+    files: Sequence[str] = (),
+    need_rates: bool,
+    is_brief: bool,
+) -> _Grading | Score:
+    """Return the grading of a submission, or its score where there is none. `files`: test files to run; none for all.
 
     Which instances of tests are true is drawn here, and shows in nothing but the texts of the tests. Once every test
     was real, an unexpected outcome ends the grading; without `need_rates`, the first failure does, since the value is
@@ -83,7 +116,7 @@ def grade_patch(
             patch=patch,
             test_files=evaluation.files,
             seed=conditions.seed,
-            files=evaluation.only or (list_test_files(task) if conditions.seed else ()),
+            files=evaluation.only or files or (list_test_files(task) if conditions.seed else ()),
             time_zone=conditions.time_zone,
             time_limit=limit_grading(task.test_seconds / conditions.cpu_share),
             last=last or not need_rates or not patch,
@@ -93,7 +126,7 @@ def grade_patch(
         grading.add(run, evaluation)
         if last or grading.is_decided:
             break
-    return grading.make_score()
+    return grading
 
 
 def list_test_files(task: Task) -> list[str]:
@@ -138,8 +171,17 @@ class _Grading:
     @property
     def is_decided(self) -> bool:
         """Whether further evaluations would change nothing: neither the value nor the rates, if they are needed."""
-        has_report = bool(self.runs[-1].result.report) and self.runs[-1].result.is_applied
-        return (self.is_decisive or not has_report or not self.need_rates) and not self._is_right
+        return (self.is_decisive or not self.has_report or not self.need_rates) and not self._is_right
+
+    @property
+    def has_report(self) -> bool:
+        """Whether the tests of the last run left a report."""
+        return bool(self.runs[-1].result.report) and self.runs[-1].result.is_applied
+
+    @property
+    def wrong(self) -> Collection[TestId]:
+        """Listed tests whose outcomes are not as expected."""
+        return self.judgement.wrong
 
     @property
     def _is_right(self) -> bool:

@@ -13,6 +13,7 @@ from exporters.bundle_reader import read_bundle
 from exporters.records_bundle import write_records_bundle
 from mergemill.bundles.contents import open_bundle
 from mergemill.execution.environment_families import compute_family, select_reference
+from mergemill.execution.gold_trees import compute_gold_key, select_gradings
 from taskdb.records import Certificate, Rejection
 from taskdb.records.lineage import Lineage
 
@@ -21,7 +22,8 @@ def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
     """Certify a task from a written bundle, which has its record, patches, script, controls and base tree.
 
     A task without an image is graded by its own oracle as it is. Where the settings draw the tasks that get exploits,
-    the certificate relies on those of a task of the same environment family (`lineage.history`).
+    the certificate relies on those of a task of the same environment family, and on gradings of gold of one with the
+    same gold tree (`lineage.history`).
 
     Args:
         lineage: the task.
@@ -43,7 +45,15 @@ def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
         with open_bundle(folder, services) as bundle_services:
             (bundled,) = read_bundle(folder)
             certified = lineage.with_record(bundled.task)
-            return verifiers.certify(certified, bundle_services, family=family, exploits_of=exploits_of)
+            gold_tree = compute_gold_key(bundled.task, bundle_services, family)
+            return verifiers.certify(
+                certified,
+                bundle_services,
+                family=family,
+                exploits_of=exploits_of,
+                gold_tree=gold_tree,
+                gold_of=select_gradings(task, gold_tree, lineage.history, share),
+            )
 
 
 def find_family(lineage: Lineage, services: Services) -> str:

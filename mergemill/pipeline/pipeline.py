@@ -31,7 +31,7 @@ from mergemill.pipeline.search_folder import SearchFolder
 from taskdb.queries.repository_history import HistoryReader
 from taskdb.records import Candidate, Certificate, ExploitReference, Kind, PullRequest, Record, Rejection, Stage, Task
 from taskdb.records.images import ImageCopy
-from taskdb.records.lineage import Lineage, RepositoryHistory, StepTasks
+from taskdb.records.lineage import GoldGradings, Lineage, RepositoryHistory, StepTasks
 from taskdb.records.tags import Tags
 from taskdb.records.work import Scope, StageResult
 from taskdb.store import Store
@@ -190,6 +190,8 @@ class ExploitClaims:
 
     exploited: dict[str, ExploitReference] = field(default_factory=dict)
     """Family -> the first certified task whose exploits earned what they must."""
+    gold: dict[str, GoldGradings] = field(default_factory=dict)
+    """Key of a gold tree -> the gradings of gold of its first certified task."""
     locks: dict[str, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
 
     @contextmanager
@@ -308,6 +310,8 @@ class ChangeProcessor:
                     if isinstance(result, Certificate) and result.exploits:
                         reference = ExploitReference(task=task.id, name=task.name)
                         self.claims.exploited.setdefault(result.environment_family, reference)
+                    if isinstance(result, Certificate) and result.gold_tree and result.gold_of is None:
+                        self.claims.gold.setdefault(result.gold_tree, GoldGradings.read(result))
 
     def _find_new_family(self, step: PipelineStep, lineage: Lineage) -> str:
         """Return the family of a task if it is to be the first with exploits; empty for any other."""
@@ -318,7 +322,8 @@ class ChangeProcessor:
         """Return the lineage with the facts about its repository at this moment."""
         history = self.find_history(lineage.candidate.repo)
         families = {**self.claims.exploited, **history.exploited_families}
-        return replace(lineage, history=replace(history, exploited_families=families))
+        gold = {**self.claims.gold, **history.gold_gradings}
+        return replace(lineage, history=replace(history, exploited_families=families, gold_gradings=gold))
 
     def _run_step(self, step: PipelineStep, lineage: Lineage, kind: Kind | None = None) -> Iterator[ChangeEvent]:
         """Yield the beginning of a step and its outcomes; several records share its time evenly."""

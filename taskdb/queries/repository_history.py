@@ -1,4 +1,4 @@
-"""Facts about a repository that decide how many runs a stage makes: families with graded exploits, flaky tests."""
+"""Facts about a repository that decide how many runs a stage makes: gradings to rely on, and flaky tests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,19 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, text
 
 from taskdb.records import Certificate, ExploitReference
-from taskdb.records.lineage import RepositoryHistory
+from taskdb.records.lineage import GoldGradings, RepositoryHistory
 from taskdb.store import Store, read_record
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Gradings:
+    """Gradings of a repository's certificates. `last`: number (`seq`) of the newest certificate that was read."""
+
+    last: int = 0
+    exploits: Mapping[str, ExploitReference] = field(default_factory=dict)
+    """Key of an environment family -> its first certified task with exploits of its own."""
+    gold: Mapping[str, GoldGradings] = field(default_factory=dict)
+    """Key of a gold tree -> the gradings of its first certified task that has all of its own."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +31,8 @@ class HistoryReader:
     """
 
     store: Store
-    families: dict[str, tuple[int, Mapping[str, ExploitReference]]] = field(default_factory=dict)
-    """Repository -> number (`seq`) of its newest certificate that was read, and its families."""
+    gradings: dict[str, _Gradings] = field(default_factory=dict)
+    """Repository -> gradings of its certificates so far."""
     flaky: set[str] = field(default_factory=set)
     """Repositories with flaky tests."""
 
@@ -30,28 +41,34 @@ class HistoryReader:
         with self.store.read_transaction() as connection:
             if repo not in self.flaky and connection.execute(_FLAKY, {"repo": repo}).first():
                 self.flaky.add(repo)
-            families = self._read_families(connection, repo)
-        return RepositoryHistory(exploited_families=families, is_steady=repo not in self.flaky)
+            gradings = self._read_gradings(connection, repo)
+        return RepositoryHistory(
+            exploited_families=gradings.exploits, gold_gradings=gradings.gold, is_steady=repo not in self.flaky
+        )
 
-    def _read_families(self, connection: Connection, repo: str) -> Mapping[str, ExploitReference]:
-        """Return the key of each family -> its first certified task with exploits of its own.
+    def _read_gradings(self, connection: Connection, repo: str) -> _Gradings:
+        """Return the gradings of the certificates of a repository.
 
-        A certificate exists only where all exploits earned what they must. Those that came with a bundle do not count:
-        a bundle may come from anyone, and no stage of this database has made its gradings.
+        A certificate exists only where all submissions earned what they must. Those that came with a bundle do not
+        count: a bundle may come from anyone, and no stage of this database has made its gradings.
         """
-        last, families = self.families.get(repo, (0, {}))
-        rows = connection.execute(_CERTIFICATES, {"repo": repo, "last": last}).all()
+        known = self.gradings.get(repo, _Gradings())
+        rows = connection.execute(_CERTIFICATES, {"repo": repo, "last": known.last}).all()
         if not rows:
-            return families
-        added: dict[str, ExploitReference] = {}
+            return known
+        exploits: dict[str, ExploitReference] = {}
+        gold: dict[str, GoldGradings] = {}
         for row in rows:
             certificate = read_record(connection, Certificate, row.id, row.body)
             if certificate.environment_family and certificate.exploits:
                 reference = ExploitReference(task=certificate.parent, name=certificate.name)
-                added.setdefault(certificate.environment_family, reference)
-        families = {**added, **families}
-        self.families[repo] = (rows[-1].seq, families)
-        return families
+                exploits.setdefault(certificate.environment_family, reference)
+            if certificate.gold_tree and certificate.gold_of is None:
+                gold.setdefault(certificate.gold_tree, GoldGradings.read(certificate))
+        self.gradings[repo] = _Gradings(
+            last=rows[-1].seq, exploits={**exploits, **known.exploits}, gold={**gold, **known.gold}
+        )
+        return self.gradings[repo]
 
 
 _CERTIFICATES = text("""SELECT k.seq, k.id, k.body FROM task t JOIN certificate k ON k.parent = t.id

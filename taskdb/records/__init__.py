@@ -592,7 +592,7 @@ class Task(Record):
 
 
 class ExploitReference(Part):
-    """Certified task whose exploits the certificate of another task relies on. It is named and need not be stored."""
+    """Certified task whose gradings the certificate of another task relies on. It is named and need not be stored."""
 
     task: str
     """Id of the task."""
@@ -610,7 +610,12 @@ class Certificate(Record):
     image_digest: Annotated[str, MEASURED]
     seconds: Seconds
     conditions: Annotated[tuple[str, ...], LATER] = ()
-    """Conditions of each grading of gold, a line each."""
+    """Conditions of each grading of gold, a line each, with the name of another task whose grading it was."""
+    gold_tree: Annotated[str, LATER] = ""
+    """Key of its gold tree (`mergemill.execution.gold_trees`); empty where no other task may have the same."""
+    gold_of: Annotated[ExploitReference | None, LATER] = None
+    """Task with the same gold tree on whose gradings of gold under other conditions it relies; null where all in `gold`
+    are its own."""
     exploits: Annotated[dict[str, float | None], LATER] = Field(default_factory=dict)
     """Name of a submission that must earn 0 -> its value.
 

@@ -41,11 +41,35 @@ class ChangeTests(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GoldGradings:
+    """Gradings of gold under other conditions than those of every submission, made for the certificate of a task."""
+
+    task: str
+    """Id of the task."""
+    name: str
+    values: tuple[float, ...]
+    conditions: tuple[str, ...]
+    """Conditions of each, a line each."""
+
+    @classmethod
+    def read(cls, certificate: Certificate) -> GoldGradings:
+        """Return the gradings of a certificate: all but the first."""
+        return cls(
+            task=certificate.parent,
+            name=certificate.name,
+            values=certificate.gold[1:],
+            conditions=certificate.conditions[1:],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class RepositoryHistory:
     """Facts about a repository from all records of the database, which decide how many runs a stage makes."""
 
     exploited_families: Mapping[str, ExploitReference] = field(default_factory=dict)
     """Key of an environment family -> its first certified task whose exploits earned what they must."""
+    gold_gradings: Mapping[str, GoldGradings] = field(default_factory=dict)
+    """Key of a gold tree -> the gradings of gold of its first certified task."""
     is_steady: bool = False
     """Whether no test was ever seen to be flaky; False where the database was not read."""
 

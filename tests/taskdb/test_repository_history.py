@@ -15,7 +15,7 @@ from taskdb.records import (
     Task,
     Verification,
 )
-from taskdb.records.lineage import RepositoryHistory
+from taskdb.records.lineage import GoldGradings, RepositoryHistory
 from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests import records
@@ -62,6 +62,20 @@ def test_the_first_certificate_of_a_family_is_relied_on(db: str) -> None:
         # A run that is resumed, and the worker of another node, begin with what is stored.
         assert HistoryReader(store).find(first.repo).exploited_families == expected
         assert reader.find("ada/other").exploited_families == {}
+
+
+def test_gradings_of_gold_are_those_of_the_first_task_that_has_all_of_its_own(db: str) -> None:
+    with Store.open(db) as store:
+        first, second, third = (add_task(store, number) for number in (1, 2, 4))
+        reader = HistoryReader(store)
+        graded = {"gold_tree": "t", "conditions": ("as always", "at noon", "at night"), "exploits": {}}
+        store_result(store, make_certificate(second, **graded, gold_of=make_reference(first)))
+        store_result(store, make_certificate(third, conditions=graded["conditions"]))
+        assert reader.find(first.repo).gold_gradings == {}
+        store_result(store, make_certificate(first, **graded))
+        expected = GoldGradings(task=first.id, name=first.name, values=(1.0, 1.0), conditions=("at noon", "at night"))
+        assert reader.find(first.repo).gold_gradings == {"t": expected}
+        assert HistoryReader(store).find(first.repo).gold_gradings == {"t": expected}
 
 
 def test_nothing_relies_on_a_certificate_without_exploits_or_on_one_of_a_bundle(db: str) -> None:

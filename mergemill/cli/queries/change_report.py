@@ -75,13 +75,15 @@ def format_runs(runs: Mapping[str, Any]) -> str:
 
 
 def format_certificate(certificate: Mapping[str, Any] | None) -> str:
-    """Return the values of a certificate, and the task on whose exploits it relies."""
+    """Return the values of a certificate, and the tasks on whose gradings it relies."""
     if certificate is None:
         return "none"
     reference = certificate["exploits_of"]
     submissions = count_submissions(certificate["exploits"], certificate["combined_exploits"])
     exploits = format_exploits(len(certificate["exploits"]), reference["name"] if reference else None, submissions)
     gold = ", ".join(f"{value:g}" for value in certificate["gold"])
+    if certificate["gold_of"]:
+        gold += f" (the first its own, the others of {certificate['gold_of']['name']})"
     return f"gold {gold}; no-op {certificate['noop']:g}; {exploits}; {format_count(certificate['evaluations'], 'run')}"
 
 

@@ -1,0 +1,120 @@
+"""Which gradings a certificate takes, and how the empty patch is graded; no test of a task is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from core.config import Settings
+from core.settings.group import replace_values
+from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from taskdb.artifacts import Artifacts
+from taskdb.records import Score, Task
+from taskdb.records.lineage import GoldGradings
+from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, make_task
+
+# The package has functions of these names.
+certify = import_module("verifiers.certify")
+grade = import_module("verifiers.grade")
+OTHER = "tests/test_other.py::test_other"
+
+
+@dataclass
+class ReportingEvaluator:
+    """An evaluator in whose runs tests pass and fail as a test wants."""
+
+    failing: Sequence[str] = ()
+    reports: bool = True
+    files: list[Sequence[str]] = field(default_factory=list)
+    """Files of each run."""
+
+    def run(self, *_: object, files: Sequence[str], **__: object) -> Any:
+        self.files.append(files)
+        tests = [*FAIL_TO_PASS, *PASS_TO_PASS, OTHER]
+        listed = [test for test in tests if not files or test.partition("::")[0] in files]
+        statuses: Mapping[str, Outcome] = {
+            test: Outcome(status=OutcomeStatus.FAILED if test in self.failing else OutcomeStatus.PASSED)
+            for test in listed
+        }
+        report = EvaluationReport(outcomes=statuses, uncollected={}) if self.reports or not files else None
+        result = SimpleNamespace(
+            infrastructure_error=None,
+            report=report,
+            is_applied=True,
+            canary_status="right",
+            failure_detail="" if report else "the runner left no report",
+            repairs=(),
+            restored_files=(),
+        )
+        record = SimpleNamespace(counts=SimpleNamespace(passed=1))
+        return SimpleNamespace(
+            result=result, record=record, report=report or EvaluationReport(outcomes={}, uncollected={})
+        )
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Any:
+    settings = replace_values(Settings(), {"certify_exploits": "off"})
+    return SimpleNamespace(artifacts=Artifacts(tmp_path / "artifacts"), settings=settings)
+
+
+@pytest.fixture
+def task(services: Any, tmp_path: Path) -> Task:
+    made = make_task(services, tmp_path)
+    return made.model_copy(update={"blind_controls": None, "controls": (), "PASS_TO_PASS": (*PASS_TO_PASS, OTHER)})
+
+
+def grade_empty(evaluator: ReportingEvaluator, task: Task, services: Any, monkeypatch: pytest.MonkeyPatch) -> Score:
+    monkeypatch.setattr(grade, "open_task_evaluator", lambda *_, **__: nullcontext(evaluator))
+    score: Score = grade.grade_empty_patch(task, services)
+    return score
+
+
+def test_the_empty_patch_earns_0_by_the_files_of_the_failing_tests(
+    task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator = ReportingEvaluator(FAIL_TO_PASS[:1])
+    score = grade_empty(evaluator, task, services, monkeypatch)
+    assert (score.value, score.f2p_rate) == (0.0, 0.5)
+    assert evaluator.files == [["tests/test_words.py"]]
+    assert score.explanation.startswith("the patch is empty: 1 FAIL_TO_PASS and 0 PASS_TO_PASS tests do not pass")
+
+
+@pytest.mark.parametrize(("failing", "value"), [((), 1.0), ((OTHER,), 0.0)])
+def test_all_tests_decide_where_those_that_must_fail_pass(
+    failing: Sequence[str], value: float, task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator = ReportingEvaluator(failing)
+    assert grade_empty(evaluator, task, services, monkeypatch).value == value
+    assert [bool(files) for files in evaluator.files] == [True, False]
+
+
+def test_all_tests_decide_where_the_files_of_some_leave_no_report(
+    task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator = ReportingEvaluator((), reports=False)
+    assert grade_empty(evaluator, task, services, monkeypatch).value == 1.0
+
+
+def test_gold_is_graded_once_where_another_task_has_the_other_gradings(
+    task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_score(value: float) -> Score:
+        return Score(task=task.name, value=value, resolved=bool(value), f2p_rate=value, p2p_rate=1.0, evaluations=1)
+
+    monkeypatch.setattr(certify.tests, "grade", lambda *_, **__: make_score(1.0))
+    monkeypatch.setattr(certify.tests, "grade_empty_patch", lambda *_: make_score(0.0))
+    *_, own = certify.iterate_gradings(task, services)
+    shared = GoldGradings(task="0" * 64, name="first", values=(1.0, 1.0), conditions=("at noon", "at night"))
+    *_, relying = certify.iterate_gradings(task, services, gold_of=shared)
+    assert (own.gold, own.evaluations) == ([1.0, 1.0, 1.0], 4)
+    assert (relying.gold, relying.noop, relying.evaluations) == ([1.0, 1.0, 1.0], 0.0, 2)
+    assert relying.conditions[0] == own.conditions[0]
+    assert relying.conditions[1:] == ["at noon, in the image of first", "at night, in the image of first"]
