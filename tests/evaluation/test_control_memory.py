@@ -139,9 +139,22 @@ def test_what_was_tried_in_another_tree_or_file_is_not_used() -> None:
     tasks.build(test)
     tasks.store(seed="another tree")
     assert tasks.build(test)[1].n_runs == 2
+    tasks.memory.seed = "tree"
     tasks.store()
-    tasks.sources = {ADD: TESTS.replace("63", "64 - 1")}
+    tasks.sources = {ADD: f"{TESTS}# the end\n"}
     assert tasks.build(test)[1].n_runs == 2
+
+
+def test_forms_that_were_tried_in_vain_are_not_tried_in_a_later_call() -> None:
+    check = "self.assertEqual(add(2, 3), 5)"
+    swallowed = f"try:\n            {check}\n        except AssertionError:\n            pass"
+    tasks = Tasks({ADD: SHARED.replace(check, swallowed)})
+    test = f"{ADD}::TestShared::test_total"
+    first, evaluator = tasks.build(test)
+    tasks.store()
+    _, later = tasks.build(test)
+    assert (first.document, later.n_runs) == (None, 0)
+    assert evaluator.n_runs > 1
 
 
 def test_controls_are_the_same_with_and_without_earlier_tasks() -> None:
