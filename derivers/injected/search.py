@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -179,6 +180,15 @@ class BugSearch:
             raise LookupError("the tests were not run without a bug yet")
         return self.base_result
 
+    def collects_canaries(self, hidden: Collection[str]) -> bool:
+        """Return whether the test runner is expected to collect canaries beside some test files."""
+        return _list_folders(hidden) not in self.bare_folders
+
+    def note_canaries(self, hidden: Collection[str], has_canaries: bool) -> None:
+        """Note whether the script of a task, with some hidden test files, has canaries."""
+        if not has_canaries:
+            self.bare_folders.add(_list_folders(hidden))
+
     @property
     def workdir(self) -> str:
         """The tree's folder."""
@@ -293,6 +303,10 @@ def classify_run(
     if len(failing) == len(passing | others) or len({test.partition("[")[0] for test in failing}) > MAX_FAILING_TESTS:
         return Reason.ALL_TESTS_FAIL
     return tuple(failing) if {test.partition("::")[0] for test in failing} <= hideable else Reason.TESTS_IN_SOURCE
+
+
+def _list_folders(files: Collection[str]) -> frozenset[str]:
+    return frozenset(posixpath.dirname(file) for file in files)
 
 
 def find_hideable_files(paths: Iterable[str]) -> frozenset[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -153,8 +152,7 @@ class InjectedTaskBuilder:
         )
         if isinstance(evidence, Reason):
             return evidence
-        if not evidence.has_canaries:
-            self.search.bare_folders.add(_list_folders(hidden))
+        self.search.note_canaries(hidden, evidence.has_canaries)
         failing = _list_failing(evidence.lists, own)
         statement = self._write_statement(evidence, sorted(failing), bugs, patches.gold_patch)
         if statement is None:
@@ -207,7 +205,7 @@ class InjectedTaskBuilder:
             base=base,
             buggy=buggy,
             seconds=self.search.require_base_result().exec_result.seconds,
-            collects_canaries=_list_folders(hidden) not in self.search.bare_folders,
+            collects_canaries=self.search.collects_canaries(hidden),
             memory=self.memory,
             foreseen=self.list_foreseen(),
         )
@@ -275,10 +273,6 @@ class InjectedTaskBuilder:
 def _list_failing(lists: OutcomeLists, own: OwnChange | None) -> frozenset[TestId]:
     """Return the FAIL_TO_PASS tests, without those of the change's own part."""
     return frozenset(test for test, _ in lists.fail_to_pass) - (own.fail_to_pass if own else frozenset())
-
-
-def _list_folders(files: Collection[str]) -> frozenset[str]:
-    return frozenset(posixpath.dirname(file) for file in files)
 
 
 def list_own_tests(bugs: Sequence[DetectedBug]) -> list[set[TestId]]:

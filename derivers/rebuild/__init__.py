@@ -7,13 +7,15 @@ these are the hidden tests. A removal is kept when some tests fail with it in ev
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from backends.services import Services
 from derivers.base import FewerTasks, KindRejection, build_task, count_wanted, get_next_number
 from derivers.injected import search as bugs
-from derivers.injected.evidence import InjectionEvidence, verify_injection
+from derivers.injected.evidence import EarlierRuns, InjectionEvidence, verify_injection
 from derivers.injected.failure_statement import collect_failures, order_failures
 from derivers.injected.patches import InjectionPatches, build_injection_patches
 from derivers.rebuild.agent_tree import RemainingLines, find_remaining_lines
@@ -21,6 +23,9 @@ from derivers.rebuild.search import DetectedRemoval, Reason, RemovalSearch, conv
 from derivers.rebuild.selection import select_removals
 from derivers.rebuild.statement import write_statement
 from derivers.search_progress import load_progress
+from evaluation.controls.memory import ControlMemory
+from evaluation.lists import OutcomeLists
+from evaluation.runner.evaluator import EvaluationRun
 from taskdb.records import Kind, Task, TestId, TestOrigin
 from taskdb.records.lineage import Lineage
 
@@ -63,8 +68,10 @@ def derive_rebuild(lineage: Lineage, services: Services) -> list[Task] | KindRej
         # Of all steps of a search; without steps of this call.
         n_wanted = progress.n_wanted if services.settings.derive.per_environment else wanted
         limit = MAX_TRIED_REMOVALS + MAX_TRIED_REMOVALS // 2 * (n_wanted - 1)
-        tasks = RebuildTaskBuilder(search=search).build_tasks(search.detect(removals, limit, known), wanted)
+        builder = RebuildTaskBuilder(search=search, stored_memory=progress.state.get("controls"))
+        tasks = builder.build_tasks(search.detect(removals, limit, known), wanted)
     if len(tasks) == wanted:
+        progress.state["controls"] = builder.memory.list_fields()
         progress.base, progress.tally, progress.tried = base_result, Counter(search.tally), search.tried
         progress.seconds = base.elapsed
         return progress.make_step(tasks)
@@ -77,6 +84,14 @@ class RebuildTaskBuilder:
     """Builds tasks from detected removals."""
 
     search: RemovalSearch
+    stored_memory: Mapping[str, Any] | None = None
+    """Fields of the memory after an earlier step; None for a search that begins."""
+
+    @cached_property
+    def memory(self) -> ControlMemory:
+        """Values of tests and their results in runs: with the gold patch every task has the tree of the base."""
+        commit = self.lineage.candidate.base_commit
+        return ControlMemory.share_tree(self.search.repository, commit, self.search.passing, self.stored_memory)
 
     @property
     def lineage(self) -> Lineage:
@@ -121,13 +136,26 @@ class RebuildTaskBuilder:
         remaining = find_remaining_lines(self.search.repository, commit, patches)
         if remaining.copy:
             return Reason.COPY_IN_TREE
-        evidence = verify_injection(self.lineage, self.services, patches, hidden=hidden, files=base.files)
+
+        def check(lists: OutcomeLists, _: EvaluationRun) -> bugs.Reason | None:
+            # The agent sees all other test files, in which no test may fail.
+            is_hidden = {test.partition("::")[0] for test, _ in lists.fail_to_pass} <= set(hidden)
+            return None if is_hidden else bugs.Reason.FURTHER_TESTS_FAIL
+
+        earlier = EarlierRuns(
+            base=base.stable_report,
+            buggy=item.report,
+            seconds=base.require_base_result().exec_result.seconds,
+            collects_canaries=base.collects_canaries(hidden),
+            memory=self.memory,
+        )
+        evidence = verify_injection(
+            self.lineage, self.services, patches, hidden=hidden, files=base.files, earlier=earlier, check=check
+        )
         if isinstance(evidence, bugs.Reason):
             return convert_reason(evidence)
+        base.note_canaries(hidden, evidence.has_canaries)
         failing = sorted(test for test, _ in evidence.lists.fail_to_pass)
-        # The agent sees all other test files, in which no test may fail.
-        if not {test.partition("::")[0] for test in failing} <= set(hidden):
-            return Reason.FURTHER_TESTS_FAIL
         statement = self._write_statement(item, evidence, failing, patches, remaining)
         if statement is None:
             return Reason.STATEMENT_LEAKS

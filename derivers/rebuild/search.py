@@ -12,6 +12,8 @@ from derivers.injected import search as bugs
 from derivers.injected.patches import build_injection_patches
 from derivers.rebuild.removals import Removal
 from derivers.search_progress import SearchProgress
+from evaluation.reports.outcomes import EvaluationReport
+from evaluation.runner.evaluator import EMPTY_REPORT
 from evaluation.runner.run import run_tests
 from taskdb.records import TestId
 
@@ -60,6 +62,8 @@ class DetectedRemoval:
 
     removal: Removal
     failing_tests: tuple[TestId, ...]
+    report: EvaluationReport
+    """Report of the run in which they failed, of all tests that are run."""
 
 
 @dataclass(kw_only=True)
@@ -111,7 +115,7 @@ class RemovalSearch:
             if isinstance(failing, bugs.Reason):
                 self.tally[convert_reason(failing)] += 1
             else:
-                yield DetectedRemoval(removal=removal, failing_tests=failing)
+                yield DetectedRemoval(removal=removal, failing_tests=failing, report=result.report or EMPTY_REPORT)
 
     def _restore(self, removal: Removal) -> bytes:
         """Return the gold patch of a removal, which does not depend on the tests that are hidden."""
