@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,10 @@ MAX_BATCH_SECONDS = 3600.0
 MAX_TRIED_BUGS = 60
 """Bugs that are tried for an environment, in addition to those for each task."""
 TRIED_BUGS_PER_TASK = 10
+CPU_FACTOR = 2.0
+"""A process with a bug is killed after this multiple of the CPU seconds that the base run can have taken."""
+CPU_EXTRA_SECONDS = 1.0
+"""CPU seconds added to that limit."""
 
 
 @dataclass(kw_only=True)
@@ -102,6 +107,7 @@ class BugScreening:
                 after=bug.after,
                 files=group.files,
                 seconds=self._compute_limit(group),
+                cpu_seconds=self._compute_cpu_limit(group),
             )
             for bug, group in bugs
         ]
@@ -123,6 +129,12 @@ class BugScreening:
     def _compute_limit(self, group: TestGroup) -> float:
         """Return the time limit of a run, at most that of the suite: groups have the start of the runner in each."""
         return compute_timeout(self.search, min(group.seconds, self.whole.seconds))
+
+    def _compute_cpu_limit(self, group: TestGroup) -> int:
+        """Return the CPU seconds of a process in a run: a bug with an endless loop shall not use all of its time."""
+        language = self.search.lineage.require_environment().plan.language
+        cpus = max(1.0, self.search.services.test_limits(language).cpus)
+        return math.ceil(CPU_FACTOR * cpus * min(group.seconds, self.whole.seconds) + CPU_EXTRA_SECONDS)
 
     def _run_alone(self, bug: Mutation, group: TestGroup) -> EvaluationResult:
         patch = build_patch(bug.path, self.contents[bug.path], bug.after)

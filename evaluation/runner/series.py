@@ -37,20 +37,23 @@ if [ -s "$run_dir/submission.patch" ]; then
 fi
 for folder in "$run_dir"/[0-9]*; do
     install -d -m 711 "$folder" "$folder/report"
-    path="" seconds=0
+    path="" seconds=0 cpu=0
     [ ! -f "$folder/path" ] || IFS= read -r path < "$folder/path"
-    read -r seconds < "$folder/seconds"
+    read -r seconds cpu < "$folder/seconds"
     if [ -n "$path" ]; then replace "$folder/after" "$path"; else pause; fi
-    MERGEMILL_TEST_FILES="$([ ! -d "$folder/tests" ] || echo "$folder/tests")" \\
+    (
+        [ "$cpu" = 0 ] || ulimit -t "$cpu"
+        MERGEMILL_TEST_FILES="$([ ! -d "$folder/tests" ] || echo "$folder/tests")" \\
         MERGEMILL_REPORT_DIR="$folder/report" MERGEMILL_FILES="$([ ! -f "$folder/files" ] || echo "$folder/files")" \\
-        timeout -s KILL "$seconds" /bin/bash "$run_dir/evaluate.sh" > /dev/null 2>&1
+        exec timeout -s KILL "$seconds" /bin/bash "$run_dir/evaluate.sh"
+    ) > /dev/null 2>&1
     echo $? > "$folder/report/code"
     setpriv --reuid="$user" --regid="$user" --clear-groups bash -c 'kill -KILL -1' 2> /dev/null
     if [ -n "$path" ]; then replace "$folder/before" "$path"; else written="$EPOCHSECONDS"; fi
 done
 """
-_TIMEOUT_CODE = 137
-"""Exit code of a command that `timeout` killed."""
+_KILLED_CODE = 137
+"""Exit code of a command that was killed: by `timeout` or, with its own tests, for its CPU seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +72,8 @@ class SeriesRun:
     """Path -> content of test files that replace those of the test patch."""
     seconds: float
     """Time limit."""
+    cpu_seconds: int = 0
+    """CPU seconds after which any of its processes is killed, however busy the machine is; 0 for no limit."""
 
 
 def run_series(
@@ -120,7 +125,7 @@ def run_series(
 
 def _list_inputs(run: SeriesRun) -> dict[str, bytes]:
     """Return the files of a run's folder."""
-    inputs = {"seconds": f"{run.seconds:.1f}\n".encode()}
+    inputs = {"seconds": f"{run.seconds:.1f} {run.cpu_seconds}\n".encode()}
     if run.files:
         inputs["files"] = "".join(f"{file}\n" for file in run.files).encode()
     if run.path:
@@ -133,7 +138,9 @@ def _select_run(result: ExecResult, folder: str, run: SeriesRun) -> ExecResult:
     """Return a run of a series as the result of a command of its own."""
     files = {path: content for path, content in result.files.items() if path.startswith(folder)}
     code = int(files.pop(f"{folder}code", b"1"))
-    is_late = code == _TIMEOUT_CODE and f"{folder}times" not in files
+    # The script ends itself where its tests were killed, and writes how long they took.
+    has_ended, has_report = f"{folder}times" in files, f"{folder}junit.xml" in files
+    is_late = code == _KILLED_CODE and (not has_ended or (run.cpu_seconds > 0 and not has_report))
     return replace(
         result,
         exit_code=code,

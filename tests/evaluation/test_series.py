@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,11 @@ NO_USER = 54321
 SCRIPT = r"""
 word="$(cat a.txt)"
 [ "$word" != hang ] || sleep 60
+case "$word" in spin|crash)
+    if [ "$word" = spin ]; then (while :; do :; done) & wait $!; fi
+    echo "1000000000 3000000000 137" > "$MERGEMILL_REPORT_DIR/times"
+    exit 137
+esac
 [ "$word" != litter ] || touch litter
 printf '%s %s\n' "$word" "$(stat -c %Y a.txt)" >> seen
 [ -z "$MERGEMILL_FILES" ] || tr '\n' ' ' < "$MERGEMILL_FILES" >> files
@@ -116,6 +121,20 @@ def test_a_run_that_hangs_is_ended_and_the_others_count(tree: Path, tmp_path: Pa
     assert results[0].report is None
     assert results[1].report is not None
     assert results[1].report.has_failed(TEST)
+
+
+def test_a_loop_without_end_is_ended_by_its_cpu_seconds(tree: Path, tmp_path: Path) -> None:
+    results = run_series(
+        FolderPool(tmp_path),
+        SCRIPT,
+        [replace(make_run("spin", seconds=60.0), cpu_seconds=1), make_run("crash"), ORIGINAL],
+        workdir=str(tree),
+        tests_uid=NO_USER,
+        passing=[TEST],
+    )
+    assert results is not None
+    assert [result.exec_result.killed_by for result in results] == ["time", None, None]
+    assert results[0].test_seconds == 2.0, "the script has ended, the time limit has not ended it"
 
 
 def test_nothing_counts_where_a_run_leaves_something_behind(tree: Path, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def make_screening(bugs: Sequence[Mutation]) -> BugScreening:
     )
     services = SimpleNamespace(
         settings=SimpleNamespace(budget=SimpleNamespace(seconds=1000.0)),
-        test_limits=lambda _: SimpleNamespace(seconds=600.0),
+        test_limits=lambda _: SimpleNamespace(seconds=600.0, cpus=1.0),
     )
     search = BugSearch(
         lineage=cast("Any", lineage),
@@ -114,6 +114,7 @@ def test_bugs_are_tried_with_the_tests_that_call_their_function(
         ("tests/test_f.py", "tests/test_g.py"),
     ]
     assert series[-1].path == ""
+    assert [run.cpu_seconds for run in series] == [3, 3, 0]
     assert all(run.before == CODE for run in series[:-1])
     assert runs.alone == ([("tests/test_f.py",), ("tests/test_g.py",)] if disturbed else [])
     assert tried.search.tally == {Reason.NO_MUTANT_DETECTED: 2}, "no test calls the third, and none detects the second"
