@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -257,7 +258,7 @@ class ControlBuilder:
     def _select_candidates(self) -> list[_Candidate]:
         """Return the tests of the files that required tests may be, and a sample of the others."""
         likely: list[_Candidate] = []
-        other: list[_Candidate] = []
+        others: list[tuple[TestFile, TestBlock, frozenset[bytes], list[float]]] = []
         for path, file in self._files.items():
             old_lines = frozenset(line.strip() for line in self.old_files.get(path, b"").splitlines())
             is_own = path in self._required_files
@@ -269,18 +270,42 @@ class ControlBuilder:
                 is_likely = any(name in test for test in names) and (is_own or bool(name))
                 if not (is_own or is_likely):
                     continue
-                if tried := self._memory.find_block(file, block, old_lines):
-                    seconds = self._list_seconds(path if is_own else "", name)
-                    candidate = _Candidate(
-                        tried=tried, is_likely=is_likely, seconds=sum(seconds), n_cases=max(1, len(seconds))
-                    )
-                    (likely if is_likely else other).append(candidate)
-        # A sample of the others is controlled, too, so that a submission cannot rely on which tests are.
-        other = [candidate for candidate in other if candidate.seconds <= MAX_OTHER_SECONDS]
-        self.random.shuffle(other)
+                seconds = self._list_seconds(path if is_own else "", name)
+                if not is_likely:
+                    others.append((file, block, old_lines, seconds))
+                elif candidate := self._make_candidate(file, block, old_lines, seconds, is_likely=True):
+                    likely.append(candidate)
+        return [*likely[: MAX_BLOCKS - MAX_OTHER_BLOCKS], *self._sample_others(others)]
+
+    def _sample_others(
+        self, others: Iterable[tuple[TestFile, TestBlock, frozenset[bytes], list[float]]]
+    ) -> list[_Candidate]:
+        """Return a sample of the tests that are not required, so that a submission cannot rely on which tests are.
+
+        `others`: file, block, lines of the file in the agent's tree and seconds of each. Sites are searched for in as
+        few of them as the sample needs.
+        """
+        short = [other for other in others if sum(other[-1]) <= MAX_OTHER_SECONDS]
+        self.random.shuffle(short)
         # Of those that were tried for other tasks no value needs another run.
-        other.sort(key=lambda candidate: not candidate.tried.results)
-        return [*likely[: MAX_BLOCKS - MAX_OTHER_BLOCKS], *other[:MAX_OTHER_BLOCKS]]
+        short.sort(key=lambda other: not self._memory.has_results(*other[:-1]))
+        candidates = (self._make_candidate(*other, is_likely=False) for other in short)
+        return list(islice(filter(None, candidates), MAX_OTHER_BLOCKS))
+
+    def _make_candidate(
+        self,
+        file: TestFile,
+        block: TestBlock,
+        old_lines: frozenset[bytes],
+        seconds: Sequence[float],
+        *,
+        is_likely: bool,
+    ) -> _Candidate | None:
+        """Return a test as a candidate; None where it has no site. `seconds`: those of each of its cases."""
+        tried = self._memory.find_block(file, block, old_lines)
+        if tried is None:
+            return None
+        return _Candidate(tried=tried, is_likely=is_likely, seconds=sum(seconds), n_cases=max(1, len(seconds)))
 
     @cached_property
     def _files(self) -> dict[str, TestFile]:

@@ -109,6 +109,14 @@ class ControlMemory:
             self._blocks[key] = tried
         return self._blocks[key]
 
+    def has_results(self, file: TestFile, block: TestBlock, old_lines: frozenset[bytes]) -> bool:
+        """Return whether values of a test were tried; arguments as in `find_block`."""
+        key = (file.path, file.source, block.start, old_lines)
+        if key in self._blocks:
+            tried = self._blocks[key]
+            return tried is not None and bool(tried.results)
+        return bool(self._stored) and bool(self._stored.get(_compute_digest(key), {}).get("runs"))
+
     def list_fields(self) -> dict[str, Any]:
         """Return the results of all trials as JSON."""
         tried = {_compute_digest(key): tried for key, tried in self._blocks.items() if tried and tried.was_tried}

@@ -14,10 +14,12 @@ import pytest
 
 from backends.git import GitRepository
 from backends.overlay import open_patched_commit
-from evaluation.controls.blocks import find_blocks
+from evaluation.controls import memory
+from evaluation.controls.blocks import TestBlock, TestFile, find_blocks
 from evaluation.controls.controls import BlindControls, ControlBuilder
 from evaluation.controls.features import TreeCounter, TreeCounts, count_tree
 from evaluation.controls.memory import ControlMemory
+from evaluation.controls.sites import Site, list_sites
 from evaluation.runner.evaluator import Evaluator
 from guest.controls import blind
 from guest.controls.texts import apply_edits
@@ -257,6 +259,23 @@ def test_the_sample_of_other_tests_needs_no_run_of_its_own(monkeypatch: pytest.M
     assert controls.document is not None
     others = [block["tests"] for block in controls.document["blocks"] if not block["required"]]
     assert others == [[f"{ADD}::test_one"]]
+
+
+def test_of_the_other_tests_of_a_file_few_are_searched_for_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[int] = []
+
+    def list_searched(file: TestFile, block: TestBlock, *arguments: Any) -> list[Site]:
+        searched.append(block.start)
+        return list_sites(file, block, *arguments)
+
+    monkeypatch.setattr(memory, "list_sites", list_searched)
+    tests = "\n\n".join(
+        f"def test_{number}():\n    assert add({number}, 41) == {number + 41}\n" for number in range(30, 60)
+    )
+    tasks = Tasks({ADD: tests})
+    controls, _ = tasks.build(f"{ADD}::test_42")
+    assert controls.document is not None
+    assert len(controls.document["blocks"]) == len(searched) == 9
 
 
 def test_a_test_of_a_file_that_was_not_run_may_inherit_another() -> None:
