@@ -69,9 +69,12 @@ def grade_empty_patch(task: Task, services: Services) -> Score:
     files = list_test_files(failing)
     with open_task_evaluator(task, services) as evaluator:
         grading = _grade_patch(failing, services, evaluator, b"", files=files, need_rates=False, is_brief=True)
-        if isinstance(grading, _Grading) and grading.has_report and any(test in grading.wrong for test in grading.f2p):
+        if not isinstance(grading, _Grading):
+            return grading
+        if grading.has_report and any(test in grading.wrong for test in grading.f2p):
             return grading.make_score()
-        return grade_patch(task, services, evaluator, b"", need_rates=False, is_brief=True)
+        score = grade_patch(task, services, evaluator, b"", need_rates=False, is_brief=True)
+        return score.model_copy(update={"evaluations": score.evaluations + len(grading.runs)})
 
 
 def grade_patch(

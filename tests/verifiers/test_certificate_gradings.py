@@ -92,7 +92,8 @@ def test_all_tests_decide_where_those_that_must_fail_pass(
     failing: Sequence[str], value: float, task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluator = ReportingEvaluator(failing)
-    assert grade_empty(evaluator, task, services, monkeypatch).value == value
+    score = grade_empty(evaluator, task, services, monkeypatch)
+    assert (score.value, score.evaluations) == (value, 2)
     assert [bool(files) for files in evaluator.files] == [True, False]
 
 
