@@ -97,6 +97,8 @@ def test_a_certificate_is_shown_in_a_line() -> None:
     assert shown == "gold 1, 1; no-op 0; 3 exploits in 2 submissions; 8 runs"
     relying = certificate | {"exploits": {}, "exploits_of": {"task": "0", "name": "first"}}
     assert format_certificate(relying) == "gold 1, 1; no-op 0; relies on the exploits of first; 8 runs"
+    shared = format_certificate(certificate | {"gold_of": {"task": "0", "name": "first"}})
+    assert shared == "gold 1, 1 (the first its own, the others of first); no-op 0; 1 exploit; 8 runs"
     assert format_certificate(None) == "none"
 
 

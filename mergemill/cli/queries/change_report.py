@@ -82,7 +82,7 @@ def format_certificate(certificate: Mapping[str, Any] | None) -> str:
     submissions = count_submissions(certificate["exploits"], certificate["combined_exploits"])
     exploits = format_exploits(len(certificate["exploits"]), reference["name"] if reference else None, submissions)
     gold = ", ".join(f"{value:g}" for value in certificate["gold"])
-    if certificate["gold_of"]:
+    if certificate.get("gold_of"):
         gold += f" (the first its own, the others of {certificate['gold_of']['name']})"
     return f"gold {gold}; no-op {certificate['noop']:g}; {exploits}; {format_count(certificate['evaluations'], 'run')}"
 
