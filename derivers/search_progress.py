@@ -105,6 +105,7 @@ def _list_base_fields(result: EvaluationResult) -> dict[str, Any]:
     return {
         "seconds": result.exec_result.seconds,
         "test_seconds": result.test_seconds,
+        "cpu_seconds": result.cpu_seconds,
         "report": list_report_fields(result.report) if result.report else None,
         "covered": list_covered_lines(result.covered_lines),
     }
@@ -116,6 +117,7 @@ def _read_base(data: Mapping[str, Any]) -> EvaluationResult:
         exec_result=ExecResult(exit_code=0, output="", files={}, seconds=seconds, killed_by=None),
         report=read_report(data["report"]) if data["report"] else None,
         test_seconds=data["test_seconds"],
+        cpu_seconds=data.get("cpu_seconds"),
         script_sha256="",
         log="",
         is_applied=True,

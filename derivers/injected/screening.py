@@ -25,7 +25,7 @@ MAX_TRIED_BUGS = 60
 """Bugs that are tried for an environment, in addition to those for each task."""
 TRIED_BUGS_PER_TASK = 10
 CPU_FACTOR = 2.0
-"""A process with a bug is killed after this multiple of the CPU seconds that the base run can have taken."""
+"""A process with a bug is killed after this multiple of the CPU seconds of all processes of the base run."""
 CPU_EXTRA_SECONDS = 1.0
 """CPU seconds added to that limit."""
 
@@ -107,7 +107,7 @@ class BugScreening:
                 after=bug.after,
                 files=group.files,
                 seconds=self._compute_limit(group),
-                cpu_seconds=self._compute_cpu_limit(group),
+                cpu_seconds=self._compute_cpu_limit(),
             )
             for bug, group in bugs
         ]
@@ -130,11 +130,13 @@ class BugScreening:
         """Return the time limit of a run, at most that of the suite: groups have the start of the runner in each."""
         return compute_timeout(self.search, min(group.seconds, self.whole.seconds))
 
-    def _compute_cpu_limit(self, group: TestGroup) -> int:
-        """Return the CPU seconds of a process in a run: a bug with an endless loop shall not use all of its time."""
-        language = self.search.lineage.require_environment().plan.language
-        cpus = max(1.0, self.search.services.test_limits(language).cpus)
-        return math.ceil(CPU_FACTOR * cpus * min(group.seconds, self.whole.seconds) + CPU_EXTRA_SECONDS)
+    def _compute_cpu_limit(self) -> int:
+        """Return the CPU seconds of a process in a run, 0 for no limit: an endless loop shall not use all of its time.
+
+        They are those of the whole suite, as those of a group are unknown.
+        """
+        used = self.search.require_base_result().cpu_seconds
+        return math.ceil(CPU_FACTOR * used + CPU_EXTRA_SECONDS) if used else 0
 
     def _run_alone(self, bug: Mutation, group: TestGroup) -> EvaluationResult:
         patch = build_patch(bug.path, self.contents[bug.path], bug.after)

@@ -142,7 +142,7 @@ class BugSearch:
         """
         plan = self.lineage.require_environment().plan
         self.base_result = earlier or run_tests(
-            self.pool, self.script, workdir=plan.workdir, collect_lines=True, last=True
+            self.pool, self._render_script(metered=True), workdir=plan.workdir, collect_lines=True, last=True
         )
         return list_passing(self.stable_report)
 
@@ -197,9 +197,11 @@ class BugSearch:
     @property
     def script(self) -> str:
         """Evaluation script of the base tree's own tests."""
-        return render_plan_script(
-            self.lineage.require_environment().plan, test_patch=b"", files=self.files, canaries_beside=()
-        )
+        return self._render_script()
+
+    def _render_script(self, *, metered: bool = False) -> str:
+        plan = self.lineage.require_environment().plan
+        return render_plan_script(plan, test_patch=b"", files=self.files, canaries_beside=(), metered=metered)
 
     def detect_bugs(
         self, bugs: Iterable[Mutation], read: Callable[[str], bytes], passing: frozenset[TestId]

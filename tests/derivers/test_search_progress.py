@@ -62,7 +62,7 @@ def make_progress() -> SearchProgress:
     progress = load_progress(replace(LINEAGE, wanted=7, step=2), make_services())
     assert (progress.target, progress.n_before, progress.n_wanted) == (7, 0, 7)
     covered = {"a.py": frozenset({1, 5})}
-    progress.base = replace(make_result(), report=REPORT, covered_lines=covered)
+    progress.base = replace(make_result(), report=REPORT, covered_lines=covered, cpu_seconds=0.5)
     progress.tried, progress.tally, progress.seconds = ["k1", "k2"], Counter({"no-mutant-detected": 1}), 12.5
     progress.state["n"] = 3
     return progress
@@ -76,7 +76,7 @@ def test_a_step_goes_on_with_what_the_one_before_has_stored() -> None:
     assert read.state == {"n": 3}
     assert read.base is not None
     assert (read.base.report, read.base.covered_lines) == (REPORT, {"a.py": frozenset({1, 5})})
-    assert (read.base.exec_result.seconds, read.base.test_seconds) == (1.0, 1.0)
+    assert (read.base.exec_result.seconds, read.base.test_seconds, read.base.cpu_seconds) == (1.0, 1.0, 0.5)
     assert read.to_bytes() == stored, "a step without news changes nothing"
 
 

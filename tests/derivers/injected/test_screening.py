@@ -74,7 +74,7 @@ def make_screening(bugs: Sequence[Mutation]) -> BugScreening:
     )
     services = SimpleNamespace(
         settings=SimpleNamespace(budget=SimpleNamespace(seconds=1000.0)),
-        test_limits=lambda _: SimpleNamespace(seconds=600.0, cpus=1.0),
+        test_limits=lambda _: SimpleNamespace(seconds=600.0),
     )
     search = BugSearch(
         lineage=cast("Any", lineage),
@@ -83,6 +83,7 @@ def make_screening(bugs: Sequence[Mutation]) -> BugScreening:
         files=(),
         test_files=frozenset({"tests/test_f.py", "tests/test_g.py"}),
     )
+    search.base_result = replace(make_result(), cpu_seconds=0.75)
     return BugScreening(
         search=search,
         queue=BugQueue(bugs, functions),

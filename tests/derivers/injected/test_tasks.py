@@ -176,7 +176,10 @@ def test_an_environment_gives_tasks_without_a_verification(tmp_path: Path, monke
     # Neither the base run nor the groups of test files, and nothing that was tried before.
     monkeypatch.setattr(search, "run_tests", measure_again)
     monkeypatch.setattr(injected, "measure_reach", measure_again)
-    tried = load_progress(replace(lineage, progress=first.progress), services).tried
+    progress = load_progress(replace(lineage, progress=first.progress), services)
+    tried = progress.tried
+    assert progress.base is not None
+    assert progress.base.cpu_seconds, "a bug with an endless loop is ended by them"
     lineage = replace(lineage, wanted=8, existing=tuple(first), progress=first.progress)
     with count_runs() as second_runs:
         second = derive_injected(lineage, services)
@@ -187,6 +190,8 @@ def test_an_environment_gives_tasks_without_a_verification(tmp_path: Path, monke
     made = [*first, *second]
     n_control_runs = first_runs.runs[RunVariant.CONTROL] + second_runs.runs[RunVariant.CONTROL]
     assert n_control_runs == 3, "the values of both are tried in one run, and each is graded"
+    for counted in (first_runs, second_runs):
+        assert (counted.runs[RunVariant.TEST_ONLY], counted.runs[RunVariant.GOLD]) == (1, 0)
     assert [task.name.rpartition(".")[2] for task in made] == ["injected-1", "injected-2"]
     assert [len(task.injections) for task in made] == [1, 1]
     assert {injection.function for task in made for injection in task.injections} == {"total", "label"}
