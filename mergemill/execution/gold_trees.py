@@ -2,7 +2,7 @@
 
 With its gold patch and its tests a task with an injected bug has the base tree of its environment, and so have the
 others of this environment. Whether these tests pass with another time zone, hash seed or number of CPUs is a fact about
-that tree, whichever of the tasks shows it. ADR 0037 has the reasons.
+that tree, whichever of the tasks shows it. ADR 0038 has the reasons.
 """
 
 from __future__ import annotations
