@@ -166,7 +166,7 @@ class Container:
         Raises:
             ContainerLossError: another process removed the container.
         """
-        if self.has_lacked_memory():
+        if self.has_lacked_memory() or (code == KILLED_EXIT_CODE and self._await_memory_event()):
             return "memory"
         # A single file cannot grow beyond the limit (fsize); the program then fails by itself.
         is_full = code and seconds > FIRST_CHECK and self.count_written_bytes() >= self.limits.disk_bytes
@@ -189,12 +189,22 @@ class Container:
         Raises:
             ContainerLossError: the kernel did not end it for lack of memory, so somebody outside did, or removed it.
         """
+        if not self._await_memory_event():
+            raise ContainerLossError(f"container {self.id[:12]} was killed from outside while it ran")
+        return "memory"
+
+    def _await_memory_event(self) -> bool:
+        """Return whether the engine reports within `MEMORY_EVENT_SECONDS` that the kernel ended a process.
+
+        Raises:
+            ContainerLossError: as `has_lacked_memory`.
+        """
         deadline = time.monotonic() + MEMORY_EVENT_SECONDS
         while not self.has_lacked_memory():
             if time.monotonic() >= deadline:
-                raise ContainerLossError(f"container {self.id[:12]} was killed from outside while it ran")
+                return False
             time.sleep(MEMORY_EVENT_SECONDS / 10)
-        return "memory"
+        return True
 
     def is_running(self) -> bool:
         """Return whether the container is there and has not ended."""

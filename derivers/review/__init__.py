@@ -5,7 +5,6 @@ A change gives up to four tasks, a task for each entry of `FORMS`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from backends.services import Services
@@ -23,14 +22,14 @@ from derivers.review.construction import (
 from derivers.review.fixes import review_before_fix, review_origin
 from derivers.review.history import ReviewHistory
 from derivers.review.later_fixes import collect_later_fixes
-from derivers.review.related import select_related_files
+from derivers.review.related import add_related_files
 from derivers.review.subject import ReviewSubject
 from derivers.review.threads import review_threads
 from derivers.statements import render_template
 from taskdb.artifacts import Artifacts
 from taskdb.records import Candidate, Kind, Task
 from taskdb.records.lineage import Lineage
-from taskdb.records.oracles import MaterialSize, ReviewOracle
+from taskdb.records.oracles import ReviewOracle
 
 __all__ = ["FORMS", "NotReviewableError", "build_diff_review", "build_file_review", "derive_review", "write_statement"]
 
@@ -85,14 +84,8 @@ def write_statement(oracle: ReviewOracle, repo: str, artifacts: Artifacts) -> st
 
 def _complete_material(subject: ReviewSubject, oracle: ReviewOracle) -> ReviewOracle:
     """Return a review with its related files, its size, and its lines that are fixed later."""
-    artifacts = subject.artifacts
-    files, diff = oracle.load_files(artifacts), artifacts.get_text(oracle.diff) if oracle.diff else ""
-    related = select_related_files(subject.history, oracle.tree, files, diff) if oracle.tree else {}
-    texts = (*files.values(), *related.values(), diff)
-    size = MaterialSize(files=len(files) + len(related), n_bytes=sum(len(text.encode()) for text in texts))
-    stored = artifacts.put_text(json.dumps(related, ensure_ascii=False)) if related else None
     others = collect_later_fixes(subject, oracle)
-    return oracle.model_copy(update={"related": stored, "material": size, "others": others})
+    return add_related_files(subject.history, oracle, subject.artifacts).model_copy(update={"others": others})
 
 
 def _build_task(candidate: Candidate, oracle: ReviewOracle, number: int, artifacts: Artifacts) -> Task:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -9,11 +10,29 @@ from derivers.review.construction import count_lines, get_size_limits
 from derivers.review.history import ReviewHistory
 from languages.imports import ImportIndex, count_shared_folders, list_importer_words
 from languages.paths import is_source
+from taskdb.artifacts import Artifacts
+from taskdb.records.oracles import MaterialSize, ReviewOracle
 
 MAX_RELATED = 10
 """Related files of a review. Models find less in more material, so only the nearest are given."""
 MAX_CANDIDATES = 200
 """Files that name a file under review and are read to see whether they import it."""
+
+
+def add_related_files(history: ReviewHistory, oracle: ReviewOracle, artifacts: Artifacts) -> ReviewOracle:
+    """Return a review with its related files, which are stored, and the size of its material.
+
+    Args:
+        history: the repository.
+        oracle: review without either; one without a tree gets no related files.
+        artifacts: store of its texts.
+    """
+    files, diff = oracle.load_files(artifacts), artifacts.get_text(oracle.diff) if oracle.diff else ""
+    related = select_related_files(history, oracle.tree, files, diff) if oracle.tree else {}
+    texts = (*files.values(), *related.values(), diff)
+    size = MaterialSize(files=len(files) + len(related), n_bytes=sum(len(text.encode()) for text in texts))
+    stored = artifacts.put_text(json.dumps(related, ensure_ascii=False)) if related else None
+    return oracle.model_copy(update={"related": stored, "material": size})
 
 
 def select_related_files(history: ReviewHistory, commit: str, reviewed: Mapping[str, str], diff: str) -> dict[str, str]:

@@ -129,10 +129,10 @@ class ReviewMaterial:
 
     def has_lines(self, finding: ReviewFinding) -> bool:
         """Return whether the file of a finding exists, and has its lines."""
-        n_lines = self.lines.get(finding.path)
-        if n_lines is None:
-            n_lines = count_lines({finding.path: self.read(finding.path)})[finding.path]
-        return 1 <= finding.first_line <= finding.last_line <= n_lines
+        lines = self.lines
+        if finding.path not in lines and (text := self.read(finding.path)):
+            lines = count_lines({finding.path: text})
+        return 1 <= finding.first_line <= finding.last_line <= lines.get(finding.path, 0)
 
     def read(self, path: str) -> str:
         """Return the text of a file under review or around them; empty where there is none."""

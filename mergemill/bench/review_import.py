@@ -21,6 +21,7 @@ from derivers.base import build_task
 from derivers.review import write_statement
 from derivers.review.construction import list_added_lines, store_files
 from derivers.review.history import ReviewHistory
+from derivers.review.related import add_related_files
 from mergemill.execution.services import make_services
 from miner.instances import PublishedClones, build_instance, build_pull_request, build_unread_candidate
 from taskdb.records import Kind, Rejection, Stage, Task
@@ -163,6 +164,8 @@ def _store_task(
     """Store the change and the task of a row, and return the task."""
     repository = clones.open(review.repo)
     base, oracle, diff = _build_oracle(review, repository, services)
+    if oracle.tree:
+        services.clones.trees.keep(review.repo, oracle.tree, repository)
     row = build_instance(
         {
             "instance_id": review.name,
@@ -211,10 +214,13 @@ def _build_oracle(
     history = ReviewHistory(repository)
     base, head = _find_commits(review, history)
     if head:
-        return base, *_read_material(review, history, base, head, services)
+        oracle, diff = _read_material(review, history, base, head, services)
+        return base, add_related_files(history, oracle.model_copy(update={"tree": head}), services.artifacts), diff
     with ScratchIndex(repository, base) as index:
         index.apply(review.diff.encode(errors="surrogateescape"))
-        return base, *_read_material(review, ReviewHistory(index.repository), base, index.write_tree(), services)
+        applied = ReviewHistory(index.repository)
+        oracle, diff = _read_material(review, applied, base, index.write_tree(), services)
+        return base, add_related_files(applied, oracle, services.artifacts), diff  # a tree that no commit has
 
 
 def _read_material(

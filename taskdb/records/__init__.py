@@ -611,8 +611,9 @@ class Certificate(Record):
     seconds: Seconds
     conditions: Annotated[tuple[str, ...], LATER] = ()
     """Conditions of each grading of gold, a line each, with the name of another task whose grading it was."""
-    gold_tree: Annotated[str, LATER] = ""
-    """Key of its gold tree (`mergemill.execution.gold_trees`); empty where no other task may have the same."""
+    gold_tree: Annotated[str, MEASURED] = ""
+    """Key of its gold tree (`mergemill.execution.gold_trees`), with the layers of this machine's image; empty where no
+    other task may have the same."""
     gold_of: Annotated[ExploitReference | None, LATER] = None
     """Task with the same gold tree on whose gradings of gold under other conditions it relies; null where all in `gold`
     are its own."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from backends.sandbox import container_names
+from backends.sandbox.container import Container
 from backends.sandbox.docker import DockerSandbox
 from backends.sandbox.execution import ResourceLimits
 from core.errors import Transient
@@ -64,6 +65,14 @@ def test_half_of_the_memory_is_the_size_of_shm_and_its_files_count_as_memory(san
     assert sh(sandbox, base, "df --output=size -BM /dev/shm | tail -1").output.strip() == "128M"
     hog = "for n in 1 2; do head -c 60000000 /dev/zero > /dev/shm/$n; done; exec python3 -c 'x = bytearray(2 * 10**8)'"
     assert sh(sandbox, base, hog).killed_by == "memory"
+
+
+def test_memory_that_ran_out_is_reported_where_the_engine_reports_the_end_first(sandbox, base, monkeypatch):
+    answers = iter([False, False])
+    has_lacked_memory = Container.has_lacked_memory
+    monkeypatch.setattr(Container, "has_lacked_memory", lambda self: next(answers, True) and has_lacked_memory(self))
+    assert sh(sandbox, base, "exec python3 -c 'x = bytearray(10**9)'").killed_by == "memory"
+    assert sh(sandbox, base, "exit 137").killed_by is None
 
 
 def test_a_fork_bomb_is_limited_and_ends_with_its_time(sandbox, base):

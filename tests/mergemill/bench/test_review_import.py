@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from backends.base_trees import BaseTreeStore
 from core.config import Settings
 from mergemill.agents.sampling.progress import SamplingProgress
 from mergemill.agents.sampling.request import SampleRequest, select_tasks
@@ -95,6 +96,13 @@ def test_comments_have_lines_of_the_reviewed_files(tmp_path: Path, commits: Comm
     assert (done.json["set"], done.json["comments_without_lines"]) == ("people", 3)
     files, _, defects = read_review(tmp_path, load_tasks(tmp_path)["ada__greet-7.review"])
     assert files["greet.py"] == AFTER
+    oracle = load_tasks(tmp_path)["ada__greet-7.review"].oracle
+    assert isinstance(oracle, ReviewOracle)
+    # Without the commit of the change there is no tree, only a diff.
+    assert oracle.tree == (commits["head"] if has_head else None)
+    trees = BaseTreeStore(tmp_path / "mergemill-store" / "trees")
+    assert [name for name in ("base", "head") if trees.find("ada/greet", commits[name])] == ["head"] * has_head
+    assert oracle.material is not None
     assert [defect[:3] for defect in defects] == [("greet.py", 7, 8), ("greet.py", 0, 0), ("", 0, 0), ("", 0, 0)]
 
 
