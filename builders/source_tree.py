@@ -18,9 +18,7 @@ from typing import IO
 
 from backends.git import GitError, GitRepository, run_git
 from backends.sandbox.container_names import make_folder_prefix
-
-OWNER_ID = 1000
-"""User and group of the tree in a container."""
+from backends.tree_tar import OWNER_ID
 
 COMMIT_MESSAGE = "Base commit"
 _AUTHOR = "mergemill"

@@ -116,7 +116,7 @@ class ImportIndex:
 
         Args:
             path: path of the file, from which relative names begin.
-            text: its content.
+            text: content of the file.
         """
         language = language_family(detect_file_language(path))
         imported: dict[str, None] = {}

@@ -123,7 +123,7 @@ def audit_review_tree(task: Task, services: Services, base: BaseTreeIndex) -> It
     Args:
         task: any task.
         services: clones and artifacts.
-        base: its base tree.
+        base: base tree of the task.
 
     Raises:
         InputError: the tree is neither in the store nor in a clone of the task's source.

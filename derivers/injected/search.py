@@ -100,7 +100,7 @@ class BugSearch:
     base_result: EvaluationResult | None = None
     """Result of the run without a bug."""
     bare_folders: set[frozenset[str]] = field(default_factory=set)
-    """Folders of test files beside which the test runner collects no canaries."""
+    """Folders of test files in which the test runner collects no canaries."""
     budget_seconds: float = field(init=False)
     """Wall time that the search may take."""
 
@@ -181,7 +181,7 @@ class BugSearch:
         return self.base_result
 
     def collects_canaries(self, hidden: Collection[str]) -> bool:
-        """Return whether the test runner is expected to collect canaries beside some test files."""
+        """Return whether the test runner is expected to collect canaries in the folders of some test files."""
         return _list_folders(hidden) not in self.bare_folders
 
     def note_canaries(self, hidden: Collection[str], has_canaries: bool) -> None:

@@ -123,7 +123,7 @@ def list_parameters(path: str, source: bytes) -> dict[str, list[tuple[str, ...]]
 
     Args:
         path: path of the file, by which the grammar is found.
-        source: its content.
+        source: content of the file.
 
     Returns:
         Qualified name -> parameters of each function of that name; functions without a list of them are left out.

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from guest.scoring.findings import KnownDefect, ReviewFinding, count_lines, find_edges, is_at_defect, match_findings
+from taskdb.records.oracles import LaterFix
 
 VOTES = 3
 """Votes of judges on a finding."""
@@ -42,26 +43,6 @@ class FindingClass(StrEnum):
 
 GOOD = frozenset({FindingClass.TARGET, FindingClass.FIXED_LATER, FindingClass.VALID})
 BAD = frozenset({FindingClass.NONEXISTENT, FindingClass.INVALID})
-
-
-class FixedLines(Protocol):
-    """Lines of a file under review that a later fix changes, 1-based and inclusive, and its message."""
-
-    @property
-    def path(self) -> str:
-        """Path of the file."""
-
-    @property
-    def first_line(self) -> int:
-        """First line."""
-
-    @property
-    def last_line(self) -> int:
-        """Last line."""
-
-    @property
-    def message(self) -> str:
-        """Message of the fix."""
 
 
 class FindingVote(NamedTuple):
@@ -231,10 +212,10 @@ def list_candidates(
 
 
 def list_fixed_later(
-    findings: Sequence[ReviewFinding], others: Sequence[FixedLines], material: ReviewMaterial
-) -> dict[int, list[FixedLines]]:
+    findings: Sequence[ReviewFinding], others: Sequence[LaterFix], material: ReviewMaterial
+) -> dict[int, list[LaterFix]]:
     """Return the number of each finding at lines that a later fix changes -> these fixes."""
-    later: dict[int, list[FixedLines]] = {}
+    later: dict[int, list[LaterFix]] = {}
     for n, finding in enumerate(findings):
         for fix in others:
             lines = ReviewFinding(fix.path, fix.first_line, fix.last_line, fix.message)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from evaluation.scoring.review_bench import (
-    FixedLines,
     ReviewMaterial,
     has_lines,
     is_nonexistent,
@@ -17,7 +16,7 @@ from evaluation.scoring.review_bench import (
 from guest.scoring.findings import ReviewFinding
 from mergemill.bench.review_metric import REVIEW, ReviewCase, make_case, make_maker
 from taskdb.records import Task
-from taskdb.records.oracles import Defect, ReviewOracle
+from taskdb.records.oracles import Defect, LaterFix, ReviewOracle
 from verifiers.judge.client import JudgeClient
 from verifiers.judge.findings import FindingJudge, name_judge
 from verifiers.rewards.defect_matching import DefectMatcher
@@ -123,7 +122,7 @@ def _place(defect: Defect, finding: ReviewFinding) -> Defect:
 
 def _match_fixes(
     findings: Sequence[ReviewFinding],
-    others: Sequence[FixedLines],
+    others: Sequence[LaterFix],
     material: ReviewMaterial,
     matcher: DefectMatcher,
     numbers: Sequence[int],

@@ -269,8 +269,8 @@ def _find_commits(review: PublishedReview, history: ReviewHistory) -> tuple[str,
 def _find_merges(review: PublishedReview, repository: GitRepository) -> list[str]:
     """Return the newest commit that names the pull request as its own: `Merge pull request #7 from` or `Title (#7)`."""
     pattern = rf"(^Merge pull request #{review.number}( |$)|\(#{review.number}\)$)"
-    found = repository.run_git("log", "--all", "-n1", "--format=%H", "-E", f"--grep={pattern}")
-    return found.decode().split()
+    commit = repository.run_git("log", "--all", "-n1", "--format=%H", "-E", f"--grep={pattern}")
+    return commit.decode().split()
 
 
 def _make_defect(comment: Mapping[str, Any], files: Mapping[str, str]) -> Defect:

@@ -1,4 +1,4 @@
-"""Metric `swt`: the columns of SWT-Bench for submitted tests, beside the reward, which is stricter."""
+"""Metric `swt`: the columns of SWT-Bench for submitted tests. The reward is stricter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of submitted tests for the metric `swt`: before and after the fix, beside the base suite and the own tests.
+"""Runs of submitted tests for the metric `swt`, before and after the fix, and of the base suite and the own tests.
 
 The suite is the test files that the submission or the change's own tests touch. Coverage is collected in all runs.
 """

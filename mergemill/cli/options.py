@@ -44,6 +44,15 @@ _SECRET = re.compile(r"token|secret|password|key", re.IGNORECASE)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output and nothing else.")]
 NewFolderOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Write to this new or empty folder.")]
+PredictionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--predictions",
+        metavar="FILE",
+        readable=False,
+        help="Grade each row: instance_id or task; model_patch, patch, tests or review; model_name_or_path.",
+    ),
+]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Name, id or unambiguous beginning of an id.")]
 
 SettingChoice = str | type[SettingsGroup]

@@ -16,7 +16,7 @@ from core.settings.models import BudgetSettings, JudgeSettings
 from mergemill.cli import output
 from mergemill.cli.bench.report import FORMATS, FormatOption, print_report
 from mergemill.cli.bench.run import CHANGED
-from mergemill.cli.options import GRADING_SETTINGS, MODEL_SETTINGS, split_words, with_settings
+from mergemill.cli.options import GRADING_SETTINGS, MODEL_SETTINGS, PredictionsOption, split_words, with_settings
 from taskdb.artifacts import require_writable_store
 from taskdb.queries.bench import resolve_run
 from taskdb.store import Store
@@ -43,15 +43,7 @@ app = typer.Typer(add_completion=False)
 def score(
     bench_set: Annotated[str, typer.Argument(metavar="SET", help="Name or file of a set.")],
     *,
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            "--predictions",
-            metavar="FILE",
-            readable=False,
-            help="Grade each row: instance_id or task; model_patch, patch, tests or review; model_name_or_path.",
-        ),
-    ] = None,
+    predictions: PredictionsOption = None,
     run: Annotated[
         list[str] | None,
         typer.Option("--run", metavar="RUN", help="Score a stored run by --metric; may be given several times."),

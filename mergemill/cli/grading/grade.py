@@ -13,7 +13,7 @@ from core.errors import InputError, Transient, UsageError
 from core.files import read_input
 from core.settings.machine import ClusterSettings
 from mergemill.cli import output
-from mergemill.cli.options import GRADING_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import GRADING_SETTINGS, JsonOption, PredictionsOption, with_settings
 from mergemill.execution.clusters import LOCAL
 from taskdb.records import to_json
 
@@ -43,15 +43,7 @@ def grade(
     ] = None,
     gold: Annotated[bool, typer.Option("--gold", help="Grade the task's gold patch.")] = False,
     noop: Annotated[bool, typer.Option("--noop", help="Grade the empty submission.")] = False,
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            "--predictions",
-            metavar="FILE",
-            readable=False,
-            help="Grade each row: instance_id or task; model_patch, patch, tests or review; model_name_or_path.",
-        ),
-    ] = None,
+    predictions: PredictionsOption = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="Add the scores of --predictions to this file; it is continued."),
