@@ -151,5 +151,5 @@ class ContainerEnvironment:
             limits=self.limits,
             make_gold=oracle.make_gold,
             collect_submission=container.collect_submission,
-            note_step=observer.observe,
+            observe_state=observer.observe_before_request,
         )

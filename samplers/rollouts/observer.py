@@ -1,7 +1,8 @@
-"""Observe the state of an agent's tree: once for each request that the gateway received, while it is answered."""
+"""Observe the state of an agent's tree: once for each request, as it is when the request is sent."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -14,9 +15,10 @@ POLL_SECONDS = 0.5
 
 
 class StateObserver:
-    """Records states from a thread of its own, and when a scaffold notes a step.
+    """Records states from a thread of its own while requests are answered, and before a scaffold sends a request.
 
-    Several requests within a single poll give a state, that of the last.
+    Several requests within a single poll give a state, that of the last. The thread may look up to `POLL_SECONDS` after
+    a request came, when a fast model's answer is already being carried out; before a request the state is exact.
 
     Args:
         container: container whose tree is hashed.
@@ -41,12 +43,24 @@ class StateObserver:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        with contextlib.suppress(Transient, InputError):
+            received = self._read_usage().requests
+            while self._states and self._states[-1].exchange >= received:  # the request was never sent
+                self._states.pop()
 
-    def observe(self) -> None:
-        """Record the state if a request came since the last time."""
+    def observe_before_request(self) -> None:
+        """Record the state that the next request is sent in."""
+        self._observe(ahead=1)
+
+    def _observe(self, *, ahead: int) -> None:
+        """Record the state of the last request, or of one that comes after it, unless it is recorded.
+
+        Args:
+            ahead: number of requests after the last.
+        """
         with self._lock:
             try:
-                number = self._read_usage().requests - 1
+                number = self._read_usage().requests - 1 + ahead
                 is_new = number >= 0 and (not self._states or self._states[-1].exchange < number)
                 if is_new and (tree := self._container.hash_tree()):
                     self._states.append(ObservedState(exchange=number, tree=tree))
@@ -56,6 +70,6 @@ class StateObserver:
     def _watch(self) -> None:
         while not self._stop.wait(POLL_SECONDS):
             try:
-                self.observe()
+                self._observe(ahead=0)
             except CancelledRunError:
                 return

@@ -73,8 +73,8 @@ class AgentSession:
     """Returns the submission that must earn 1; for the oracle alone."""
     collect_submission: Callable[[], bytes]
     """Reads the submission from the container."""
-    note_step: Callable[[], None] = field(default=lambda: None)
-    """To be called after each step by scaffolds that run in this process; others are observed."""
+    observe_state: Callable[[], None] = field(default=lambda: None)
+    """To be called before each request by scaffolds that run in this process; others are observed as they run."""
 
 
 class SubjectSession(Protocol):

@@ -75,6 +75,7 @@ class _ReactLoop:
         for _ in range(self.session.limits.turns):
             if time.monotonic() >= deadline:
                 return AgentEnd(reason="time-limit")
+            self.session.observe_state()
             answer = self._query_model(deadline)
             if isinstance(answer, AgentEnd):
                 return answer
@@ -87,7 +88,6 @@ class _ReactLoop:
                 self.messages.append({"role": "user", "content": REMINDER})
             if self._execute_calls(calls, deadline):
                 return AgentEnd()
-            self.session.note_step()
         return AgentEnd(reason="turn-limit")
 
     def _execute_calls(self, calls: list[dict[str, Any]], deadline: float) -> bool:

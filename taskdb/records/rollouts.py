@@ -36,7 +36,7 @@ class Leak(Part):
 
 
 class ObservedState(Part):
-    """State of the agent's tree while a request was answered, or of a world after an action."""
+    """State of the agent's tree when a request was sent, or of a world after an action."""
 
     exchange: int
     """Number of the recorded exchange, from 0; of a world, number of the action, where 0 is the start."""
