@@ -89,8 +89,11 @@ class ControlSites:
     """Calls with a title and a block or function that are a test."""
     group_calls: frozenset[str] = frozenset({"describe", "context", "suite"})
     """Calls with a title and a function that stand around tests; one is a block where all titles in it are computed."""
-    checks: frozenset[str] = frozenset()
-    """Calls that are a test each; where there are any, a string at their end is the name of a check."""
+    checks: Mapping[str, int | None] = field(default_factory=dict)
+    """Calls that are a test each -> number of arguments before its title; None where that says nothing.
+
+    Where there are any, a string at the end of a call is the name of a check.
+    """
 
     call_nodes: str = r"call|invocation"
     """Regex of the node types of calls."""
@@ -134,7 +137,8 @@ class ControlSites:
     silent_calls: tuple[tuple[str, str], ...] = ()
     """Regex of the text before the arguments of a call that asserts, and text in its place that asserts nothing.
 
-    What the arguments compute is computed all the same. A language without these has no sites at inputs.
+    What the arguments compute is computed all the same; they are put in parentheses where they have none. A language
+    without these has no sites at inputs.
     """
 
     operators: Mapping[str, str] = field(default_factory=lambda: COMMON_OPERATORS)

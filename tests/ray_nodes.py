@@ -23,6 +23,7 @@ QUICK = {
     "RAY_AUTH_TOKEN": "0123456789abcdef0123456789abcdef",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_CLIENT_RECONNECT_GRACE_PERIOD": "2",
+    "RAY_prestart_worker_first_driver": "0",
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "500",
     "RAY_health_check_timeout_ms": "1000",

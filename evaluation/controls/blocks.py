@@ -173,8 +173,18 @@ def _make_block(file: TestFile, node: Node) -> TestBlock | None:
         if callee == "TEST_CASE" and (title := _find_title(node, with_body=False)) is not None:
             return _cover_with_body(node, title)
         if callee in file.sites.checks:
-            return _cover(file, node, None)
+            title = _find_check_title(node, file.sites.checks[callee])
+            return _cover(file, node, (title.start_byte, title.end_byte) if title else None)
     return None
+
+
+def _find_check_title(check: Node, before: int | None) -> Node | None:
+    """Return the content of the plain string that is the last argument of a check. `before`: number of those before."""
+    arguments = next((child.named_children for child in check.named_children if child.type == "list_expression"), [])
+    if before is None or len(arguments) != before + 1 or not _STRINGS.search(arguments[-1].type):
+        return None
+    content = arguments[-1].named_children
+    return content[0] if len(content) == 1 and not content[0].named_children else None
 
 
 def _has_computed(file: TestFile, group: Node) -> bool:

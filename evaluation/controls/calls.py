@@ -108,17 +108,28 @@ def silence_assertions(file: TestFile, block: TestBlock, helpers: Mapping[str, s
             old, new = keyword
             edits.append([node.start_byte, node.start_byte + len(old.encode()), new])
         elif is_call(file, node) and node.named_children:
-            edits += _silence_call(file, node.named_children[0], helpers or {})
+            edits += _silence_call(file, node, helpers or {})
     return edits
 
 
-def _silence_call(file: TestFile, callee: Node, helpers: Mapping[str, str]) -> list[Edit]:
-    """Return the edit of the text before a call's arguments, if it is an assertion or a helper that asserts."""
+def _silence_call(file: TestFile, call: Node, helpers: Mapping[str, str]) -> list[Edit]:
+    """Return the edits of a call that is an assertion, or a helper that asserts: of the text before its arguments."""
+    callee = call.named_children[0]
     head = file.read(callee)
     name = read_called_name(head)
     if name in helpers:
         return [[callee.end_byte - len(name.encode()), callee.end_byte, helpers[name]]]
     for pattern, new in file.sites.silent_calls:
         if re.search(pattern, head):
-            return [[callee.start_byte, callee.end_byte, re.sub(pattern, new, head)]]
+            return [[callee.start_byte, callee.end_byte, re.sub(pattern, new, head)], *_put_in_parentheses(file, call)]
     return []
+
+
+def _put_in_parentheses(file: TestFile, call: Node) -> list[Edit]:
+    """Return the edits that put the arguments of a call in parentheses, if there are arguments without them."""
+    arguments = next((child for child in call.named_children if child.type == "list_expression"), None)
+    between = file.source[call.named_children[0].end_byte : arguments.start_byte if arguments else call.end_byte]
+    if arguments is None or between.strip():
+        return []
+    end = call.named_children[0].end_byte
+    return [[end, arguments.start_byte, "("], [arguments.end_byte, arguments.end_byte, ")"]]

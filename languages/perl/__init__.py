@@ -36,23 +36,21 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
     return list_test_files(tree, plan.test.folder)
 
 
-CHECKS = frozenset(
-    {
-        "is",
-        "isnt",
-        "ok",
-        "like",
-        "unlike",
-        "is_deeply",
-        "cmp_ok",
-        "isa_ok",
-        "can_ok",
-        "cmp_deeply",
-        "lives_ok",
-        "dies_ok",
-    }
-)
-"""Functions of Test::More and Test::Deep."""
+CHECKS = {
+    "ok": 1,
+    "is": 2,
+    "isnt": 2,
+    "like": 2,
+    "unlike": 2,
+    "is_deeply": 2,
+    "cmp_ok": 3,
+    "cmp_deeply": 2,
+    "isa_ok": None,
+    "can_ok": None,
+    "lives_ok": None,
+    "dies_ok": None,
+}
+"""Functions of Test::More and Test::Deep -> number of arguments before the title."""
 
 PERL = Language(
     name="perl",
@@ -89,6 +87,8 @@ PERL = Language(
     ),
     controls=ControlSites(
         checks=CHECKS,
+        max_instances=1000,
+        silent_calls=((r"^(ok|is|isnt|like|unlike|is_deeply|cmp_ok|cmp_deeply)$", "(sub { pass($_[-1]) })->"),),
         opposites={**COMMON_OPPOSITES, **pair_words((("is", "isnt"), ("like", "unlike")))},
     ),
     messages=MessageChecks(literal_calls=frozenset({"quotemeta"})),

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from evaluation.controls.blocks import find_blocks, parse_test_file
+from evaluation.controls.calls import silence_assertions
 from evaluation.controls.planning import BOUND
 from evaluation.controls.single import assign_words
 from evaluation.controls.sites import Site, list_sites
 from guest.controls import blind
+from guest.controls.texts import apply_edits
 
 TESTS = """\
 def test_one():
@@ -323,9 +325,12 @@ SOURCES: dict[str, tuple[str, list[str | None], list[str]]] = {
         ["3", '"ab"'],
     ),
     "a.t": (
-        'use Test::More;\nsubtest "adds" => sub { is(f(1), 3, "sum"); };\nis g(1), "ab", "top";\n',
-        ["adds", None],
-        ["3", '"ab"'],
+        (
+            'use Test::More;\nsubtest "adds" => sub { is(f(1), 3, "sum"); };\nis g(1), "ab", "top";\n'
+            "cmp_ok(h(1), '==', 4, 'of four');\nis(i(1), 5);\nis(j(1), 6, \"of $x\");\n"
+        ),
+        ["adds", "top", "of four", None, None],
+        ["3", '"ab"', "4", "5", "6"],
     ),
     "a_test.exs": (
         'defmodule T do\n  test "adds" do\n    assert f(1) == 3\n  end\nend\n',
@@ -352,6 +357,21 @@ def test_tests_and_what_they_compare_with_are_found(path: str) -> None:
         for text in best.texts:
             assert text != source[start:end]
             assert type_of(text) == type_of(source[start:end])
+
+
+@pytest.mark.parametrize(
+    ("check", "silent"),
+    [
+        ("ok(!f(1), 'is false');", "(sub { pass($_[-1]) })->(!f(1), 'is false');"),
+        ("is f(1), 3, 'sum';", "(sub { pass($_[-1]) })->(f(1), 3, 'sum');"),
+        ("can_ok('Main', 'f');", "can_ok('Main', 'f');"),
+    ],
+)
+def test_a_check_of_perl_computes_its_arguments_and_asserts_nothing(check: str, silent: str) -> None:
+    file = parse_test_file("a.t", f"use Test::More;\n{check}\n".encode())
+    assert file is not None
+    (block,) = find_blocks(file)
+    assert apply_edits(file.source, silence_assertions(file, block)).decode().splitlines()[1] == silent
 
 
 def type_of(literal: str) -> str:
