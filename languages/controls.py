@@ -90,7 +90,7 @@ class ControlSites:
     group_calls: frozenset[str] = frozenset({"describe", "context", "suite"})
     """Calls with a title and a function that stand around tests; one is a block where all titles in it are computed."""
     checks: Mapping[str, int | None] = field(default_factory=dict)
-    """Calls that are a test each -> number of arguments before its title; None where that says nothing.
+    """Calls that are a test each -> number of arguments before its title; None where it may be anywhere.
 
     Where there are any, a string at the end of a call is the name of a check.
     """
