@@ -22,7 +22,7 @@ from tests.cli import run_mergemill, start_mergemill
 from tests.command_server import RunningCommand
 from tests.samplers.test_sampling import read_rollouts
 
-ATTEMPTS = 3
+PROCESSES = ("driver", "gateway", "upstream")
 TURNS = [
     {"text": "Look.", "calls": [{"name": "bash", "arguments": {"command": "cat greet/*.py"}}], "delay": 0.3},
     {
@@ -83,10 +83,10 @@ def run_upstream(folder: Path) -> Iterator[UpstreamProcess]:
         upstream.kill()
 
 
-def make_command(upstream: UpstreamProcess) -> list[str]:
+def make_command(upstream: UpstreamProcess, attempts: int) -> list[str]:
     return [
         *("sample", "--scaffold", "react", "--model", "m", "--upstream", upstream.url, "--json"),
-        *("--attempts", str(ATTEMPTS), "--rollout-retries", "20"),
+        *("--attempts", str(attempts), "--rollout-retries", "20"),
     ]
 
 
@@ -108,58 +108,68 @@ def list_results(folder: Path) -> list[tuple[str, int, float | None, int]]:
     return sorted((rollout.plan, rollout.attempt, rollout.value, rollout.requests) for rollout in done)
 
 
-def check_kills(certified: Path, tmp_path: Path, kills: int) -> None:
+def check_kills(certified: Path, tmp_path: Path, kills: int, attempts: int) -> None:
+    """Compare a calm run with one in which each process is killed as often as the others, `kills` times in all."""
     shutil.copytree(certified, tmp_path / "calm")
     shutil.copytree(certified, tmp_path / "stormy")
     with run_upstream(tmp_path / "calm-upstream") as upstream:
-        done = run_mergemill(*make_command(upstream), cwd=tmp_path / "calm")
+        done = run_mergemill(*make_command(upstream, attempts), cwd=tmp_path / "calm")
         assert done.exit_code == 0, done.stderr
         paid = upstream.count_paid()
     seed = random.randrange(1 << 32)
-    moments, victims = random.Random(seed), Counter[str]()
+    moments = random.Random(seed)
+    victims = [victim for _ in range(kills) for victim in moments.sample(PROCESSES, len(PROCESSES))][:kills]
     with run_upstream(tmp_path / "stormy-upstream") as upstream:
-        while sum(victims.values()) < kills:
-            if not storm(tmp_path / "stormy", upstream, moments, victims, kills):
+        command = make_command(upstream, attempts)
+        while victims:
+            if not storm(tmp_path / "stormy", upstream, command, moments, victims):
                 shutil.rmtree(tmp_path / "stormy")  # all rollouts were done before all kills: the next round
                 shutil.copytree(certified, tmp_path / "stormy")
                 upstream.paid_log.unlink()
-        last = run_mergemill(*make_command(upstream), cwd=tmp_path / "stormy")
+        last = run_mergemill(*command, cwd=tmp_path / "stormy")
         assert last.exit_code == 0, (seed, last.stderr)
         stormy = upstream.count_paid()
-    assert list_results(tmp_path / "stormy") == list_results(tmp_path / "calm"), (seed, victims)
-    assert set(stormy.values()) == {1}, (seed, victims)
-    assert len(stormy) == len(paid), (seed, victims)
+    assert list_results(tmp_path / "stormy") == list_results(tmp_path / "calm"), seed
+    assert set(stormy.values()) == {1}, seed
+    assert len(stormy) == len(paid), seed
 
 
-def storm(folder: Path, upstream: UpstreamProcess, moments: random.Random, victims: Counter[str], kills: int) -> bool:
-    """Run the driver and kill until it is dead or done, or enough was killed; return whether it is not done."""
-    with start_mergemill(*make_command(upstream), cwd=folder) as driver:
-        while sum(victims.values()) < kills:
+def storm(
+    folder: Path, upstream: UpstreamProcess, command: list[str], moments: random.Random, victims: list[str]
+) -> bool:
+    """Run the driver and kill victims until it is dead or done, or none is left; return whether it is not done."""
+    with start_mergemill(*command, cwd=folder) as driver:
+        while victims:
             try:
                 driver.wait(moments.uniform(0.5, 4))
             except subprocess.TimeoutExpired:
-                victim = moments.choice(["driver", "gateway", "upstream"])
-                if victim == "driver":
-                    driver.kill()
-                elif victim == "upstream":
-                    upstream.kill()
-                    time.sleep(moments.uniform(0, 1))
-                    upstream.start()
-                elif gateway := find_gateway(driver):
-                    os.kill(gateway, signal.SIGKILL)
-                else:
-                    continue
-                victims[victim] += 1
+                if kill(victims[0], driver, upstream, moments):
+                    victims.pop(0)
             else:
                 return driver.returncode != 0
     return True
 
 
+def kill(victim: str, driver: RunningCommand, upstream: UpstreamProcess, moments: random.Random) -> bool:
+    """Kill a process; return whether it was there."""
+    if victim == "driver":
+        driver.kill()
+    elif victim == "upstream":
+        upstream.kill()
+        time.sleep(moments.uniform(0, 1))
+        upstream.start()
+    elif gateway := find_gateway(driver):
+        os.kill(gateway, signal.SIGKILL)
+    else:
+        return False
+    return True
+
+
 @pytest.mark.docker
-def test_five_kills_change_no_rollout_and_cost_nothing(certified: Path, tmp_path: Path) -> None:
-    check_kills(certified, tmp_path, 5)
+def test_a_kill_of_each_process_changes_no_rollout_and_costs_nothing(certified: Path, tmp_path: Path) -> None:
+    check_kills(certified, tmp_path, 3, attempts=2)
 
 
 @pytest.mark.slow
 def test_twenty_kills_change_no_rollout_and_cost_nothing(certified: Path, tmp_path: Path) -> None:
-    check_kills(certified, tmp_path, 20)
+    check_kills(certified, tmp_path, 20, attempts=3)

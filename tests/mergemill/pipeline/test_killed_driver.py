@@ -20,7 +20,7 @@ def list_certified(folder: Path) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
 def test_kills_at_random_moments_change_no_task(kills: int, certified: Path, tmp_path: Path) -> None:
     command = ("run", f"git:{certified}/ada__greet")
     whole = float((certified / SECONDS).read_text())
