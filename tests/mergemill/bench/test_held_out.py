@@ -27,6 +27,7 @@ from taskdb.records.bench import BenchLimits
 from taskdb.records.work import StageResult
 from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
+from tests.mergemill.simulation.test_simulated_rl_export import measure
 from tests.records import make_certificate
 from tests.samplers.scripted_model import ScriptedModel, Turn
 from tests.samplers.stored import add_rollout
@@ -187,11 +188,15 @@ def test_a_simulator_is_not_measured_on_a_held_out_family(folder: Path) -> None:
     [
         ("sft", ("--llm", "http://127.0.0.1:9/v1", "--total", "1")),
         ("env", ("--llm", "http://127.0.0.1:9/v1")),
+        ("rl", ()),
     ],
 )
 def test_a_variant_alone_is_no_seed_of_any_simulation(folder: Path, command: str, options: tuple[str, ...]) -> None:
     words = ("trajectories", "export", "--format", "messages", "--unselected", "--with-held-out", "--kind", "terse")
     assert run(folder, *words, "--out", "rows").exit_code == 0
+    with Store.open(make_url(folder)) as store:
+        (task,) = (task for task in store.load_all(Task) if task.name == "ada__greet-3.bugfix")
+        measure(store, task, wrong=35, paid=0)
     given = ("--seeds", "rows", "--domain", "office", "--model", "m", "--out", "out", *options)
     done = run_mergemill("simulate", command, *given, cwd=folder, MERGEMILL_DB=make_url(folder))
     assert (done.exit_code, (folder / "out").exists()) == (3, False), done.stderr
