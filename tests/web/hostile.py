@@ -26,7 +26,7 @@ STRINGS: tuple[str, ...] = tuple(json.loads(line) for line in CORPUS.read_text()
 PATCH = "diff --git a/{text} b/{text}\n--- a/{text}\n+++ b/{text}\n@@ -1,2 +1,2 @@ {text}\n {text}\n-{text}\n+{text}\n"
 
 
-GROUP = 16
+GROUP = 64
 """Strings of one change."""
 
 
