@@ -95,6 +95,9 @@ class ControlSites:
     Where there are any, a string at the end of a call is the name of a check.
     """
 
+    plan: tuple[str, str] = ("", "")
+    """Regex of a number of tests that a file declares, and text in its place with which there may be any number."""
+
     call_nodes: str = r"call|invocation"
     """Regex of the node types of calls."""
     assertions: str = (

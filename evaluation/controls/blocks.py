@@ -140,6 +140,13 @@ def parse_test_file(path: str, source: bytes) -> TestFile | None:
     return TestFile(path=path, source=source, sites=language.controls, root=root)
 
 
+def drop_plan(path: str, source: bytes) -> bytes:
+    """Return a test file in which there may be any number of tests, and so instances of them."""
+    file = parse_test_file(path, source)
+    pattern, text = file.sites.plan if file is not None else ("", "")
+    return re.sub(pattern, text, source.decode()).encode() if pattern else source
+
+
 def find_blocks(file: TestFile) -> list[TestBlock]:
     """Return the tests of a file, none inside another; the whole file where none is recognized."""
     blocks = list(_walk(file))

@@ -20,7 +20,7 @@ from typing import Any
 from backends.git import GitError, GitRepository, list_patch_paths
 from backends.index import ScratchIndex
 from evaluation.controls import NO_CONTROLS
-from evaluation.controls.blocks import TestBlock, TestFile, find_blocks
+from evaluation.controls.blocks import TestBlock, TestFile, drop_plan, find_blocks
 from evaluation.controls.calls import SilentHelpers
 from evaluation.controls.features import TreeCounts, add_familiarity, count_tree
 from evaluation.controls.memory import ControlMemory
@@ -827,7 +827,7 @@ def build_controls(
         gold_patch=gold_patch,
         required=frozenset(tests),
         others=frozenset(others) - frozenset(tests),
-        test_files=new,
+        test_files={path: drop_plan(path, content) for path, content in new.items()},
         old_files=old,
         seconds=seconds,
         report=report,

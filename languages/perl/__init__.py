@@ -52,6 +52,9 @@ CHECKS = {
 }
 """Functions of Test::More and Test::Deep -> number of arguments before the title."""
 
+PLAN = r"\b((?:use\s+Test::[\w:]+(?:\s+[\d.]+)?|plan)\b\s*\(?\s*)tests\s*=>\s*\d+(?:\s*[-+*]\s*\d+)*(?=\s*[;)}])"
+"""A plan of Test::More with a number: `use Test::More tests => 5;`, `plan(tests => 2 + 3)`."""
+
 PERL = Language(
     name="perl",
     title="Perl",
@@ -87,6 +90,7 @@ PERL = Language(
     ),
     controls=ControlSites(
         checks=CHECKS,
+        plan=(PLAN, r"\1'no_plan'"),
         max_instances=1000,
         silent_calls=((r"^(ok|is|isnt|like|unlike|is_deeply|cmp_ok|cmp_deeply)$", "(sub { pass($_[-1]) })->"),),
         opposites={**COMMON_OPPOSITES, **pair_words((("is", "isnt"), ("like", "unlike")))},

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.controls.blocks import find_blocks, parse_test_file
+from evaluation.controls.blocks import drop_plan, find_blocks, parse_test_file
 from evaluation.controls.calls import silence_assertions
 from evaluation.controls.planning import BOUND
 from evaluation.controls.single import assign_words
@@ -372,6 +372,26 @@ def test_a_check_of_perl_computes_its_arguments_and_asserts_nothing(check: str, 
     assert file is not None
     (block,) = find_blocks(file)
     assert apply_edits(file.source, silence_assertions(file, block)).decode().splitlines()[1] == silent
+
+
+@pytest.mark.parametrize(
+    ("declared", "open_ended"),
+    [
+        ("use Test::More tests => 12;", "use Test::More 'no_plan';"),
+        ("use Test::More 0.96 tests=>3 + 4;", "use Test::More 0.96 'no_plan';"),
+        ("BEGIN { plan(tests => 5) }", "BEGIN { plan('no_plan') }"),
+        ("plan tests => 2 * @cases;", "plan tests => 2 * @cases;"),
+        ("is(f(tests => 2), 2, 'two');", "is(f(tests => 2), 2, 'two');"),
+    ],
+)
+def test_a_number_of_tests_that_a_file_declares_is_left_out(declared: str, open_ended: str) -> None:
+    assert drop_plan("t/a.t", declared.encode()).decode() == open_ended
+
+
+def test_files_without_plans_stay_as_they_are() -> None:
+    source = b"def test_it():\n    assert plan(tests=1) == 2\n"
+    assert drop_plan("test_a.py", source) == source
+    assert drop_plan("data.bin", b"\xff") == b"\xff"
 
 
 def type_of(literal: str) -> str:
