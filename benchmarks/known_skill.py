@@ -48,7 +48,7 @@ NOTHING_FOUND = b'{"findings": []}'
 PATCH_FILE = "/tmp/gold.patch"  # noqa: S108 - in the container of the agent
 ROUNDING = 1e-9
 LEAST_SECONDS = 1.0
-"""Time of a driver until it is killed; at most what was needed for a kill's share of the subjects without kills."""
+"""Least time of a driver until it is killed; the most is longer by its share of the seconds that a calm run takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
