@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import shutil
 import tempfile
@@ -36,6 +37,11 @@ def pytest_configure(config: pytest.Config) -> None:
     keep_drawn_arguments()
     httpx_transports.create_ssl_context = cache(httpx_transports.create_ssl_context)
     gc.set_threshold(GARBAGE_THRESHOLD)
+
+
+def pytest_runtest_setup() -> None:
+    """Let a test see warnings, also where a command of an earlier one in this process was quieter."""
+    logging.getLogger().setLevel(logging.WARNING)
 
 
 def pytest_collection_finish() -> None:
