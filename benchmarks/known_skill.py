@@ -6,7 +6,7 @@
 The model is scripted. It solves the subjects that a hash of their names chooses, and leaves the others as they are; of
 a review it then writes that it has found nothing. So the mean that `mergemill bench report` must give is known before.
 `mergemill bench run` does it once undisturbed and once with `--kills` kills of its process at random moments, after
-each of which the same command goes on; both in copies of the database FILE and the folder `mergemill-store` beside it,
+each of which the same command goes on; both in copies of the database FILE and the folder `mergemill-store` next to it,
 which have the subjects of the set. Docker is needed. The exit code is 1 if a mean is not the known one, or if the
 reports of the two differ.
 """
@@ -53,9 +53,8 @@ LEAST_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptedSubject:
-    """A subject, the command with which the model does its part, and the value that this earns."""
+    """Instruction of a subject, the command with which the model does its part, and the value that this earns."""
 
-    name: str
     instruction: str
     command: str
     value: float
@@ -172,7 +171,7 @@ def _script_task(finder: TaskFinder, subject: Subject, skill: float) -> Scripted
         paths, content = zip(*sorted(subject.files.items()), strict=True)
         digest = hashlib.sha256(b"".join(content)).hexdigest()
         command = f'if [ "$(cat {shlex.join(paths)} | sha256sum)" = "{digest}  -" ]; then {command}; fi'
-    return ScriptedSubject(name=subject.name, instruction=subject.instruction.strip(), command=command, value=value)
+    return ScriptedSubject(instruction=subject.instruction.strip(), command=command, value=value)
 
 
 def write_file(content: bytes, path: str) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 from benchmarks.known_skill import ScriptedSubject, SkilledModel, check_means, write_file
 from tests.samplers.scripted_model import ModelRequest
 
-FIRST = ScriptedSubject(name="first", instruction="Fix it.\nAll of it.", command="echo 1", value=1.0)
-SECOND = ScriptedSubject(name="second", instruction="Fix it.", command="echo 2", value=0.0)
+FIRST = ScriptedSubject(instruction="Fix it.\nAll of it.", command="echo 1", value=1.0)
+SECOND = ScriptedSubject(instruction="Fix it.", command="echo 2", value=0.0)
 BASH = {"type": "function", "function": {"name": "bash", "parameters": {"properties": {"command": {"type": "string"}}}}}
 
 
