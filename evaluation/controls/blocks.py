@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from evaluation.controls.alternatives import FileLiterals
 from languages.controls import ControlSites
-from languages.registry import parse_source
+from languages.registry import find_parsed_language, parse_source
 
 TOKEN = re.compile(r"\w+")
 _FUNCTIONS = frozenset(
@@ -142,9 +142,9 @@ def parse_test_file(path: str, source: bytes) -> TestFile | None:
 
 def drop_plan(path: str, source: bytes) -> bytes:
     """Return a test file in which there may be any number of tests, and so instances of them."""
-    file = parse_test_file(path, source)
-    pattern, text = file.sites.plan if file is not None else ("", "")
-    return re.sub(pattern, text, source.decode()).encode() if pattern else source
+    language, _ = find_parsed_language(path)
+    pattern, text = language.controls.plan if language is not None else ("", "")
+    return re.sub(pattern.encode(), text.encode(), source) if pattern else source
 
 
 def find_blocks(file: TestFile) -> list[TestBlock]:
