@@ -33,13 +33,15 @@ from typing import Any
 
 from benchmarks.isolated_engine import start_engine
 from benchmarks.page_table import write_table
-from core.errors import MachineError, UsageError
+from core.errors import MachineError, Transient, UsageError
 
 RATIO_GOAL = 8.0
 """Certified tasks per core-hour, as a multiple of another version's."""
 KINDS = "bugfix,feature,performance,test-writing,review,injected"
 """Kinds that every version has and that need no model."""
 ENVIRONMENT_KINDS = "injected,rebuild"
+UNMEASURED = frozenset(error.exit_code for error in (UsageError, MachineError, Transient))
+"""Exit codes after which a repository is not counted, as the same command may give more later."""
 POLL_SECONDS = 0.5
 INTERRUPT_SECONDS = 60
 """Seconds in which an interrupted command stores what it has."""
@@ -154,7 +156,7 @@ class YieldMeasurement:
         """Run all commands over a source; return what it gave.
 
         Raises:
-            SystemExit: a command failed by a mistake of the user or of the machine.
+            SystemExit: a command failed by a mistake of the user, by the machine or by the network.
         """
         log = self.folder / "log"
         begun = BegunRepository.open(self.folder / "begun.json", repository, self.count)
@@ -169,7 +171,7 @@ class YieldMeasurement:
             code = self._run_command([self.program, "--quiet", *command, *self.storage], log, may_go_on)
             if code is None:
                 break
-            if code in (UsageError.exit_code, MachineError.exit_code):
+            if code in UNMEASURED:
                 raise SystemExit(f"{repository}: {command[0]} ended with {code}: {log} says why")
         may_go_on()
         return RepositoryYield(

@@ -25,6 +25,7 @@ echo "$@" >> "$0.calls"
 case "$*" in
     *"run git:"*slow__one*) exec sleep 60 ;;
     *broken/one*) exit 2 ;;
+    *offline/one*) exit 75 ;;
 esac
 n=$(grep -c -e "--quiet run" "$0.calls")
 case "$1" in
@@ -157,9 +158,12 @@ def test_an_interruption_ends_the_command(program: Path, tmp_path: Path, monkeyp
     assert read_rows(work) == {}
 
 
-def test_a_mistake_ends_the_measurement_without_a_row(program: Path, tmp_path: Path) -> None:
-    path, work = write_list(tmp_path, "broken/one"), tmp_path / "work"
-    with pytest.raises(SystemExit, match="broken/one: run ended with 2"):
+@pytest.mark.parametrize(("repository", "code"), [("broken/one", 2), ("offline/one", 75)])
+def test_what_another_run_may_mend_ends_the_measurement_without_a_row(
+    program: Path, tmp_path: Path, repository: str, code: int
+) -> None:
+    path, work = write_list(tmp_path, repository), tmp_path / "work"
+    with pytest.raises(SystemExit, match=f"{repository}: run ended with {code}"):
         main([str(path), "--work", str(work), "--program", str(program)])
     assert read_rows(work) == {}
 
