@@ -10,14 +10,15 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from backends.tree import CommitTree
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from evaluation.runner.following import FollowingRun, run_with_following
 from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.runner.time_limit import TimeLimit, limit_repeat
 from evaluation.script.render import render_plan_script
@@ -83,6 +84,8 @@ class BuildAcceptance:
     """Outcomes of the tests whose status was the same in both runs."""
     log: str
     test_seconds: float
+    following: EvaluationResult | None = None
+    """Result of the run that followed the second one in its container, if any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +118,7 @@ def run_acceptance(
     services: Services,
     *,
     check_forgery: bool = False,
+    plan_following: Callable[[float], FollowingRun | None] = lambda _: None,
 ) -> BuildAcceptance | BuildRejection:
     """Run the tests at the base commit twice in `image` and decide whether the build is accepted.
 
@@ -123,6 +127,8 @@ def run_acceptance(
 
     `check_forgery`: run a third time with canaries beside some of the tests, where the framework collects added test
     files. It is used for plans that a model edited.
+    `plan_following`: returns a run to make after the second one in its container, from the seconds of the first one's
+    tests; None for none.
 
     Raises:
         Transient: the engine failed.
@@ -139,13 +145,43 @@ def run_acceptance(
         if rejection := check_run(first, expected):
             return rejection
         # A single run does not show tests whose results vary.
-        limit = limit_repeat(first.exec_result.seconds)
-        second = _run_plan_tests(plan, pool, selected, expected, time_limit=limit, last=not check_forgery)
+        second, followed = _run_again(
+            plan,
+            pool,
+            selected,
+            expected,
+            services=services,
+            first=first,
+            plan_following=plan_following,
+            last=not check_forgery,
+        )
         if rejection := check_run(second, expected):
             return rejection
         if check_forgery and expected and (rejection := _check_forgery(plan, pool, expected[:FORGERY_CHECK_FILES])):
             return rejection
-    return compare_runs(first, second, expected)
+    accepted = compare_runs(first, second, expected)
+    return replace(accepted, following=followed) if isinstance(accepted, BuildAcceptance) else accepted
+
+
+def _run_again(
+    plan: BuildPlan,
+    pool: ContainerPool,
+    files: Sequence[str],
+    beside: Sequence[str],
+    *,
+    services: Services,
+    first: EvaluationResult,
+    plan_following: Callable[[float], FollowingRun | None],
+    last: bool,
+) -> tuple[EvaluationResult, EvaluationResult | None]:
+    """Return the second run and the one that followed it, if there is time for both in a container."""
+    limit, following = limit_repeat(first.exec_result.seconds), plan_following(first.test_seconds)
+    if limit and following and limit.seconds + following.seconds <= services.test_limits(plan.language).seconds:
+        script = _render_script(plan, files, beside)
+        results = run_with_following(pool, script, following, workdir=plan.workdir, time_limit=limit, last=last)
+        if results is not None:
+            return results
+    return _run_plan_tests(plan, pool, files, beside, time_limit=limit, last=last), None
 
 
 def _check_forgery(plan: BuildPlan, pool: ContainerPool, files: Sequence[str]) -> BuildRejection | None:
@@ -167,8 +203,12 @@ def _run_plan_tests(
     last: bool = False,
 ) -> EvaluationResult:
     """Run the tests of `files` (empty: all), with canaries beside `beside` if the framework collects added files."""
-    script = render_plan_script(plan, test_patch=b"", files=files, canaries_beside=beside)
+    script = _render_script(plan, files, beside)
     return run_tests(pool, script, workdir=plan.workdir, time_limit=time_limit, last=last)
+
+
+def _render_script(plan: BuildPlan, files: Sequence[str], beside: Sequence[str]) -> str:
+    return render_plan_script(plan, test_patch=b"", files=files, canaries_beside=beside)
 
 
 def find_own_test_files(tree: CommitTree, candidate: Candidate, *, neighbours: int = 0) -> list[str]:

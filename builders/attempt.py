@@ -9,7 +9,7 @@ from backends.services import Services
 from backends.tree import CommitTree
 from builders import layers
 from builders.acceptance import BuildAcceptance, BuildRejection, Reason, find_error_line, run_acceptance
-from builders.gold_check import check_gold_tests
+from builders.gold_check import check_gold_tests, passes_gold_run, plan_gold_run
 from builders.repair.edits import AGENT_ORIGIN
 from taskdb.records import BuildPlan, Candidate
 
@@ -61,10 +61,21 @@ def run_attempt(
         if failure is not None and failure.measure_progress() <= accepted_before.measure_progress():
             return failure
     is_model_edited = any(evidence.path == AGENT_ORIGIN for evidence in plan.evidence)
-    result = run_acceptance(plan, tree, candidate, image.name, services, check_forgery=is_model_edited)
+    # Most changes pass, so that the check needs no container of its own.
+    result = run_acceptance(
+        plan,
+        tree,
+        candidate,
+        image.name,
+        services,
+        check_forgery=is_model_edited,
+        plan_following=lambda seconds: plan_gold_run(plan, candidate, services, seconds),
+    )
     if isinstance(result, BuildRejection):
         return result
     accepted = AcceptedBuild(plan=plan, image=image, acceptance=result)
+    if result.following is not None and passes_gold_run(result.following, candidate):
+        return accepted
     failure = check_gold_tests(plan, candidate, image.name, services, base_seconds=result.test_seconds)
     return accepted if failure is None else GoldFailure(**vars(failure), accepted=accepted)
 

@@ -14,6 +14,7 @@ from backends.services import Services
 from builders.acceptance import BuildRejection, Reason, find_error_line
 from evaluation.lists import make_lists
 from evaluation.runner.evaluator import EMPTY_REPORT
+from evaluation.runner.following import FollowingRun
 from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.script.render import extract_config_patch, render_plan_script
 from languages.paths import is_benchmark, is_test_file
@@ -49,7 +50,7 @@ def check_gold_tests(
     script = render_gold_script(plan, candidate, services)
     gold_patch = services.artifacts.get(candidate.gold_patch)
     limits = services.test_limits(plan.language)
-    limits = replace(limits, seconds=min(limits.seconds, SLOWEST_SECONDS + 3 * base_seconds))
+    limits = replace(limits, seconds=min(limits.seconds, _limit_seconds(base_seconds)))
     with services.sandbox.open_pool(image, limits=limits) as pool:
         # Most changes pass, so that no container is prepared for the other run.
         gold = run_tests(pool, script, workdir=plan.workdir, patch=gold_patch, last=True)
@@ -65,6 +66,35 @@ def check_gold_tests(
     return BuildRejection(
         reason=Reason.GOLD_TESTS_FAIL, detail=detail, log=gold.log, report=gold.report, expected_files=files
     )
+
+
+def plan_gold_run(
+    plan: BuildPlan, candidate: Candidate, services: Services, base_seconds: float
+) -> FollowingRun | None:
+    """Return the run of the change's own test files with the gold patch, to follow one of the base tree's tests.
+
+    Arguments as in `check_gold_tests`; None where the change has no such files.
+    """
+    if not list_gold_files(candidate):
+        return None
+    return FollowingRun(
+        script=render_gold_script(plan, candidate, services),
+        patch=services.artifacts.get(candidate.gold_patch),
+        seconds=_limit_seconds(base_seconds),
+    )
+
+
+def passes_gold_run(result: EvaluationResult, candidate: Candidate) -> bool:
+    """Return whether all tests of the change passed in a run that followed another one.
+
+    Where they did not, the other run may be the cause: `check_gold_tests` runs them in a container of their own.
+    """
+    is_whole = not result.script_error and result.is_applied and not result.exec_result.killed_by
+    return is_whole and not find_failing_tests(result, list_gold_files(candidate))
+
+
+def _limit_seconds(base_seconds: float) -> float:
+    return SLOWEST_SECONDS + 3 * base_seconds
 
 
 def list_gold_files(candidate: Candidate) -> list[str]:

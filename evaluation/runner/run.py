@@ -31,7 +31,7 @@ from guest.scoring.file_order import shuffle_files
 log = logging.getLogger(__name__)
 
 # Exit codes decide nothing, as tests end with any; root writes the files `error` and `unapplied`.
-_START_SCRIPT = """
+START_SCRIPT = """
 run_dir="$1" workdir="$2"
 chmod 711 "$run_dir" && install -d -m 711 "$run_dir/report" || exit
 fail() { echo "$1" > "$run_dir/report/error"; exit 97; }
@@ -57,6 +57,7 @@ code=$?
 [ ! -d "$run_dir/report" ] || write_coverage "$run_dir/report/covered.lines"
 exit $code
 """
+"""Its arguments are the folder of the run and that of the tree."""
 
 MAX_CONTAINERS = 3
 """Containers that a run may take, where they are killed or removed from outside."""
@@ -179,7 +180,7 @@ def run_tests(
     )
     exec_result = attempts(
         pool.run,
-        ["/bin/bash", "-c", _START_SCRIPT, "mergemill", run_dir, workdir],
+        ["/bin/bash", "-c", START_SCRIPT, "mergemill", run_dir, workdir],
         files={f"{run_dir}/{name}": content for name, content in inputs.items()},
         collect=[f"{run_dir}/report/{name}" for name in REPORT_FILES],
         env={"MERGEMILL_SEED": str(seed), "MERGEMILL_TZ": time_zone},

@@ -116,7 +116,15 @@ def run_series(
     if result.killed_by:
         return None
     results = [
-        parse_result(_select_run(result, f"{run_dir}/{number:04}/report/", run), script)
+        parse_result(
+            select_run(
+                result,
+                f"{run_dir}/{number:04}/report/",
+                seconds=run.seconds,
+                is_killed_for_cpu=run.cpu_seconds > 0,
+            ),
+            script,
+        )
         for number, run in enumerate(runs)
     ]
     last = results[-1].report
@@ -134,18 +142,25 @@ def _list_inputs(run: SeriesRun) -> dict[str, bytes]:
     return inputs | {f"tests/{path}": content for path, content in run.test_files.items()}
 
 
-def _select_run(result: ExecResult, folder: str, run: SeriesRun) -> ExecResult:
-    """Return a run of a series as the result of a command of its own."""
+def select_run(result: ExecResult, folder: str, *, seconds: float, is_killed_for_cpu: bool = False) -> ExecResult:
+    """Return one of several runs in a container as the result of a command of its own, without output.
+
+    Args:
+        result: result of the command that made the runs.
+        folder: folder of the run's report, with a slash at its end. Its file `code` has the exit code of the run.
+        seconds: time limit of the run.
+        is_killed_for_cpu: whether its tests are killed after some CPU seconds.
+    """
     files = {path: content for path, content in result.files.items() if path.startswith(folder)}
     code = int(files.pop(f"{folder}code", b"1"))
     # The script ends itself where its tests were killed, and writes how long they took.
     has_ended, has_report = f"{folder}times" in files, f"{folder}junit.xml" in files
-    is_late = code == _KILLED_CODE and (not has_ended or (run.cpu_seconds > 0 and not has_report))
+    is_late = code == _KILLED_CODE and (not has_ended or (is_killed_for_cpu and not has_report))
     return replace(
         result,
         exit_code=code,
         files=files,
         output="",
-        seconds=run.seconds if is_late else 0.0,
+        seconds=seconds if is_late else 0.0,
         killed_by="time" if is_late else None,
     )

@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -14,19 +15,22 @@ from backends.git import GitRepository
 from backends.services import Services
 from backends.tree import CommitTree
 from builders.acceptance import Reason
+from builders.attempt import AcceptedBuild, run_attempt
 from builders.build import build, list_versions_of_change
-from builders.gold_check import find_failing_tests
+from builders.gold_check import find_failing_tests, list_gold_files
 from builders.repair.edits import format_edit
 from builders.repair.policy import Observation, Proposal, ProposalOutcome, RepairCase, RepairUsage
 from builders.repair.rules import DECLARED_BY_CHANGE, RulePolicy
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from evaluation.runner.run import EvaluationResult
+from evaluation.runner.time_limit import TimeLimit
 from languages.draft import PlanDraft, PlanningContext
 from languages.python.plan import render_plan
 from languages.registry import get_language
 from taskdb.records import Candidate, Environment, Evidence, Rejection, TestCommand, Verification
 from taskdb.records.lineage import Lineage
 from tests import records
-from tests.builders.test_acceptance import make_result
+from tests.builders.test_acceptance import make_result, make_tree
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.sample import BASE
@@ -156,6 +160,32 @@ def test_versions_are_tried_until_the_tests_of_the_change_pass(tmp_path: Path) -
         ("set-language-version 3.11",),
     ]
     assert environment.plan.language_version == "3.11"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_tests_of_the_change_get_a_container_of_their_own_only_where_they_fail_in_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    candidate = records.make_candidate(records.make_pull_request())
+    (own,) = list_gold_files(candidate)
+    base, checks = make_result({"tests/test_a.py::test_1": PASSED}), list[float]()
+    limits: list[float] = []
+
+    def run_both(*_: object, time_limit: TimeLimit, **__: object) -> tuple[EvaluationResult, EvaluationResult]:
+        limits.append(time_limit.seconds)
+        return base, make_result({f"{own}::test_own": FAILED if fails else PASSED})
+
+    monkeypatch.setattr("builders.acceptance.run_with_following", run_both)
+    monkeypatch.setattr("builders.acceptance.run_tests", lambda *_, **__: base)
+    monkeypatch.setattr("builders.attempt.layers", MagicMock())
+    monkeypatch.setattr("builders.attempt.check_gold_tests", lambda *_, base_seconds: checks.append(base_seconds))
+    services = MagicMock()
+    services.artifacts.get.return_value = b""
+    services.test_limits.return_value.seconds = 900.0
+    tree = make_tree(tmp_path, "tests/test_a.py")
+    assert isinstance(run_attempt(records.PLAN, tree, candidate, services), AcceptedBuild)
+    assert limits == [120.0]
+    assert bool(checks) == fails
 
 
 PASSED, FAILED, ERROR = OutcomeStatus.PASSED, OutcomeStatus.FAILED, OutcomeStatus.ERROR

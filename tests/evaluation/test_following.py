@@ -1,0 +1,82 @@
+"""A run that follows another in its container: what each sees, and when neither counts. The container is a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.reports.outcomes import OutcomeStatus
+from evaluation.runner import following
+from evaluation.runner.following import FollowingRun, run_with_following
+from evaluation.runner.run import EvaluationResult
+from evaluation.runner.time_limit import TimeLimit
+from tests.evaluation.test_series import NO_USER, TEST, FolderPool
+
+SCRIPT = r"""
+echo "{word} $(ls | tr '\n' ' ')" >> seen
+{action}
+printf 'tests/test_a.py\0' > "$MERGEMILL_REPORT_DIR/known"
+echo "<testsuite><testcase classname='tests.test_a' name='test_a'/></testsuite>" > "$MERGEMILL_REPORT_DIR/junit.xml"
+echo "1000000000 3000000000 0" > "$MERGEMILL_REPORT_DIR/times"
+"""
+PATCH = b"--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"
+LIMIT = TimeLimit(expected=2.0, minimum=20.0)
+
+
+def make_script(word: str, action: str = ":") -> str:
+    return SCRIPT.format(word=word, action=action)
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(following, "TESTS_UID", NO_USER)
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    (folder / "a.txt").write_text("old\n")
+    return folder
+
+
+def run_both(
+    tree: Path, first: str, second: str, *, pool: FolderPool | None = None, limit: TimeLimit = LIMIT
+) -> tuple[EvaluationResult, EvaluationResult] | None:
+    then = FollowingRun(script=second, patch=PATCH, seconds=20.0)
+    return run_with_following(
+        pool or FolderPool(tree.parent), first, then, workdir=str(tree), time_limit=limit, last=True
+    )
+
+
+def test_the_second_run_has_its_own_script_and_patch(tree: Path) -> None:
+    results = run_both(tree, make_script("first", "cat a.txt >> seen"), make_script("second", "cat a.txt >> seen"))
+    assert results is not None
+    assert [line.split()[0] for line in (tree / "seen").read_text().splitlines()] == ["first", "old", "second", "new"]
+    for result in results:
+        assert result.report is not None
+        assert result.report.outcomes[TEST].status is OutcomeStatus.PASSED
+        assert result.is_applied
+        assert result.test_seconds == 2.0
+    assert results[0].time_limit is LIMIT
+
+
+def test_a_patch_that_does_not_apply_fails_the_second_run_alone(tree: Path) -> None:
+    results = run_both(tree, make_script("first", "echo other > a.txt"), make_script("second"))
+    assert results is not None
+    first, second = results
+    assert first.report is not None
+    assert first.report.has_passed(TEST)
+    assert (second.is_applied, second.report) == (False, None)
+
+
+def test_a_first_run_that_hangs_is_ended_by_its_own_limit(tree: Path) -> None:
+    limit = TimeLimit(expected=0.05, minimum=0.5)
+    results = run_both(tree, make_script("first", "exec sleep 60"), make_script("second"), limit=limit)
+    assert results is not None
+    first, second = results
+    assert first.hangs
+    assert first.failure_detail.startswith("the tests hang: they were ended after")
+    assert second.report is not None
+
+
+def test_neither_counts_where_the_container_was_killed(tree: Path) -> None:
+    pool = FolderPool(tree.parent, killed_by="memory")
+    assert run_both(tree, make_script("first"), make_script("second"), pool=pool) is None
