@@ -118,6 +118,11 @@ class Framework:
         """Whether it can run some test files alone. Others run the whole suite, whatever files are given."""
         return "arguments" in self.shell
 
+    @property
+    def takes_paths(self) -> bool:
+        """Whether it runs the plan's paths, as if they were given as test files, where none are given."""
+        return "|| arguments=({% for path in paths %}" in self.shell
+
 
 class TestFileFinder(Protocol):
     """Signature of `Language.find_test_files`."""

@@ -122,15 +122,27 @@ class TestTexts:
         name = max((name for name in (*old, *new) if name in rest), key=len, default="")
         return not name or old.get(name) != new.get(name)
 
+    def may_have_tests(self, file: str) -> bool:
+        """Return whether a file of the change has tests after it; True where its language has no grammar."""
+        content = self._files[1].get(file)
+        parsed = parse_test_file(file, content) if content is not None else None
+        return content is not None and (
+            parsed is None or any(block.node != parsed.root for block in find_blocks(parsed))
+        )
+
+    @cached_property
+    def _files(self) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
+        """Path -> content of the changed files, before and after; none where git cannot read or apply the patch."""
+        try:
+            return read_test_files(self.repository, self.base, self.patch, list_patch_paths(self.patch))
+        except GitError:
+            return {}, {}
+
     @cached_property
     def _contents(self) -> Mapping[str, tuple[Mapping[str, list[bytes]], Mapping[str, list[bytes]]]]:
         """Changed file -> name of a test -> its texts, before and after."""
-        try:
-            paths = list_patch_paths(self.patch)
-            old, new = read_test_files(self.repository, self.base, self.patch, paths)
-        except GitError:
-            return {}
-        return {path: (_read_texts(path, old.get(path)), _read_texts(path, new.get(path))) for path in paths}
+        old, new = self._files
+        return {path: (_read_texts(path, old.get(path)), _read_texts(path, new.get(path))) for path in {**old, **new}}
 
 
 def _read_texts(path: str, content: bytes | None) -> dict[str, list[bytes]]:

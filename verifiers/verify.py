@@ -290,8 +290,15 @@ class CandidateVerifier:
     def _run_first_pair(self) -> VerificationFailure | None:
         """Run both trees with seed 0; a candidate that fails here is not repeated."""
         failure = self._run_pair()
-        if failure is not None and failure.reason is Reason.NO_FAIL_TO_PASS and (missed := self._list_missed_files()):
-            failure = self._run_missed_files(missed, failure)
+        is_usable = failure is None or failure.reason is Reason.NO_FAIL_TO_PASS
+        if is_usable and (missed := self._list_missed_files()):
+            if failure is None:
+                self._add_missed_files(missed)
+            elif again := self._run_missed_files(missed):
+                detail = f"{failure.detail}; with {missed[0]}, which the suite leaves out: {again.detail}"
+                failure = VerificationFailure(reason=again.reason, detail=detail, log=again.log)
+            else:
+                failure = None
         if failure is None and not self.eval_files and self._is_long:
             self._keep_files_that_matter()
         return failure
@@ -315,14 +322,33 @@ class CandidateVerifier:
         if self.eval_files or not framework.selects_files:
             return []
         report, language = self.gold_runs[-1].report, self.candidate.language
-        own = [path for path in self.tests.files if is_test_file(path, language) and not is_benchmark(path)]
-        return sorted(set(own) - report.list_files() - report.uncollected.keys())
+        own = {path for path in self.tests.files if is_test_file(path, language) and not is_benchmark(path)}
+        return sorted(own - report.list_files() - report.uncollected.keys())
 
-    def _run_missed_files(self, missed: Sequence[str], failure: VerificationFailure) -> VerificationFailure | None:
-        """Make the first pair of runs again, with test files that the suite leaves out and those that it has.
+    def _add_missed_files(self, missed: Sequence[str]) -> None:
+        """Make the first pair of runs again with files that the suite leaves out, after one that shows the change.
 
-        `failure`: the reason without them, to which that of these runs is added.
+        Without them a submission that does half of the change would be paid, as the tests of the other half never ran.
+        The earlier pair counts where the runs fail, or no test of these files passes with the gold patch.
         """
+        missed = [path for path in missed if self.test_texts.may_have_tests(path)]
+        if not missed or not self._can_select_files:
+            return
+        kept, kept_runs = vars(self).copy(), [list(runs) for runs in self._all_runs]
+        if self._run_missed_files(missed) is None:
+            passed = {test.partition("::")[0] for test in _list_passed(self.gold_runs[-1])}
+            if not passed.isdisjoint(missed):
+                return
+        vars(self).update(kept)
+        for runs, before in zip(self._all_runs, kept_runs, strict=True):
+            runs[:] = before
+
+    @property
+    def _all_runs(self) -> tuple[list[EvaluationRun], ...]:
+        return self.base_runs, self.test_only_runs, self.gold_runs
+
+    def _run_missed_files(self, missed: Sequence[str]) -> VerificationFailure | None:
+        """Make the first pair of runs again, with test files that the suite leaves out and those that it has."""
         reports = (self.test_only_runs[0].report, self.gold_runs[0].report)
         ran = (
             select_files_that_matter(self.candidate, self.repository, self.tests.files, *reports)
@@ -330,13 +356,11 @@ class CandidateVerifier:
             else ()
         )
         self.eval_files = tuple(sorted({*missed, *(ran or self._list_observed_files())}))
-        for runs in (self.base_runs, self.test_only_runs, self.gold_runs):
+        for runs in self._all_runs:
             runs.clear()
-        again = self._run_pair()
-        if again is None:
-            return None
-        detail = f"{failure.detail}; with {missed[0]}, which the suite leaves out: {again.detail}"
-        return VerificationFailure(reason=failure.reason, detail=detail, log=again.log)
+        for name in ("gold_tree", "_can_select_files"):  # they follow from the pair
+            vars(self).pop(name, None)
+        return self._run_pair()
 
     def _run_first_gold(self) -> EvaluationRun:
         """Choose the evaluator and the gold patch, and return the first gold run.
@@ -351,11 +375,24 @@ class CandidateVerifier:
         evaluator = self.evaluator
         self.uses_whole_patch = True
         self.evaluator, whole = select_evaluator(self._make_evaluator, canary_files, self.gold_patch)
-        is_usable = _find_failure(RunVariant.GOLD, first) is None
-        if is_usable and not any(not first.report.has_passed(test) for test in _list_passed(whole)):
+        if _find_failure(RunVariant.GOLD, first) is None and not self._needs_whole_patch(evaluator, first, whole):
             self.uses_whole_patch, self.evaluator = False, evaluator
             return first
         return whole
+
+    def _needs_whole_patch(self, evaluator: Evaluator, reduced: EvaluationRun, whole: EvaluationRun) -> bool:
+        """Return whether tests fail without the incidental files that pass with them, and not by chance.
+
+        Args:
+            evaluator: evaluator of the run without them.
+            reduced: that run.
+            whole: a run with them.
+        """
+        lost = [test for test in _list_passed(whole) if not reduced.report.has_passed(test)]
+        if not lost:
+            return False
+        again = evaluator.run(RunVariant.GOLD, patch=self._reduced_patch, time_limit=limit_repeat(whole.record.seconds))
+        return any(not again.report.has_passed(test) for test in lost)
 
     def _passes_all(self, run: EvaluationRun) -> bool:
         """Return whether no test of a gold run failed, and none of the change's files was skipped."""

@@ -145,6 +145,9 @@ def _make_framework_values(test: TestCommand, canaries_beside: Sequence[str]) ->
     """Return the template variables for the test command, its framework, canaries and protected paths."""
     framework = frameworks_by_name()[test.framework]
     canary = framework.canary if canaries_beside else None
+    folder = _find_common_folder(canaries_beside) if canary else ""
+    # A suite that is a list of files, as of tests at the root of a tree, has no other file in it.
+    is_apart = bool(canary) and framework.takes_paths and not _has_folder(test.paths, folder)
     return {
         "framework": framework,
         "argv": test.argv,
@@ -155,7 +158,8 @@ def _make_framework_values(test: TestCommand, canaries_beside: Sequence[str]) ->
         "guarded": list_protected_patterns(),
         "config": list_config_patterns(),
         "canary": canary,
-        "canary_dir": _find_common_folder(canaries_beside) if canary else "",
+        "canary_dir": folder,
+        "canary_is_apart": is_apart,
         "canary_file": canary.name(canaries_beside) if canary else "",
     }
 
@@ -169,6 +173,12 @@ def _find_common_folder(files: Sequence[str]) -> str:
     """Return the folder that holds most of the files, `.` for the root."""
     # Of equal counts Counter returns the first, so sorted files give the same script in any order.
     return Counter(posixpath.dirname(path) or "." for path in sorted(files)).most_common(1)[0][0]
+
+
+def _has_folder(paths: Sequence[str], folder: str) -> bool:
+    """Return whether a folder, `.` for the root, is in one of the paths; without any the whole tree is."""
+    tops = [posixpath.normpath(path) for path in paths]
+    return not tops or any(top in (".", folder) or folder.startswith(f"{top}/") for top in tops)
 
 
 def extract_config_patch(gold_patch: bytes) -> bytes:

@@ -159,7 +159,7 @@ def test_an_interruption_ends_the_command(program: Path, tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize(("repository", "code"), [("broken/one", 2), ("offline/one", 75)])
-def test_what_another_run_may_mend_ends_the_measurement_without_a_row(
+def test_what_a_later_run_may_give_ends_the_measurement_without_a_row(
     program: Path, tmp_path: Path, repository: str, code: int
 ) -> None:
     path, work = write_list(tmp_path, repository), tmp_path / "work"

@@ -85,6 +85,30 @@ def test_the_second_run_may_take_ten_times_the_first(tmp_path: Path, monkeypatch
     assert [limit and limit.seconds for limit in limits] == [None, 210.0]
 
 
+@pytest.mark.parametrize(
+    ("files", "n_runs"),
+    [(("tests/test_a.py",), 1), (("tests/test_a.py", *(f"more/test_{n}.py" for n in range(3))), 2)],
+    ids=["its only file", "one of four"],
+)
+def test_a_suite_that_is_too_slow_is_not_run_again_where_it_has_no_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str, ...], n_runs: int
+) -> None:
+    runs = []
+
+    def run(_plan: object, _pool: object, given: list[str], *_: object, **__: object) -> EvaluationResult:
+        runs.append(given)
+        return make_result({}, killed_by="time")
+
+    monkeypatch.setattr("builders.acceptance._run_plan_tests", run)
+    candidate = records.make_candidate(records.make_pull_request()).model_copy(
+        update={"test_files": ("tests/test_a.py",)}
+    )
+    rejection = run_acceptance(records.PLAN, make_tree(tmp_path, *files), candidate, "an-image", MagicMock())
+    assert isinstance(rejection, BuildRejection)
+    assert rejection.reason is Reason.TIMEOUT
+    assert runs == [[], ["tests/test_a.py"]][:n_runs]
+
+
 @pytest.mark.parametrize(("seconds", "follows"), [(30.0, True), (800.0, False)])
 def test_another_run_follows_the_second_where_a_container_has_time_for_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, follows: bool

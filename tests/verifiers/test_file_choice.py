@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -124,7 +125,7 @@ class SuiteVerifier(CandidateVerifier):
 def make_verifier(folder: Path, report_tests: Any, **changes: Any) -> SuiteVerifier:
     repo, services = TinyRepo(folder / "repo"), create_services(folder)
     base = repo.commit("Start", {"a.py": "1\n", "tests/test_a.py": "1\n"})
-    merge = repo.commit("Fix", {"a.py": "2\n", "more/test_b.py": "2\n"})
+    merge = repo.commit("Fix", {"a.py": "2\n", "more/test_b.py": "def test_b():\n    assert a == 2\n"})
     candidate, environment = make_repository(repo, base, f"git:{repo.path}", 1)
     gold, tests = (f"{repo.git('diff', base, merge, '--', path)}\n" for path in ("a.py", "more"))
     patches = {"gold_patch": services.artifacts.put_text(gold), "test_patch": services.artifacts.put_text(tests)}
@@ -176,6 +177,39 @@ def test_a_change_without_a_failing_test_is_rejected_with_what_was_tried(tmp_pat
     assert failure is not None
     assert failure.detail == "none of 2 passing tests fails without the gold patch"
     assert len(verifier.given) == 2
+
+
+def report_half(variant: RunVariant, files: Sequence[str], *, own: str = "passed") -> dict[str, str]:
+    """Return the outcomes of a suite in which a test fails before the change, and those of the file it leaves out."""
+    half = {"tests/test_a.py::a": "passed" if variant is RunVariant.GOLD else "failed"}
+    statuses = {"more/test_b.py::b": own if variant is RunVariant.GOLD else "failed"}
+    return half | (statuses if "more/test_b.py" in files else {})
+
+
+def test_half_of_a_change_is_not_enough_where_the_suite_leaves_out_the_tests_of_the_other(tmp_path: Path) -> None:
+    verifier = make_verifier(tmp_path, report_half)
+    assert (verifier._run_first_pair(), verifier._run_repeats()) == (None, None)
+    both = ("more/test_b.py", "tests/test_a.py")
+    assert (verifier.eval_files, verifier.given[:4]) == (both, [(), (), both, both])
+    lists = verifier.compute_lists()
+    assert lists is not None
+    assert [test for test, _ in lists.fail_to_pass] == ["more/test_b.py::b", "tests/test_a.py::a"]
+
+
+def test_files_of_the_change_that_fail_wherever_they_run_are_left_out(tmp_path: Path) -> None:
+    verifier = make_verifier(tmp_path, partial(report_half, own="failed"))
+    assert verifier._run_first_pair() is None
+    assert (verifier.eval_files, len(verifier.given), len(verifier.gold_runs)) == ((), 4, 1)
+    assert list(verifier.gold_runs[0].report.outcomes) == ["tests/test_a.py::a"]
+
+
+def test_changed_files_without_tests_cost_no_run(tmp_path: Path) -> None:
+    verifier = make_verifier(tmp_path, report_half)
+    deleted = verifier.test_patch.replace(b"+def test_b():\n+    assert a == 2\n", b"+WORDS = ()\n+# none\n")
+    verifier.tests = ChangeTests(verifier.services.artifacts.put(deleted), verifier.tests.files)
+    vars(verifier).pop("test_patch")
+    assert verifier._run_first_pair() is None
+    assert verifier.given == [(), ()]
 
 
 def test_suites_that_are_no_files_are_run_as_a_whole_again(tmp_path: Path) -> None:
