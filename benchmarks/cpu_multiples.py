@@ -72,7 +72,7 @@ class CostMeasurement:
     Attributes:
         db: URL of the database.
         kinds: kinds of tasks, with commas between them.
-        read_cpu_seconds: returns the CPU seconds used so far.
+        read_cpu_seconds: function that returns the CPU seconds used so far.
     """
 
     db: str

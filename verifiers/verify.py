@@ -385,7 +385,7 @@ class CandidateVerifier:
 
         Args:
             evaluator: evaluator of the run without them.
-            reduced: that run.
+            reduced: the run without them.
             whole: a run with them.
         """
         lost = [test for test in _list_passed(whole) if not reduced.report.has_passed(test)]
