@@ -33,7 +33,13 @@ from taskdb.schema import tables
 from taskdb.schema.mapping import RECORD_TABLES
 from taskdb.schema.record_tables import RECORDS_WITHOUT_CHANGE
 from taskdb.store import Store
-from tests.taskdb.conftest import PostgresServer, db, postgresql, server  # noqa: F401 - the databases of those tests
+from tests.taskdb.conftest import (  # noqa: F401 - the databases of those tests
+    PostgresServer,
+    db,
+    opened,
+    postgresql,
+    server,
+)
 from tests.taskdb.lineages import make_url
 
 ROOT = Path(__file__).parents[2]

@@ -2,8 +2,8 @@
 
 from importlib.util import find_spec
 
-from tests.taskdb.conftest import postgresql, server
+from tests.taskdb.conftest import empty_postgresql, server
 
-__all__ = ["postgresql", "server"]
+__all__ = ["empty_postgresql", "server"]
 
 collect_ignore = ["trainers", *([] if find_spec("torch") else ["training"])]

@@ -87,7 +87,7 @@ def database(
     monkeypatch.setattr("mergemill_client.server.PAGE_SIZE", 25)
     url = listing.url
     if request.param == "postgresql":
-        url = str(request.getfixturevalue("postgresql"))
+        url = str(request.getfixturevalue("empty_postgresql"))
         with make_listing(url, ROWS) as store, store.engine.begin() as connection:
             connection.exec_driver_sql("CREATE SEQUENCE one")
     if request.param == "bundle":

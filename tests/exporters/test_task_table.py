@@ -22,7 +22,7 @@ from taskdb.records import BuildPlan, Evidence, FailureKind, Task
 from taskdb.schema.stored_records import compress_body
 from taskdb.store import Store
 from tests import records
-from tests.taskdb.conftest import db, postgresql, server  # noqa: F401 - the databases of those tests
+from tests.taskdb.conftest import db, opened, postgresql, server  # noqa: F401 - the databases of those tests
 
 HOSTILE = '","problem_statement":"x","plan":{"a":[1]},"published":null}\\ \n\x7f \u2028 ü 😀'
 TESTS = tuple(f'tests/test_{n}.py::test[",", "{n}" \\ ü]' for n in range(20))

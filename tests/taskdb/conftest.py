@@ -2,6 +2,9 @@
 
 PostgreSQL is a server of the tests' own, in a temporary folder and without a port. Where it is not installed its tests
 are skipped, in CI they fail: `scripts/test` installs it.
+
+A new database is migrated when it is opened first, which takes half a second of CPU on PostgreSQL. So most tests get a
+copy of one that was opened before; those of that first opening get an empty one.
 """
 
 from __future__ import annotations
@@ -19,8 +22,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from taskdb.store import Store
 from tests.taskdb.lineages import make_url
 
+KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
 ADVICE = "PostgreSQL is not installed: apt-get install -y postgresql"
 
 
@@ -58,12 +63,18 @@ class PostgresServer:
         options = f"-c listen_addresses= -c unix_socket_directories={self.folder} -c fsync=off"
         self.run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
 
-    def create_database(self) -> str:
-        """URL of a new, empty database."""
+    def create_database(self, template: str = "template1") -> str:
+        """URL of a new database: an empty one, or a copy of another to which nobody is connected."""
         name = f"m{next(self.numbers)}"
         with psycopg.connect(host=str(self.folder), user="postgres", autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
         return f"postgresql+psycopg://postgres@/{name}?host={self.folder}"
+
+    def open_database(self) -> str:
+        """Name of a new database that was opened once, with the tables and views of this version."""
+        url = self.create_database()
+        Store.open(url).close()
+        return url.partition("@/")[2].partition("?")[0]
 
 
 def find_programs() -> Path | None:
@@ -88,13 +99,31 @@ def server() -> Iterator[PostgresServer]:
             made.run("pg_ctl", "-w", "-m", "immediate", "stop")
 
 
+@pytest.fixture(scope="session")
+def opened(server: PostgresServer) -> str:
+    """Name of the PostgreSQL database that those of the tests are copied from."""
+    return server.open_database()
+
+
 @pytest.fixture
-def postgresql(server: PostgresServer) -> str:
-    """URL of a new, empty PostgreSQL database."""
+def postgresql(server: PostgresServer, opened: str) -> str:
+    """URL of a PostgreSQL database without records."""
+    return server.create_database(opened)
+
+
+@pytest.fixture
+def empty_postgresql(server: PostgresServer) -> str:
+    """URL of a PostgreSQL database that nobody has opened."""
     return server.create_database()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+@pytest.fixture(params=KINDS)
 def db(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """URL of a new, empty database of each kind."""
+    """URL of a database of each kind without records."""
     return make_url(tmp_path) if request.param == "sqlite" else str(request.getfixturevalue("postgresql"))
+
+
+@pytest.fixture(params=KINDS)
+def empty_db(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """URL of a database of each kind that nobody has opened."""
+    return make_url(tmp_path) if request.param == "sqlite" else str(request.getfixturevalue("empty_postgresql"))

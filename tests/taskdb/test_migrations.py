@@ -188,7 +188,7 @@ def test_tasks_of_old_bundles_are_read_under_their_old_id(old: str, tmp_path: Pa
 
 
 @pytest.mark.postgres
-def test_postgresql_is_migrated_with_its_foreign_keys(postgresql: str, old: str) -> None:
+def test_postgresql_is_migrated_with_its_foreign_keys(empty_postgresql: str, old: str) -> None:
     """The rows of the dump are copied into tables that the first six migrations make in PostgreSQL."""
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
@@ -196,7 +196,7 @@ def test_postgresql_is_migrated_with_its_foreign_keys(postgresql: str, old: str)
 
     from taskdb.schema.database import MIGRATIONS  # noqa: PLC0415
 
-    engine = create_engine(postgresql)
+    engine = create_engine(empty_postgresql)
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("path_separator", "os")
@@ -220,7 +220,7 @@ def test_postgresql_is_migrated_with_its_foreign_keys(postgresql: str, old: str)
         keys = sum(len(inspect(connection).get_foreign_keys(table)) for table in tables)
     source.close()
     engine.dispose()
-    with Store.open(postgresql) as store:
+    with Store.open(empty_postgresql) as store:
         for kind in RECORD_TABLES:
             for record in store.load_all(kind):
                 assert store.get(kind, record.id) == record

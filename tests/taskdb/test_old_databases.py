@@ -36,9 +36,9 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def old(db: str, revision: str, tmp_path: Path) -> str:
+def old(empty_db: str, revision: str, tmp_path: Path) -> str:
     """URL of a database as the revision left it, of each kind."""
-    return make_database(db, revision, tmp_path)
+    return make_database(empty_db, revision, tmp_path)
 
 
 def make_database(db: str, revision: str, folder: Path) -> str:
@@ -125,8 +125,8 @@ def check_that_what_waited_is_pending_and_new_chains_are_added(store: Store, rev
     assert again == waiting | {"ada__greet-5"}
 
 
-def test_what_was_called_strength_is_not_taken_for_what_audits_measure(db: str, tmp_path: Path) -> None:
-    with Store.open(make_database(db, "0009", tmp_path)) as store:
+def test_what_was_called_strength_is_not_taken_for_what_audits_measure(empty_db: str, tmp_path: Path) -> None:
+    with Store.open(make_database(empty_db, "0009", tmp_path)) as store:
         rows = readonly.run_query(store, "SELECT strength, untested_hunks FROM tasks")
         assert rows
         assert all(row == {"strength": None, "untested_hunks": None} for row in rows)

@@ -40,14 +40,14 @@ def test_sql_reads_the_views_and_changes_nothing(postgresql: str, tmp_path: Path
         assert list(run_query(store, "SELECT count(*) AS n FROM task")) == [{"n": 1}]
 
 
-def test_several_processes_may_open_and_fill_a_new_database_at_once(postgresql: str) -> None:
+def test_several_processes_may_open_and_fill_a_new_database_at_once(empty_postgresql: str) -> None:
     code = (
         "import sys; from taskdb.store import Store; from tests import records\n"
         "with Store.open(sys.argv[1]) as store: store.add(records.make_pull_request(int(sys.argv[2])))"
     )
-    openers = [subprocess.Popen([sys.executable, "-c", code, postgresql, str(n)], cwd=ROOT) for n in range(2)]
+    openers = [subprocess.Popen([sys.executable, "-c", code, empty_postgresql, str(n)], cwd=ROOT) for n in range(2)]
     assert [opener.wait() for opener in openers] == [0] * 2
-    with Store.open(postgresql) as store:
+    with Store.open(empty_postgresql) as store:
         assert list(run_query(store, "SELECT count(*) AS n FROM pull_request")) == [{"n": 2}]
 
 
@@ -64,11 +64,11 @@ def test_two_runs_that_add_the_same_records_store_them_once(postgresql: str) -> 
         assert list(run_query(store, "SELECT count(*) AS n FROM pull_request")) == [{"n": 200}]
 
 
-def test_a_database_of_another_program_is_rejected(postgresql: str) -> None:
-    with psycopg.connect(postgresql.replace("+psycopg", "")) as connection:
+def test_a_database_of_another_program_is_rejected(empty_postgresql: str) -> None:
+    with psycopg.connect(empty_postgresql.replace("+psycopg", "")) as connection:
         connection.execute("CREATE TABLE mine (x int)")
     with pytest.raises(InputError, match="not mergemill's"):
-        Store.open(postgresql)
+        Store.open(empty_postgresql)
 
 
 def test_a_server_that_does_not_answer_is_a_transient_failure(postgresql: str, tmp_path: Path) -> None:

@@ -48,9 +48,11 @@ def draw(store: Store, **given: str) -> tuple[str, ...]:
 
 
 @pytest.mark.postgres
-def test_a_sample_is_the_same_on_both_databases_and_in_any_order(make: Callable[..., Store], postgresql: str) -> None:
+def test_a_sample_is_the_same_on_both_databases_and_in_any_order(
+    make: Callable[..., Store], empty_postgresql: str
+) -> None:
     shuffled = random.Random(3).sample(ROWS, len(ROWS))
-    stores = [make(ROWS), make(shuffled), make(shuffled, postgresql)]
+    stores = [make(ROWS), make(shuffled), make(shuffled, empty_postgresql)]
     for given in REQUESTS:
         drawn = [draw(store, **given) for store in stores]
         assert drawn[0] == drawn[1] == drawn[2], given

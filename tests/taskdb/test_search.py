@@ -27,7 +27,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     url = (
         make_url(tmp_path_factory.mktemp("search"))
         if is_sqlite
-        else request.getfixturevalue("server").create_database()
+        else request.getfixturevalue("server").create_database(request.getfixturevalue("opened"))
     )
     with Store.open(url) as store:
         for number, statement in STATEMENTS.items():

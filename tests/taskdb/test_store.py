@@ -294,7 +294,7 @@ def test_the_funnel_adds_up(db: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
-def test_the_migrations_create_the_declared_tables(db: str) -> None:
+def test_the_migrations_create_the_declared_tables(empty_db: str) -> None:
     """Declared apart: indices of listings (`taskdb.schema.indices`) and the index of words (`taskdb.schema.search`)."""
     assert f"{REVISION}_" in max(path.name for path in (MIGRATIONS / "versions").glob("*.py"))
 
@@ -302,7 +302,7 @@ def test_the_migrations_create_the_declared_tables(db: str) -> None:
         declared = {name for indices in INDICES.values() for name in indices}
         return not (name or "").startswith("task_search") and (kind != "index" or name not in declared)
 
-    with Store.open(db) as store, store.engine.connect() as connection:
+    with Store.open(empty_db) as store, store.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": is_compared})
         assert compare_metadata(context, METADATA) == []
 

@@ -18,8 +18,8 @@ ROWS = make_varied_rows(80)
 
 
 @pytest.fixture
-def listing(db: str) -> Iterator[Store]:
-    with make_listing(db, ROWS, {"c7": "security"}) as store:
+def listing(empty_db: str) -> Iterator[Store]:
+    with make_listing(empty_db, ROWS, {"c7": "security"}) as store:
         yield store
 
 

@@ -16,8 +16,8 @@ ROWS = [row for row in make_varied_rows(60) if is_listed(row)]
 
 
 @pytest.fixture
-def listing(db: str) -> Iterator[Store]:
-    with make_listing(db, ROWS) as store:
+def listing(empty_db: str) -> Iterator[Store]:
+    with make_listing(empty_db, ROWS) as store:
         if store.engine.dialect.name == "postgresql":  # a database whose order of texts is not that of their bytes
             with store.engine.begin() as connection:
                 connection.exec_driver_sql('ALTER TABLE tasks ALTER COLUMN repo TYPE varchar COLLATE "en-x-icu"')

@@ -38,17 +38,17 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return content
 
 
-def test_four_writers_store_each_record_once(db: str, calm: dict[str, list[str]]) -> None:
+def test_four_writers_store_each_record_once(empty_db: str, calm: dict[str, list[str]]) -> None:
     seed = random.randrange(1 << 32)
-    writers = [start_writer(db, seed + n) for n in range(WRITERS)]
-    killed = start_writer(db, seed)
+    writers = [start_writer(empty_db, seed + n) for n in range(WRITERS)]
+    killed = start_writer(empty_db, seed)
     assert killed.stdout
     for _ in range(random.Random(seed).randrange(1, 12)):
         killed.stdout.readline()
     killed.send_signal(signal.SIGKILL)
     _, errors = killed.communicate()
     assert killed.returncode == -signal.SIGKILL, f"the writer ended before it was killed: {errors}"
-    for writer in (*writers, start_writer(db, seed)):
+    for writer in (*writers, start_writer(empty_db, seed)):
         _, errors = writer.communicate(timeout=120)
         assert (writer.returncode, errors) == (0, ""), f"seed {seed}"
-    assert read_content(db) == calm, f"seed {seed}"
+    assert read_content(empty_db) == calm, f"seed {seed}"

@@ -13,7 +13,7 @@ from tests.namespaces import require_bubblewrap
 from tests.ray_nodes import QUICK, RayNodes, start_ray_nodes
 from tests.samplers.scripted_model import ScriptedModel
 from tests.simulators.swe import sampling as swe
-from tests.taskdb.conftest import PostgresServer, postgresql, server  # noqa: F401 - the databases of those tests
+from tests.taskdb.conftest import PostgresServer, empty_postgresql, server  # noqa: F401 - the databases of those tests
 from tests.taskdb.content import read_content
 from tests.taskdb.lineages import make_url
 
@@ -48,14 +48,14 @@ def nodes() -> Iterator[RayNodes]:
 def test_a_run_on_two_nodes_writes_what_one_machine_writes(
     nodes: RayNodes,
     calm: tuple[Path, dict[str, list[str]]],
-    postgresql: str,  # noqa: F811
+    empty_postgresql: str,  # noqa: F811
 ) -> None:
     folder, content = calm
-    done = run_mergemill(*RUN, "--db", postgresql, "--cluster", nodes.url, "--json", cwd=folder, **QUICK)
+    done = run_mergemill(*RUN, "--db", empty_postgresql, "--cluster", nodes.url, "--json", cwd=folder, **QUICK)
     assert done.exit_code == 0, done.stderr
     assert done.stderr == ""
-    assert read_content(postgresql) == content
-    again = run_mergemill(*RUN, "--db", postgresql, "--cluster", nodes.url, "--json", cwd=folder, **QUICK)
+    assert read_content(empty_postgresql) == content
+    again = run_mergemill(*RUN, "--db", empty_postgresql, "--cluster", nodes.url, "--json", cwd=folder, **QUICK)
     assert again.lines[-1]["new"] == 0
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli import OpenCommand, open_mergemill, run_mergemill
 from tests.history import make_history
-from tests.taskdb.conftest import db, postgresql, server  # noqa: F401 - the databases of those tests
+from tests.taskdb.conftest import empty_db, empty_postgresql, server  # noqa: F401 - the databases of those tests
 from tests.taskdb.content import read_content
 from tests.taskdb.lineages import make_url
 
@@ -41,21 +41,21 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list
 
 
 def test_drivers_on_one_source_store_each_record_once_and_a_killed_one_is_resumed(
-    db: str,  # noqa: F811
+    empty_db: str,  # noqa: F811
     calm: tuple[Path, dict[str, list[str]]],
 ) -> None:
     folder, content = calm
     seed = random.randrange(1 << 32)
-    with open_driver(folder, db) as killed:
+    with open_driver(folder, empty_db) as killed:
         killed.stdout.readline()  # one of its records is stored
-        with open_driver(folder, db) as undisturbed:
+        with open_driver(folder, empty_db) as undisturbed:
             time.sleep(random.Random(seed).uniform(0, 0.3))
             killed.process.kill()
             errors = killed.stderr.read()
             assert killed.process.returncode == -signal.SIGKILL, f"the driver ended before it was killed: {errors}"
-            with open_driver(folder, db) as resuming:
+            with open_driver(folder, empty_db) as resuming:
                 for driver in (undisturbed, resuming):
                     driver.stdout.read()
                     errors = driver.stderr.read()
                     assert (driver.process.wait(120), errors) == (0, ""), f"seed {seed}"
-    assert read_content(db) == content, f"seed {seed}"
+    assert read_content(empty_db) == content, f"seed {seed}"
