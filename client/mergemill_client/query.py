@@ -98,7 +98,7 @@ class SqlSource(ABC):
             ids.setdefault(key, []).append(key)
             ids.setdefault(name, []).append(key)
         for word in words:
-            if word not in ids and word and not set(word) - HEX_DIGITS:
+            if word not in ids and word and HEX_DIGITS.issuperset(word):
                 mark = self.dialect.mark
                 beginning = SqlText(
                     f"SELECT id FROM tasks WHERE id >= {mark} AND id < {mark} LIMIT 2", [word, f"{word}g"]

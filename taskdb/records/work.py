@@ -38,7 +38,7 @@ def make_clone_wait(pull: PullRequest) -> Rejection:
 
 def is_id_beginning(word: str) -> bool:
     """Return whether a word may be the beginning of an id: 64 hexadecimal digits."""
-    return 0 < len(word) <= ID_LENGTH and not set(word) - HEX_DIGITS
+    return 0 < len(word) <= ID_LENGTH and HEX_DIGITS.issuperset(word)
 
 
 @dataclass(frozen=True, kw_only=True)
