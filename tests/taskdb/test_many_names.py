@@ -25,8 +25,7 @@ from tests import records
 from tests.scopes import make_scope
 from tests.taskdb.lineages import add_lineage
 
-MANY = 33_000
-"""More than SQLite has parameters by default (32,766); names and ids together are more than PostgreSQL has (65,535)."""
+MANY = 50_000
 MAX_TEXT = 20_000
 """Characters of a statement, whatever it selects by."""
 NAMES = [f"nobody__knows-{number}" for number in range(MANY)]
