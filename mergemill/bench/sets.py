@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from core.errors import InputError, UsageError, make_write_error
 from core.files import read_input
-from taskdb.queries.bench import SCENARIO, find_current_tasks, list_sets, resolve_set
+from taskdb.queries.bench import SCENARIO, find_certified_tasks, find_current_tasks, list_sets, resolve_set
 from taskdb.queries.worlds import find_current_scenarios
 from taskdb.records import Task
 from taskdb.records.bench import BenchLimits, BenchSet, BenchSubject
@@ -25,10 +25,12 @@ from training_data.row_files import replace_file
 
 SCHEMA = 1
 CANARY = "mergemill-bench"
+DIGEST_FIELD = "image_digest"
+"""Field that differs between two builds of an image from the same inputs."""
 GRADING_FIELDS = frozenset(
     {
         *("FAIL_TO_PASS", "PASS_TO_PASS", "controls", "control_patch", "blind_controls", "evaluations"),
-        *("gold_patch", "test_patch", "setup_patch", "eval_script", "oracle", "image", "image_digest"),
+        *("gold_patch", "test_patch", "setup_patch", "eval_script", "oracle", "image", DIGEST_FIELD),
     }
 )
 """Fields of a task that decide the reward of a submission; texts are in them as their hashes."""
@@ -37,6 +39,7 @@ _READ_FIELDS = frozenset({"tree", "related", "material"})
 SET_NAME = "set.json"
 """File of a set in an export."""
 NOT_THERE = "it is not in the database"
+NOT_CERTIFIED = "it has no certificate for the image of this machine: mergemill certify makes it"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 
 
@@ -48,13 +51,17 @@ class ChangedSubject:
     problem: str
 
 
-def hash_grading(subject: Task | Scenario) -> str:
-    """Return the sha256 (hex) of everything that decides the grading of a task or scenario."""
+def hash_grading(subject: Task | Scenario, *, rebuilt_images: bool = False) -> str:
+    """Return the sha256 (hex) of everything that decides the grading of a task or scenario.
+
+    With `rebuilt_images` the digest of the image is no part of it; its name is, a hash of what the image is built from.
+    """
     if isinstance(subject, Scenario):
         decisive: dict[str, Any] = {"world": subject.parent, "definition": subject.definition}
     else:
         unused = {*_READ_FIELDS, *(() if getattr(subject.oracle, "others", ()) else ("others",))}
-        decisive = subject.model_dump(mode="json", include=set(GRADING_FIELDS), exclude={"oracle": unused})
+        fields = set(GRADING_FIELDS) - ({DIGEST_FIELD} if rebuilt_images else set())
+        decisive = subject.model_dump(mode="json", include=fields, exclude={"oracle": unused})
     return _hash_json(decisive)
 
 
@@ -70,9 +77,23 @@ def check_name(name: str) -> str:
 
 
 def freeze(
-    store: Store, name: str, subjects: Sequence[Task | Scenario], limits: BenchLimits, *, held_out: bool
+    store: Store,
+    name: str,
+    subjects: Sequence[Task | Scenario],
+    limits: BenchLimits,
+    *,
+    held_out: bool,
+    rebuilt_images: bool = False,
 ) -> BenchSet:
     """Return the set of some subjects, which is stored; equal content under the same name is the same set.
+
+    Args:
+        store: the database, open for writing.
+        name: name of the set.
+        subjects: tasks and scenarios, in any order.
+        limits: limits of a rollout on each of them.
+        held_out: whether they are refused as training data.
+        rebuilt_images: whether their images may be built again elsewhere.
 
     Raises:
         InputError: there is no subject, or two have the same name.
@@ -89,25 +110,27 @@ def freeze(
             name=subject.name,
             id=subject.id,
             kind=SCENARIO if isinstance(subject, Scenario) else subject.kind.value,
-            grading=hash_grading(subject),
+            grading=hash_grading(subject, rebuilt_images=rebuilt_images),
         )
         for subject in sorted(subjects, key=lambda subject: subject.name)
     )
     earlier = [bench_set for bench_set in list_sets(store) if bench_set.name == name]
+    content = (frozen, held_out, limits, rebuilt_images)
     for bench_set in earlier:
-        if (bench_set.subjects, bench_set.held_out, bench_set.limits) == (frozen, held_out, limits):
+        if (bench_set.subjects, bench_set.held_out, bench_set.limits, bench_set.rebuilt_images) == content:
             return bench_set
     version = str(
         max((int(bench_set.version) for bench_set in earlier if bench_set.version.isdecimal()), default=0) + 1
     )
-    content = [name, version, [subject.model_dump() for subject in frozen]]
+    named = [name, version, [subject.model_dump() for subject in frozen]]
     bench_set = BenchSet(
         name=name,
         version=version,
         held_out=held_out,
-        canary=f"{CANARY} {_hash_json(content)[:32]}",
+        canary=f"{CANARY} {_hash_json(named)[:32]}",
         subjects=frozen,
         limits=limits,
+        rebuilt_images=rebuilt_images,
     )
     store.add(bench_set)
     return bench_set
@@ -115,7 +138,9 @@ def freeze(
 
 def describe_set(bench_set: BenchSet) -> dict[str, Any]:
     """Return the JSON of a set, with the sha256 of its other keys."""
-    document = {"schema": SCHEMA, **bench_set.model_dump(mode="json")}
+    # A set of earlier versions has no such key, and the hash of its file stays valid.
+    unused = None if bench_set.rebuilt_images else {"rebuilt_images"}
+    document = {"schema": SCHEMA, **bench_set.model_dump(mode="json", exclude=unused)}
     return document | {"sha256": _hash_json(document)}
 
 
@@ -169,7 +194,11 @@ def open_set(store: Store, word: str) -> BenchSet:
 
 
 def find_changed_subjects(store: Store, bench_set: BenchSet) -> list[ChangedSubject]:
-    """Return the subjects that differ from the set: another id, another hash of their grading, or none any more."""
+    """Return the subjects that differ from the set: another id, another hash of their grading, or none any more.
+
+    Where images may be built again, also those without a certificate, which shows that gold earns 1 and an empty
+    submission 0 in the image of this machine.
+    """
     tasks = [subject for subject in bench_set.subjects if subject.kind != SCENARIO]
     current = find_current_tasks(store, [subject.name for subject in tasks])
     records: dict[str, Task | Scenario] = dict(store.get_many(Task, [subject.id for subject in tasks]))
@@ -177,6 +206,7 @@ def find_changed_subjects(store: Store, bench_set: BenchSet) -> list[ChangedSubj
         for scenario in find_current_scenarios(store, certified=False):
             current.setdefault(scenario.name, set()).add(scenario.id)
             records[scenario.id] = scenario
+    certified = find_certified_tasks(store, list(records)) if bench_set.rebuilt_images else frozenset(records)
     changed = []
     for subject in bench_set.subjects:
         ids = current.get(subject.name, set())
@@ -184,8 +214,10 @@ def find_changed_subjects(store: Store, bench_set: BenchSet) -> list[ChangedSubj
             changed.append(ChangedSubject(name=subject.name, problem=NOT_THERE))
         elif subject.id not in ids:
             changed.append(ChangedSubject(name=subject.name, problem=f"its id is {min(ids)[:12]} now"))
-        elif hash_grading(records[subject.id]) != subject.grading:
+        elif hash_grading(records[subject.id], rebuilt_images=bench_set.rebuilt_images) != subject.grading:
             changed.append(ChangedSubject(name=subject.name, problem="it is graded otherwise: image, script or lists"))
+        elif subject.id not in certified and subject.kind != SCENARIO:
+            changed.append(ChangedSubject(name=subject.name, problem=NOT_CERTIFIED))
     return changed
 
 

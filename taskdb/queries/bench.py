@@ -143,6 +143,13 @@ def find_current_tasks(store: Store, names: Sequence[str]) -> dict[str, set[str]
     return ids_of
 
 
+def find_certified_tasks(store: Store, ids: Sequence[str]) -> frozenset[str]:
+    """Return those of some ids of tasks that are certified."""
+    query = select(TASKS.c.id).where(TASKS.c.id.in_(select_words(ids)), TASKS.c.certificate.is_not(None))
+    with store.read_transaction() as connection:
+        return frozenset(connection.execute(query).scalars())
+
+
 def find_results(store: Store, plans: Sequence[str]) -> dict[str, Rollout]:
     """Return plan (key) -> its first rollout that is a result, for those of some plans that have any."""
     with store.read_transaction() as connection:

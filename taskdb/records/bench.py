@@ -18,7 +18,8 @@ class BenchSubject(Part):
     kind: str
     """Kind of the task, or `scenario`."""
     grading: str
-    """Sha256 (hex) of everything that decides its grading: lists of tests, patches, script, oracle, image digest."""
+    """Sha256 (hex) of everything that decides its grading: lists of tests, patches, script, oracle, image digest; in a
+    set with `rebuilt_images` without the digest."""
 
 
 class BenchLimits(Part):
@@ -41,6 +42,9 @@ class BenchSet(Record):
     subjects: tuple[BenchSubject, ...]
     """By name."""
     limits: BenchLimits
+    rebuilt_images: Annotated[bool, LATER] = False
+    """Whether images may be built again elsewhere: hashes have their names, which are hashes of their inputs, and no
+    digests; a subject with an image needs a certificate of the machine on which it is run."""
 
 
 JUDGE, PREDICTIONS = "judge", "predictions"

@@ -42,6 +42,14 @@ def freeze_command(
         bool,
         typer.Option("--held-out", help="Refuse its subjects, and their families, as training data from now on."),
     ] = False,
+    rebuilt_images: Annotated[
+        bool,
+        typer.Option(
+            "--rebuilt-images",
+            help="Hash the names of images, which are hashes of their inputs, without digests: the images may be built "
+            "again elsewhere, where each subject is certified before it is run.",
+        ),
+    ] = False,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Write the set to this file.")],
     environment: EnvironmentOption = None,
     world: WorldOption = None,
@@ -71,7 +79,7 @@ def freeze_command(
     with Store.open(settings.storage.db, create=False, writes=True) as store:
         if choice.has_scenarios:
             subjects += _load_scenarios(store, choice.worlds)
-        bench_set = freeze(store, name, subjects, limits, held_out=held_out)
+        bench_set = freeze(store, name, subjects, limits, held_out=held_out, rebuilt_images=rebuilt_images)
     write_set(bench_set, out)
     if as_json:
         output.print_json(describe_set(bench_set))

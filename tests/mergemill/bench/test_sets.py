@@ -152,6 +152,31 @@ def test_everything_that_decides_grading_is_hashed(tmp_path: Path, changes: dict
     assert hash_grading(Task.model_validate(task.model_dump() | changes)) != hash_grading(task)
     seconds = Task.model_validate(task.model_dump() | {"test_seconds": 9.0})
     assert hash_grading(seconds) == hash_grading(task)
+    rebuilt = [
+        hash_grading(changed, rebuilt_images=True)
+        for changed in (task, Task.model_validate(task.model_dump() | changes))
+    ]
+    assert (rebuilt[0] == rebuilt[1]) == ("image_digest" in changes)
+
+
+def test_a_set_of_rebuilt_images_holds_with_other_digests_and_a_certificate(tmp_path: Path) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        tasks = [add_lineage(store, number) for number in (1, 2, 3)]
+    words = ("built", "--rebuilt-images", "--held-out", "--out", "built.json")
+    document = freeze_by_command(tmp_path, *words)
+    assert document["rebuilt_images"] is True
+    assert freeze_by_command(tmp_path, *words) == document
+    bench_set = read_set(tmp_path / "built.json")
+    other = tmp_path / "other"
+    other.mkdir()
+    with Store.open(make_url(other)) as store:
+        add_lineage(store, 1, task_fields={"image_digest": "sha256:" + "7" * 64})
+        add_lineage(store, 2, task_fields={"PASS_TO_PASS": ("tests/test_greet.py::test_old",)})
+        add_lineage(store, 3, to=Stage.DERIVE)
+        problems = {subject.name: subject.problem for subject in find_changed_subjects(store, bench_set)}
+    assert tasks[0].name not in problems
+    assert problems.keys() == {tasks[1].name, tasks[2].name}
+    assert problems[tasks[2].name].startswith("it has no certificate")
 
 
 def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
