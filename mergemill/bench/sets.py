@@ -39,7 +39,7 @@ _READ_FIELDS = frozenset({"tree", "related", "material"})
 SET_NAME = "set.json"
 """File of a set in an export."""
 NOT_THERE = "it is not in the database"
-NOT_CERTIFIED = "it has no certificate for the image of this machine: mergemill certify makes it"
+NOT_CERTIFIED = "it has no certificate in this database: mergemill certify makes it"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
 
 
