@@ -1,7 +1,11 @@
-"""A small real project with a history, for examples, builders' and end-to-end tests."""
+"""A small real project with a history, for examples, builders' and end-to-end tests.
+
+`python -m tests.sample FOLDER` makes it, for readers who run the examples of the documentation.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from tests.helpers import PackedRepo, TinyRepo
@@ -92,3 +96,23 @@ def make_sample(path: Path, more: dict[str, str | bytes | None] | None = None) -
     if not more:
         _PACKED.append(repo.pack())
     return repo
+
+
+def main() -> None:
+    """Make the sample in the folder that the command line names, unless it is there already."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m tests.sample FOLDER")
+    folder = Path(sys.argv[1])
+    if (folder / ".git").exists():
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            sys.exit(f"{folder} has files already: name another folder")
+        make_sample(folder)
+    except OSError as error:
+        sys.exit(f"cannot make {folder}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main()

@@ -350,7 +350,7 @@ def select_certified(filters: TaskFilters, storage: StorageSettings) -> TaskFilt
 
 def _resolve(filters: TaskFilters, storage: StorageSettings, default_status: str | None) -> TaskFilters:
     if filters.difficulty is not None and not filter_resolution.has_rollouts(storage):
-        output.print_message("--difficulty selects no task: there are no rollouts")
+        output.print_note("--difficulty selects no task: there are no rollouts")
     return filter_resolution.resolve_filters(filters, storage, default_status=default_status)
 
 

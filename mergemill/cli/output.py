@@ -39,7 +39,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
         rows: the rows, keyed by column.
         columns: columns of the table; empty for those of the first row. JSON has all keys.
         as_lines: whether to print JSON.
-        nothing: message on standard error when there is no row for a table.
+        nothing: message on standard error when there is no row for a table; none with `--quiet`.
     """
     if as_lines:
         for row in rows:
@@ -47,7 +47,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
         return
     listed = list(rows)
     if not listed:
-        print_message(nothing)
+        print_note(nothing)
         return
     names = list(columns or listed[0])
     cells = [[Text(escape_controls(_format_cell(row[name]))) for name in names] for row in listed]
@@ -106,13 +106,16 @@ def choose_mark(*, ok: bool) -> str:
 
 
 def print_message(line: str) -> None:
-    """Print a line for people on standard error; a name in it can neither begin another line nor move the cursor."""
+    """Print an error, or what a run reports, on standard error; a name in it cannot begin a line or move the cursor.
+
+    Lines that are no errors go through `print_note`.
+    """
     sys.stderr.write(f"mergemill: {escape_line(line)}\n")
     sys.stderr.flush()
 
 
 def print_note(line: str) -> None:
-    """Print a line for people on standard error unless `--quiet` is set."""
+    """Print a line that is no error on standard error, such as a warning or a count, unless `--quiet` is set."""
     if logging.getLogger().isEnabledFor(logging.WARNING):
         print_message(line)
 

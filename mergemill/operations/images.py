@@ -1,4 +1,4 @@
-"""Operations of `mergemill images`, from settings to results."""
+"""Settings and results of `mergemill images`; the work itself, such as removal, is in `execution/images/`."""
 
 from __future__ import annotations
 

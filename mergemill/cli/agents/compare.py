@@ -43,5 +43,5 @@ def compare_command(
     with Store.open(storage.db, create=False) as store:
         comparison = compare_agents(store, (first, second), environments=subjects.environments, tasks=subjects.ids)
     for remark in comparison.remarks:
-        output.print_message(remark)
+        output.print_note(remark)
     print_win_rates(comparison.rows, as_lines=as_json)

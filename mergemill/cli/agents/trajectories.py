@@ -244,7 +244,7 @@ def select(
         )
         return
     if summary.held_out:
-        output.print_message(describe_refused(summary.held_out, "trajectory"))
+        output.print_note(describe_refused(summary.held_out, "trajectory"))
     rows = [asdict(count) for count in summary.counts]
     output.print_rows(rows, ("rule", "before", "after", "alone"), as_lines=False, nothing="")
     output.print_text(f"{summary.selected} of {format_count(summary.trajectories, 'main trajectory')} selected")
@@ -339,7 +339,7 @@ def export(
             with_held_out=with_held_out,
         )
     for reason, number in report.left_out.items():
-        output.print_message(f"{format_count(number, 'row')} left out: {reason}")
+        output.print_note(f"{format_count(number, 'row')} left out: {reason}")
     lengths = {name: [asdict(bucket) for bucket in bins] for name, bins in report.lengths.items()}
     if as_json:
         output.print_json(

@@ -54,6 +54,6 @@ def export_command(
         output.print_json(summary)
         return
     for reason, number in summary["left_out"].items():
-        output.print_message(f"{format_count(number, 'subject')} left out: {reason}")
+        output.print_note(f"{format_count(number, 'subject')} left out: {reason}")
     subjects, runs = format_count(summary["subjects"], "subject"), format_count(summary["runs"], "run")
     output.print_text(f"{summary['set']} {summary['version']}: {subjects}, {runs} in {summary['out']}")

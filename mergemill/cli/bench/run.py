@@ -73,7 +73,7 @@ def run(
     parse_changed(changed)
     options = parse_sampling(sampling or ())
     if runs > 1 and options.get("temperature") == 0:
-        output.print_message(f"warning: {runs} runs at temperature 0 are likely to be equal, and count once then")
+        output.print_note(f"warning: {runs} runs at temperature 0 are likely to be equal, and count once then")
     with Store.open(settings.storage.db, create=False, writes=True) as store:
         opened = open_set(store, bench_set)
         request = BenchRequest(

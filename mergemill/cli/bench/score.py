@@ -163,7 +163,7 @@ def _score_predictions(grader: TaskGrader, opened: BenchSet, path: Path, changed
     )
     for model, number in scored.missing.items():
         if number:
-            output.print_message(f"{model or 'no model name'}: {number} subjects without a row, which count as empty")
+            output.print_note(f"{model or 'no model name'}: {number} subjects without a row, which count as empty")
     for place, problem in _list_left_out(scored.submitted):
         output.print_message(f"{path}, {place}: {problem}")
     return scored

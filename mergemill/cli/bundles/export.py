@@ -113,7 +113,7 @@ def export(
     if not with_held_out:
         tasks, n_refused = refuse_held_out(tasks, settings.storage)
         if n_refused:
-            output.print_message(describe_refused(n_refused, "task"))
+            output.print_note(describe_refused(n_refused, "task"))
     if format_name in FORMATS:
         _print_selection(tasks, settings.storage)
     exports = export_splits(
@@ -130,9 +130,9 @@ def export(
     for result in exports:
         bundle = result.bundle
         for (kind, reason), number in sorted(result.excluded.items()):
-            output.print_message(f"{format_count(number, f'{kind} task')} not exported: {reason}")
+            output.print_note(f"{format_count(number, f'{kind} task')} not exported: {reason}")
         if result.n_local_images:
-            output.print_message(f"{result.n_local_images} of {result.n_images} images exist only on this engine")
+            output.print_note(f"{result.n_local_images} of {result.n_images} images exist only on this engine")
         if as_json:
             output.print_json(to_json(bundle))
         else:
@@ -151,6 +151,6 @@ def _print_selection(tasks: TaskFilters, storage: StorageSettings) -> None:
     }
     for name, number in count_left_out(tasks, storage).items():
         if number:
-            output.print_message(f"{format_count(number, 'task')} not exported: {problems[name]}")
+            output.print_note(f"{format_count(number, 'task')} not exported: {problems[name]}")
     for reason, number in count_doubtful(tasks, storage).items():
-        output.print_message(f"warning: {format_count(number, 'exported task')}: {reason}")
+        output.print_note(f"warning: {format_count(number, 'exported task')}: {reason}")

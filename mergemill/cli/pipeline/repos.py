@@ -62,7 +62,7 @@ def repos(  # noqa: PLR0917 - options, given by name
     output.print_rows(rows, () if as_json else TABLE_COLUMNS, as_lines=as_json, nothing="no repository was found")
     if out:
         n_added = update_list(out, ranked)
-        output.print_message(
+        output.print_note(
             f"{format_count(n_added, 'repository')} added to {out}; edit it, then run: mergemill run @{out}"
         )
     if errors:

@@ -217,7 +217,7 @@ def measure(
     if not with_held_out:
         selected, n_refused = refuse_held_out(selected, settings.storage)
         if n_refused:
-            output.print_message(describe_refused(n_refused, "task"))
+            output.print_note(describe_refused(n_refused, "task"))
     request = MeasureRequest(
         filters=selected,
         kinds=tuple(SubmissionKind(kind) for kind in dict.fromkeys(kinds)),
@@ -318,7 +318,7 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
         output.print_text(f"{format_count(summary['seeds'], 'seed')}, of which not used: {refused}")
     for name, reasons in summary["left_out"].items():
         for reason, number in reasons.items():
-            output.print_message(f"{format_count(number, 'row')} left out of {name}: {reason}")
+            output.print_note(f"{format_count(number, 'row')} left out of {name}: {reason}")
     kept, planned = summary["kept"], format_count(summary["planned"], "conversation")
     written = ", ".join(f"{name} {number}" for name, number in summary["rows"].items())
     output.print_text(f"{kept} of {planned} kept in {out} (rows: {written}; environment: simulated)")

@@ -149,7 +149,7 @@ def export_command(
         return
     for name, report in reports.items():
         for reason, n_rows in report.left_out.items():
-            output.print_message(f"{format_count(n_rows, 'row')} left out of {name}: {reason}")
+            output.print_note(f"{format_count(n_rows, 'row')} left out of {name}: {reason}")
     written = ", ".join(f"{name} {report.rows}" for name, report in reports.items())
     number = format_count(facts.trajectories, "conversation")
     output.print_text(f"{number} in {out} (rows: {written}; environment: simulated)")

@@ -70,5 +70,5 @@ def export_command(
             output.print_json(summary)
         else:
             for reason, number in summary["left_out"].items():
-                output.print_message(f"{format_count(number, 'scenario')} left out of {summary['format']}: {reason}")
+                output.print_note(f"{format_count(number, 'scenario')} left out of {summary['format']}: {reason}")
             output.print_text(describe_export(summary))

@@ -1,4 +1,4 @@
-"""Removal of images. `GUARDS` lists the reasons to keep an image.
+"""Removal of images, for `mergemill images prune` and the disk budget of a run. `GUARDS` lists the reasons to keep one.
 
 Images are removed from the top layer down, since removing a parent of another image frees nothing. The least recently
 used one is removed first; the use of a child counts as a use of its parents.

@@ -527,3 +527,16 @@ def test_a_kept_tree_of_an_import_is_read_without_a_clone(home: Path, tmp_path: 
         task = store.load_all(Task)[0]
     tree = CloneStore(tmp_path / "mergemill-store" / "clones").open_tree(task.source, task.repo, task.base_commit)
     assert tree.read_file(task.base_commit, "README.md") == b"# words\n"
+
+
+def test_quiet_leaves_out_all_but_errors(tmp_path: Path) -> None:
+    add_judged_tasks(tmp_path, "name-not-stated")
+    none = ("tasks", "list", "--status", "certified", "--repo", "no/where")
+    for command in (("export", "--format", "swebench", "--max-unfair", "0.7", "--out", "out"), none):
+        shown = run_mergemill(*command, cwd=tmp_path)
+        quiet = run_mergemill("--quiet", *command, cwd=tmp_path)
+        assert (shown.exit_code, quiet.exit_code, bool(shown.stderr), quiet.stderr) == (0, 0, True, ""), (shown, quiet)
+    counted = run_mergemill("export", "--format", "harbor", "--out", "counted", cwd=tmp_path)
+    assert "images exist only on this engine" in counted.stderr
+    failed = run_mergemill("--quiet", "export", "--format", "harbor", "--out", "mergemill.db", cwd=tmp_path)
+    assert (failed.exit_code != 0, bool(failed.stderr)) == (True, True)
