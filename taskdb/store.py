@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Row, RowMapping, bindparam, select, text
@@ -46,7 +47,14 @@ from taskdb.records.tags import Tags
 from taskdb.records.verdicts import Verdict
 from taskdb.records.work import STAGE_COLUMNS, ChangeState, PendingWork, Scope, StageResult, find_pending_work
 from taskdb.schema.batches import execute_in_batches, split_batches
-from taskdb.schema.database import NoAnswerError, open_engine, translate_errors
+from taskdb.schema.database import (
+    NoAnswerError,
+    database_exists,
+    open_engine,
+    parse_sqlite_path,
+    translate_errors,
+)
+from taskdb.schema.empty_databases import remove_empty_database
 from taskdb.schema.record_tables import TABLE_NAMES, build_change_key, get_record_clause
 from taskdb.schema.stored_records import unpack_bodies, unpack_field
 
@@ -64,6 +72,9 @@ class Store(Closable):
     clock: Callable[[], str] = field(repr=False)
     patience: float = 0.0
     """Seconds that a transaction waits for a server that does not answer."""
+    is_new: bool = False
+    """Whether there was no database before this store."""
+    _is_discarded: bool = field(default=False, init=False, repr=False)
 
     @classmethod
     def open(
@@ -80,7 +91,9 @@ class Store(Closable):
         Raises:
             InputError: with `writes`, it can only be read. The check comes before work whose result would be lost.
         """
+        is_new = create and not database_exists(url)
         store = cls(url, open_engine(url, create=create), clock or _format_now, patience)
+        store.is_new = is_new
         if writes and store.is_read_only:
             store.close()
             advice = "make the file and its folder writable, then run this again"
@@ -93,8 +106,23 @@ class Store(Closable):
         return self.engine.url.query.get("mode") == "ro"
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; remove the file where `discard_if_empty` or an error demands it."""
         self.engine.dispose()
+        path = parse_sqlite_path(self.url)
+        if self._is_discarded and path is not None:
+            remove_empty_database(path)
+
+    def discard_if_empty(self) -> None:
+        """Have `close` remove the database if this store made it and nothing is stored: the command has failed."""
+        self._is_discarded = self.is_new
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the store; after an error it leaves no new database without content."""
+        if error is not None:
+            self.discard_if_empty()
+        super().__exit__(kind, error, trace)
 
     @contextmanager
     def read_transaction(self) -> Iterator[Connection]:

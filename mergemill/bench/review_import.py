@@ -109,6 +109,8 @@ def import_reviews(path: Path, settings: Settings) -> ReviewImport:
             imported.tasks.append(task)
             assert isinstance(task.oracle, ReviewOracle)  # noqa: S101 - for the type checker
             imported.without_lines += sum(not defect.first_line for defect in task.oracle.defects)
+        if not imported.tasks:
+            store.discard_if_empty()
     return imported
 
 

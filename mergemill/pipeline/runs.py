@@ -144,6 +144,8 @@ def run_stages(
         resolved = _resolve_scope(scope, resolve)
         if stage is None and not progress.work.is_draining:
             keep_missing_trees(store, services, resolved.sources)
+        if run.exit_code:
+            store.discard_if_empty()
         return _build_report(run, resolved, short)
 
 

@@ -128,6 +128,8 @@ def run_simulation(request: SimulationRequest, settings: Settings, reporter: Rep
         for problem in collection.problems:
             reporter.message(problem.format_line())
         summary, code = run.run(seeds, StepContext(pack=pack, options=options, benchmarks=benchmarks))
+        if code:
+            store.discard_if_empty()
     if collection.problems and not code:
         code = InputError.exit_code
     refused = len(collection.seeds) - len(seeds)

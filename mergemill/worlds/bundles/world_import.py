@@ -128,6 +128,8 @@ def import_worlds(request: WorldImportRequest, settings: Settings, reporter: Rep
                 store.add(*outcome.records)
                 for verdict in outcome.verdicts:
                     reporter.event(verdict.to_json())
+        if max(codes):
+            store.discard_if_empty()
     return max(codes)
 
 

@@ -84,7 +84,10 @@ def run_making(request: MakingRequest, settings: Settings, reporter: Reporter) -
             pool=pool,
             reporter=reporter,
         )
-        return _run_steps(bench, settings.mining, tasks)
+        summary, code = _run_steps(bench, settings.mining, tasks)
+        if code:
+            store.discard_if_empty()
+        return summary, code
 
 
 def _run_steps(bench: WorkBench, mining: MiningSettings, tasks: SeedTasks) -> tuple[dict[str, Any], int]:
