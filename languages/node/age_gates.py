@@ -6,12 +6,13 @@ copy. Each manager is given the switch of its own documentation, and only where 
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from languages.facts import SourcedValue, find_line
+from languages.facts import SourcedValue
 from languages.source_tree import SourceTree
 
 
@@ -21,31 +22,26 @@ class AgeGate:
 
     files: tuple[str, ...]
     """Files with settings, in the folder of the root package."""
-    settings: re.Pattern[str]
-    """Matches a setting at the beginning of a line."""
+    names: re.Pattern[str]
+    """Matches the name of a setting."""
     default_since: tuple[int, ...] = ()
     """First version that has a gate without a setting; empty if none has."""
 
 
-_PNPM_SETTINGS = r"minimum-?release-?age|trust-?policy"
-
 AGE_GATES = {
-    "npm": AgeGate(files=(".npmrc",), settings=re.compile(r"^\s*(min-release-age|before)\s*=", re.MULTILINE)),
+    "npm": AgeGate(files=(".npmrc",), names=re.compile(r"min-release-age|before")),
     "pnpm": AgeGate(
         files=("pnpm-workspace.yaml", ".npmrc", "package.json"),
-        settings=re.compile(rf"^\s*[\"']?({_PNPM_SETTINGS})[\"']?\s*[:=]", re.MULTILINE | re.IGNORECASE),
+        names=re.compile(r"minimum-?release-?age|trust-?policy", re.IGNORECASE),
         default_since=(11,),
     ),
-    "berry": AgeGate(
-        files=(".yarnrc.yml",),
-        settings=re.compile(r"^\s*[\"']?(npmMinimalAgeGate)[\"']?\s*:", re.MULTILINE),
-        default_since=(4, 10),
-    ),
-    "bun": AgeGate(
-        files=("bunfig.toml",), settings=re.compile(r"^\s*((install\.)?minimumReleaseAge)\s*=", re.MULTILINE)
-    ),
+    "berry": AgeGate(files=(".yarnrc.yml",), names=re.compile(r"npmMinimalAgeGate"), default_since=(4, 10)),
+    "bun": AgeGate(files=("bunfig.toml",), names=re.compile(r"(install\.)?minimumReleaseAge")),
 }
 """Kind of package manager -> its gate; yarn 1 has none."""
+
+_LINE = re.compile(r"^\s*([\"']?)(?P<name>[\w.-]+)\1\s*[:=]")
+"""Matches a setting of YAML, TOML or JSON that has a line of its own."""
 
 
 def find_age_gates(tree: SourceTree, folder: str, kind: str, version: str, source: SourcedValue) -> list[SourcedValue]:
@@ -70,6 +66,35 @@ def _find_gates(tree: SourceTree, folder: str, kind: str, version: str, source: 
         yield SourcedValue(text=f"{kind}@{version}", path=source.path, line=source.line)
     for name in gate.files:
         path = posixpath.join(folder, name)
-        text = tree.read(path)
-        for match in gate.settings.finditer(text):
-            yield SourcedValue(text=match[1], path=path, line=find_line(text, match.group().strip()))
+        read_name = read_npm_name if name == ".npmrc" else _read_name
+        # As `sed` counts lines, which removes some of them.
+        for number, line in enumerate(tree.read(path).split("\n"), 1):
+            if gate.names.fullmatch(setting := read_name(line)):
+                yield SourcedValue(text=setting, path=path, line=number)
+
+
+def _read_name(line: str) -> str:
+    match = _LINE.match(line)
+    return match["name"] if match else ""
+
+
+def read_npm_name(line: str) -> str:
+    """Return the name of the setting in a line of an .npmrc, as npm's own reader (`ini`) has it; empty for none.
+
+    A name may be quoted, with the escapes of JSON, and may end with the brackets of a list; an unescaped `;` or `#`
+    ends it. A setting may lack `=`.
+    """
+    if re.match(r"\s*([;#]|\[[^\]]*\]\s*$)", line):
+        return ""
+    # JavaScript takes a byte order mark for a blank.
+    name = line.partition("=")[0].strip().strip("\ufeff").strip()
+    if len(name) > 1 and name[0] == name[-1] and name[0] in "\"'":
+        inner = name[1:-1] if name[0] == "'" else name
+        try:
+            decoded = json.loads(inner)
+        except ValueError:
+            decoded = inner
+        name = decoded if isinstance(decoded, str) else inner
+    else:
+        name = re.sub(r"\\([\\;#])", r"\1", re.split(r"(?<!\\)[;#]", name)[0]).strip()
+    return name.removesuffix("[]")

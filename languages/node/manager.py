@@ -135,26 +135,77 @@ def _select_package_manager(tree: SourceTree, project: NodeProject, jobs: Sequen
         return PackageManager(kind="bun", version=_select_bun_version(jobs), lock=lock, source=source)
     if lock:
         return PackageManager(kind="npm", version="", lock=lock, source=SourcedValue(text="npm", path=lock))
-    return _find_ci_manager(tree, jobs)
+    return _select_without_lock(tree, project, jobs)
 
 
-def _find_ci_manager(tree: SourceTree, jobs: Sequence[Job]) -> PackageManager:
-    """Return the package manager that most CI jobs install with; npm wins ties."""
-    installs: dict[str, list[SourcedValue]] = {"npm": []}
-    for job in jobs:
-        for line in job.lines:
-            if match := _INSTALLS.match(line.text):
-                installs.setdefault(match[1], []).append(SourcedValue(text=match[1], path=job.path, line=line.line))
-    # Of equal keys max() returns the first, so npm wins ties.
-    kind = max(installs, key=lambda name: len(installs[name]))
-    source = next(iter(installs[kind]), SourcedValue(text="npm", path="(default)"))
-    version = {
+def _select_without_lock(tree: SourceTree, project: NodeProject, jobs: Sequence[Job]) -> PackageManager:
+    """Return the manager of a project that neither locks versions nor declares its manager.
+
+    The one that CI installs with, if it can install the project; then the one whose settings are in the tree; npm last.
+    """
+    reason = _find_reason_against_npm(tree, project)
+    manager = _find_ci_manager(tree, project, jobs, reason)
+    if manager.source.path != "(default)":
+        return manager
+    folder = project.root.folder
+    for name, kind in _SETTINGS_FILES.items():
+        if tree.is_file(path := posixpath.join(folder, name)):
+            return _create_without_lock(kind, SourcedValue(text=kind, path=path), tree, project, jobs)
+    if reason:
+        # Without its own file pnpm knows no members.
+        return _create_without_lock("berry", reason, tree, project, jobs)
+    return manager
+
+
+def _create_without_lock(
+    kind: str, source: SourcedValue, tree: SourceTree, project: NodeProject, jobs: Sequence[Job]
+) -> PackageManager:
+    versions = {
         "npm": "",
         "yarn": "1.22.22",
+        "berry": _select_berry_version(""),
         "pnpm": _select_pnpm_version(tree, "", jobs),
         "bun": _select_bun_version(jobs),
-    }[kind]
-    return PackageManager(kind=kind, version=version, lock="", source=source)
+    }
+    release = _find_yarn_path(tree, project.root.folder) if kind == "berry" else ""
+    return PackageManager(kind=kind, version=versions[kind], lock="", source=source, release=release)
+
+
+_SETTINGS_FILES = {"pnpm-workspace.yaml": "pnpm", ".pnpmfile.cjs": "pnpm", ".yarnrc.yml": "berry"}
+"""Files with settings that a single manager reads -> its kind."""
+
+
+def _find_reason_against_npm(tree: SourceTree, project: NodeProject) -> SourcedValue | None:
+    """Return the first place by which npm and yarn 1 cannot install the project; None if there is none."""
+    for package in project.packages:
+        for name, version_range in package.dependencies.items():
+            if version_range.startswith(("workspace:", "catalog:")):
+                line = package.find_line(f'"{name}": "{version_range}"')
+                return SourcedValue(text=version_range, path=package.path, line=line)
+    path = posixpath.join(project.root.folder, "pnpm-workspace.yaml")
+    # npm and yarn read the members of a workspace from package.json alone.
+    if tree.is_file(path) and project.members and "workspaces" not in project.root.data:
+        return SourcedValue(text="pnpm", path=path)
+    return None
+
+
+def _find_ci_manager(
+    tree: SourceTree, project: NodeProject, jobs: Sequence[Job], reason: SourcedValue | None
+) -> PackageManager:
+    """Return the package manager that most CI jobs install with; npm wins ties.
+
+    `reason`: why npm and yarn 1 cannot install the project; yarn is then a later version, and npm is passed over.
+    """
+    installs: dict[str, list[SourcedValue]] = {} if reason else {"npm": []}
+    for job in jobs:
+        for line in job.lines:
+            if (match := _INSTALLS.match(line.text)) and not (reason and match[1] == "npm"):
+                kind = "berry" if reason and match[1] == "yarn" else match[1]
+                installs.setdefault(kind, []).append(SourcedValue(text=match[1], path=job.path, line=line.line))
+    # Of equal keys max() returns the first, so npm wins ties.
+    kind = max(installs, key=lambda name: len(installs[name]), default="npm")
+    source = next(iter(installs.get(kind, ())), SourcedValue(text="npm", path="(default)"))
+    return _create_without_lock(kind, source, tree, project, jobs)
 
 
 def _find_yarn_path(tree: SourceTree, folder: str) -> str:
@@ -310,8 +361,10 @@ def _render_install(
         yield from _render_registry_rewrite(lock)
         peers = " --legacy-peer-deps" if RELAXED_PEERS in switches else ""
         if manager.age_gates:
-            # Some versions of npm reject every value of the setting together with --before.
-            yield r"sed -i -E '/^\s*(min-release-age|before)\s*=/d' .npmrc"
+            # Some versions of npm reject every value of the setting together with --before. The lines are those of the
+            # file in the plan: sed does not read names as npm does.
+            lines = ";".join(f"{gate.line}d" for gate in manager.age_gates)
+            yield f"sed -i '{lines}' .npmrc"
         if lock:
             yield f"npm {'install' if loose else 'ci'}{peers}{scripts}"
         else:

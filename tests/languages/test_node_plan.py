@@ -59,6 +59,43 @@ def test_the_lock_file_determines_the_package_manager(tmp_path: Path, lock: str,
     assert line in list_steps(draft)
 
 
+MEMBER = {"packages/a/package.json": json.dumps({"name": "a", "dependencies": {"b": "workspace:*"}}, indent=1)}
+PNPM = {"pnpm-workspace.yaml": "packages: ['packages/*']\n"}
+
+
+def make_ci(line: str) -> dict[str, str]:
+    return {".github/workflows/test.yml": f"jobs:\n  test:\n    steps:\n      - run: {line}\n      - run: npm test\n"}
+
+
+@pytest.mark.parametrize(
+    ("workspaces", "files", "value", "place"),
+    [
+        (False, PNPM, "pnpm@9", ("pnpm-workspace.yaml", 0)),
+        (False, PNPM | MEMBER, "pnpm@9", ("pnpm-workspace.yaml", 0)),
+        (True, PNPM | MEMBER, "pnpm@9", ("pnpm-workspace.yaml", 0)),
+        (False, PNPM | MEMBER | make_ci("npm install"), "pnpm@9", ("pnpm-workspace.yaml", 0)),
+        (False, PNPM | make_ci("npm install"), "npm", (".github/workflows/test.yml", 4)),
+        (False, PNPM | MEMBER | make_ci("bun install"), "bun@1", (".github/workflows/test.yml", 4)),
+        (False, {".pnpmfile.cjs": ""}, "pnpm@9", (".pnpmfile.cjs", 0)),
+        (False, {".yarnrc.yml": "nodeLinker: node-modules\n"}, "berry@4.5.3", (".yarnrc.yml", 0)),
+        (True, MEMBER, "berry@4.5.3", ("packages/a/package.json", 4)),
+        (True, MEMBER | make_ci("yarn install"), "berry@4.5.3", (".github/workflows/test.yml", 4)),
+        (True, MEMBER | make_ci("pnpm install"), "pnpm@9", (".github/workflows/test.yml", 4)),
+        (True, make_ci("yarn install"), "yarn@1.22.22", (".github/workflows/test.yml", 4)),
+        (True, {"packages/a/package.json": '{"name": "a", "dependencies": {"b": "*"}}'}, "npm", ("(default)", 0)),
+        (False, {}, "npm", ("(default)", 0)),
+        (False, PNPM | {"package-lock.json": '{"lockfileVersion": 2}'}, "npm", ("package-lock.json", 0)),
+    ],
+)
+def test_without_a_lock_file_the_manager_is_one_that_can_install_the_project(
+    workspaces: bool, files: dict[str, str], value: str, place: tuple[str, int], tmp_path: Path
+) -> None:
+    package: dict[str, object] = {"scripts": {"test": "jest"}, "devDependencies": {"jest": "1"}}
+    draft = build_draft(tmp_path, package | ({"workspaces": ["packages/*"]} if workspaces else {}), files)
+    [evidence] = [entry for entry in draft.evidence if entry.choice == "package_manager"]
+    assert (evidence.value, (evidence.path, evidence.line)) == (value, place)
+
+
 def declare_manager(manager: str) -> dict[str, object]:
     return {"packageManager": manager, "scripts": {"test": "jest"}, "devDependencies": {"jest": "1"}}
 
@@ -94,6 +131,33 @@ def test_gates_by_the_age_of_packages_are_off(
     assert evidence.path in {path, "package.json"}
 
 
+NPM_NAMES = "\ufeff" + "".join(
+    f"{name}=2015-01-01\n"
+    for name in (
+        '"before"',
+        "'before'",
+        '  "before" ',
+        "before[]",
+        '"before[]"',
+        "before ; of old",
+        "before # of old",
+        '"be\\u0066ore"',
+        """'"before"'""",
+        "\t'min-release-age'",
+        '"registry"',
+        '"before',
+        "BEFORE",
+        "before.x",
+        "; before",
+        "#before",
+        "//host/:before",
+        "[before]",
+    )
+)
+"""Settings as npm reads them: `npm config get before` has the date of the first nine, and none of the others."""
+OTHER_NAMES = "".join(NPM_NAMES.splitlines(keepends=True)[10:])
+
+
 @pytest.mark.parametrize(
     ("declared", "path", "text", "left"),
     [
@@ -103,6 +167,7 @@ def test_gates_by_the_age_of_packages_are_off(
             "fund=false\nmin-release-age=7\n before = 2020-01-01\na=before=1\n",
             "fund=false\na=before=1\n",
         ),
+        ("npm@11.12.0", ".npmrc", NPM_NAMES, OTHER_NAMES),
         (
             "yarn@4.13.0",
             ".yarnrc.yml",
