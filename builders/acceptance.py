@@ -8,7 +8,6 @@ that must pass and another that must fail; a report with other outcomes is forge
 from __future__ import annotations
 
 import posixpath
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from enum import StrEnum
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from backends.tree import CommitTree
+from builders.error_lines import find_error_line
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.following import FollowingRun, run_with_following
 from evaluation.runner.run import EvaluationResult, run_tests
@@ -310,20 +310,3 @@ def compute_collected_share(report: EvaluationReport, expected: Sequence[str]) -
     skipped = {path for path, why in report.uncollected.items() if why.startswith("collection skipped")}
     collected = report.list_files() | skipped
     return sum(path in collected for path in expected) / len(expected) if expected else 1.0
-
-
-_ERROR_WORDS = ("error:", "error ", "exception", "failed", "no module named", "cannot", "not found", "because")
-
-
-_HELP = re.compile(
-    r"^(>>>>>|\[ERROR\]\s*(\[Help \d+\]|$|Re-run Maven|To see the full stack trace|For more information about"
-    r"|After correcting the problems|mvn <args>))"
-)
-"""Lines after an error that only explain how to go on."""
-
-
-def find_error_line(log: str) -> str:
-    """Return the last line of a log with an error word, else the last line; at most 300 characters."""
-    lines = [line.strip() for line in log.splitlines() if line.strip() and not _HELP.match(line)]
-    errors = [line for line in lines if any(word in line.lower() for word in _ERROR_WORDS)]
-    return (errors or lines or ["no output"])[-1][:300]

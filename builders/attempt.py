@@ -8,7 +8,8 @@ from backends.sandbox.images import ImageInfo
 from backends.services import Services
 from backends.tree import CommitTree
 from builders import layers
-from builders.acceptance import BuildAcceptance, BuildRejection, Reason, find_error_line, run_acceptance
+from builders.acceptance import BuildAcceptance, BuildRejection, Reason, run_acceptance
+from builders.error_lines import find_error_line
 from builders.gold_check import check_gold_tests, passes_gold_run, plan_gold_run
 from builders.repair.edits import AGENT_ORIGIN
 from taskdb.records import BuildPlan, Candidate

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from backends.services import Services
-from builders.acceptance import BuildRejection, Reason, find_error_line
+from builders.acceptance import BuildRejection, Reason
+from builders.error_lines import find_error_line
 from evaluation.lists import make_lists
 from evaluation.runner.evaluator import EMPTY_REPORT
 from evaluation.runner.following import FollowingRun

@@ -16,7 +16,6 @@ from builders.acceptance import (
     check_run,
     compare_runs,
     compute_collected_share,
-    find_error_line,
     find_own_test_files,
     run_acceptance,
 )
@@ -222,25 +221,6 @@ def test_a_forged_report_is_detected_by_the_forgery_check(tmp_path: Path, forged
     if isinstance(checked, BuildRejection):
         assert checked.reason is Reason.FAKE_REPORT
         services.images.remove(image)
-
-
-def test_the_error_line_of_a_log_is_the_last_with_an_error_word() -> None:
-    assert find_error_line("Resolved\nerror: no such package\nbye\n") == "error: no such package"
-    assert find_error_line("") == "no output"
-
-
-def test_mavens_help_is_not_the_error_line() -> None:
-    log = """
-[ERROR] Failed to execute goal on project core: Could not find artifact a:b:jar:1 -> [Help 1]
-[ERROR]
-[ERROR] To see the full stack trace of the errors, re-run Maven with the -e switch.
-[ERROR] Re-run Maven using the -X switch to enable full debug logging because of errors.
-[ERROR] For more information about the errors and possible solutions, please read the following articles:
-[ERROR] [Help 1] http://cwiki.apache.org/confluence/display/MAVEN/DependencyResolutionException
-[ERROR] After correcting the problems, you can resume the build with the command
-[ERROR]   mvn <args> -rf :core
-"""
-    assert find_error_line(log).endswith("Could not find artifact a:b:jar:1 -> [Help 1]")
 
 
 def test_random_words_in_test_names_do_not_make_an_image_unstable() -> None:
