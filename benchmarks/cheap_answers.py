@@ -1,4 +1,4 @@
-"""Answers that take no thought, for every subject of a set: what a bench must not pay.
+"""Answers that take no thought, for every subject of a set, which a bench must not pay.
 
     python -m benchmarks.cheap_answers SET --database FILE --out PREDICTIONS
 

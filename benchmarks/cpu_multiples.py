@@ -3,10 +3,10 @@
     python -m benchmarks.cpu_multiples SOURCE... [--limit N] [--kind KIND,...] [--work DIR] [--base PATTERN]...
                                        [--page PAGE] [--check]
 
-The sources are mined and built on an engine of its own; what that takes has a column of its own, as the tasks of
-an environment share it. Then every change with an environment goes through verification, judge, derivation and
+The sources are mined and built on an engine of its own; the seconds of that stand below the table, as the tasks of an
+environment share it. Then every change with an environment goes through verification, judge, derivation and
 certification alone. Each certified task gets one run of its tests without the gold patch and one with it,
-in fresh containers and without controls: what validation takes that trusts every report. CPU seconds are those of
+in fresh containers and without controls, as a validation takes that trusts every report. CPU seconds are those of
 the commands, the engine and all containers, counted by the kernel, so other work of the machine is not in them.
 
 A change that gives several tasks counts once, with its sums. A change without a certified task is in no row: its

@@ -200,8 +200,8 @@ def main() -> int:
     mean = fmean(subject.value for subject in subjects)
     reports, seconds = [], 0.0
     with tempfile.TemporaryDirectory() as name, ScriptedModel(SkilledModel(subjects)) as model:
-        for kills in (0, options.kills):
-            folder = Path(name) / str(kills)
+        for run, kills in (("calm", 0), ("killed", options.kills)):
+            folder = Path(name) / run
             folder.mkdir()
             shutil.copy(options.database, folder / "mergemill.db")
             shutil.copytree(options.database.parent / STORE, folder / STORE)

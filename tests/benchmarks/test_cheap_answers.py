@@ -1,4 +1,4 @@
-"""Cheap answers to the tasks of a set: what they contain, and that they are the same on each run."""
+"""Cheap answers to the tasks of a set: their content, and that they are the same on each run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that follows another in its container: what each sees, and when neither counts. The container is a folder."""
+"""A run that follows another in its container: the tree of each, and when neither counts. The container is a folder."""
 
 from __future__ import annotations
 

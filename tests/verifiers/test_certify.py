@@ -171,7 +171,9 @@ def test_a_certificate_relies_on_the_exploits_of_its_family(certified_task: Cert
     reference = ExploitReference(task="0" * 64, name="ada__shop-1.bugfix")
     history = RepositoryHistory(exploited_families={family: reference})
     lineage = replace(certified_task.lineage, task=task, environment=environment, history=history)
-    outcome = certification.certify(lineage, certified_task.services)
+    # A twentieth of all tasks, drawn by their ids, get exploits of their own by default.
+    settings = replace_values(certified_task.services.settings, {"certify_exploits": "sample:0"})
+    outcome = certification.certify(lineage, replace(certified_task.services, settings=settings))
     assert isinstance(outcome, Certificate), outcome
     assert (outcome.gold, outcome.noop, outcome.exploits) == ((1.0, 1.0, 1.0), 0.0, {})
     assert (outcome.environment_family, outcome.exploits_of) == (family, reference)
