@@ -1,7 +1,7 @@
 """A run of tests that follows another one in the same container, which saves the second container.
 
-Files that the first run left may change the second, so only a success of the second counts. Without one it is to be run again
-in a container of its own. The first run is as in a container of its own.
+Files that the first run left may change the second, so only a success of the second counts. Without one it is to be
+run again in a container of its own. The first run is as in a container of its own.
 """
 
 from __future__ import annotations
