@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 """Upper bound of the number of rows -> the hub's name of the size."""
 LARGEST_SIZE = "1M<n<10M"
@@ -32,7 +36,10 @@ HUB_LICENSES = frozenset(
         "0bsd",
     )
 )
-"""Names of licences that the hub knows; they are the SPDX ids in lower case."""
+"""Names of licences that the hub knows; they are the SPDX ids in lower case, without `-only` and `-or-later`."""
+OTHER = "other"
+_OPERATORS = re.compile(r" (?:AND|OR) ")
+_GRANTS = re.compile(r"-only$|-or-later$|\+$")
 
 
 def name_size(rows: int) -> str:
@@ -41,7 +48,19 @@ def name_size(rows: int) -> str:
 
 
 def name_licenses(licenses: list[str]) -> str | list[str]:
-    """Return the hub's names of SPDX ids, sorted, `other` for those it does not know; one alone is not a list."""
-    known = {(name or "unknown").lower() for name in licenses}
-    names = sorted({name if name in HUB_LICENSES else "other" for name in known})
+    """Return the hub's names of all licences in SPDX expressions, sorted; one alone is not a list.
+
+    `other` is for licences that the hub does not know, those with an exception, and texts that are no expression.
+    """
+    names = sorted({name for expression in set(licenses) for name in _list_names(expression)})
     return names[0] if len(names) == 1 else names
+
+
+def _list_names(expression: str) -> list[str]:
+    try:
+        canonical = canonicalize_license_expression(expression)
+    except InvalidLicenseExpression:
+        return [OTHER]
+    parts = _OPERATORS.split(canonical.replace("(", "").replace(")", ""))
+    names = [_GRANTS.sub("", part.strip()).lower() for part in parts]
+    return [name if name in HUB_LICENSES else OTHER for name in names]

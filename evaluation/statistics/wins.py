@@ -61,9 +61,9 @@ class PairedUnit:
 class WinRate:
     """Share of comparisons that the first side wins. `wins`, `ties` and `losses` add up to 1.
 
-    `low` and `high` are the 95 % interval of the rate, None for fewer than `MIN_FAMILIES` families. `probability` is
-    the p value of the sign-flip test that the sides are equally good, and `detectable` the smallest distance from one
-    half that these units show with a power of 80 %; both are None for a single family.
+    `low` and `high` are the 95 % interval of the rate, and `detectable` is the smallest distance from one half that
+    these units show with a power of 80 %, None for fewer than `MIN_FAMILIES` families. `probability` is the p value of
+    the sign-flip test that the sides are equally good, None for a single family.
     """
 
     wins: float
@@ -105,7 +105,8 @@ def compute_win_rate(units: Sequence[PairedUnit]) -> WinRate | None:
     values = [wins + ties / 2 for _, (wins, ties) in pairs]
     share = compute_clustered_mean(values, families)
     wins, ties = (float(np.mean([shares[place] for _, shares in pairs])) for place in (0, 1))
-    low, high = (compute_share_interval(share) if share.families >= MIN_FAMILIES else None) or (None, None)
+    has_interval = share.families >= MIN_FAMILIES
+    low, high = (compute_share_interval(share) if has_interval else None) or (None, None)
     difference = compare_pairs([EVEN] * len(values), values, families)
     incomplete = sum(not unit.is_complete for unit in units)
     ends = np.mean([unit.compute_bounds() for unit in units], axis=0)
@@ -117,7 +118,7 @@ def compute_win_rate(units: Sequence[PairedUnit]) -> WinRate | None:
         low=low,
         high=high,
         probability=difference.probability if difference else None,
-        detectable=difference.detectable if difference else None,
+        detectable=difference.detectable if difference and has_interval else None,
         bounds=(float(ends[0]), float(ends[1])) if incomplete else None,
         n=share.n,
         families=share.families,

@@ -22,7 +22,7 @@ from exporters.item import make_folder_name
 from mergemill.bench.held_out import HELD_OUT
 from mergemill.bench.metrics import Metric, OpenValue, Values
 from mergemill.bench.reports import ReportRequest, build_report, prepare_metrics, render_markdown
-from mergemill.bench.results import load_results, load_subjects
+from mergemill.bench.results import SIZE, load_results, load_subjects
 from mergemill.bench.review_material import ReviewMaterials
 from mergemill.bench.running import CHANGED, check_subjects
 from mergemill.bench.sets import SET_NAME, describe_set, read_set
@@ -36,6 +36,7 @@ from taskdb.records import Task
 from taskdb.records.bench import BenchRun, BenchSet
 from taskdb.records.rollouts import Rollout
 from taskdb.records.worlds import Scenario
+from taskdb.schema.measures import get_material
 from taskdb.store import Store
 from training_data.canaries import add_canary
 from training_data.card import Card, Section, make_left_out_section, render_card, render_table
@@ -238,6 +239,7 @@ class _SetWriter:
             "grading": subject.grading,
             "family": reported.family,
             **reported.origin,
+            SIZE: get_material(task, "n_bytes") if task else None,
             "created_at": reported.created_at,
             "base_commit": task.base_commit if task else "",
             "image_digest": task.image_digest if task else "",

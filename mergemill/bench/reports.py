@@ -10,19 +10,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, UsageError
-from evaluation.statistics.comparisons import PairedDifference, correct_holm
+from core.settings.agents import SelectionSettings
+from core.text import format_count
+from evaluation.statistics.comparisons import correct_holm
 from mergemill.bench.figures import (
-    DIGITS,
+    ColumnDifference,
     ColumnValues,
+    RunCoverage,
     collect_columns,
     compare_columns,
     describe_column,
+    describe_difference,
     describe_passes,
+    measure_coverage,
 )
 from mergemill.bench.metrics import Metric, MetricContext
-from mergemill.bench.results import ORIGINS, ReportedSubject, RunResults, load_results, load_subjects
+from mergemill.bench.results import ORIGINS, ReportedSubject, RunResults, load_results, load_subjects, sort_values
+from samplers.selection.rules import list_broken_rules
 from taskdb.queries.bench import name_run
 from taskdb.records.bench import BenchRun, BenchSet
+from taskdb.records.rollouts import Rollout, RolloutStatus
 from training_data.card import render_table
 
 if TYPE_CHECKING:
@@ -34,7 +41,10 @@ RunColumns = Mapping[str, ColumnValues]
 """Columns of a run by name."""
 INCOMPLETE, IDENTICAL, MIXED_GRADERS = "incomplete", "runs-identical", "mixed-graders"
 FIGURES = ("run", "group", "column", "mean", "low", "high", "bounds", "median", "n", "families")
-DIFFERENCES = ("run", "against", "column", "difference", "low", "high", "p", "p_holm", "detectable", "n", "families")
+DIFFERENCES = (
+    *("run", "against", "column", "difference", "low", "high", "bounds", "open"),
+    *("p", "p_holm", "detectable", "n", "families"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +58,7 @@ class ReportRequest:
     against: BenchRun | None = None
     """Run that the others are compared with."""
     cutoff: str = ""
-    """ISO date; subjects from before it are reported apart."""
+    """ISO date; subjects from before it are reported apart. Empty for the dates that the runs have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +70,7 @@ class ReportPart:
     """Facts besides its figures."""
     figures: list[dict[str, Any]]
     columns: RunColumns
+    coverage: RunCoverage
     graders: Mapping[str, frozenset[str]]
     """Subject -> versions of the grader that scored it."""
 
@@ -92,7 +103,7 @@ def prepare_metrics(
     subjects: Mapping[str, ReportedSubject],
     metrics: Sequence[Metric],
 ) -> None:
-    """Let metrics read what they need besides rollouts."""
+    """Give metrics the data that they read besides rollouts."""
     context = MetricContext(
         store=store,
         artifacts=materials.artifacts,
@@ -121,12 +132,14 @@ def _pause_garbage_collection() -> Iterator[None]:
 
 def report_run(results: RunResults, subjects: Mapping[str, ReportedSubject], request: ReportRequest) -> ReportPart:
     """Return the part of a report that is of a run alone, which holds none of its rollouts."""
-    columns = collect_columns(results, subjects, request.metrics)
+    coverage = measure_coverage(results, subjects)
+    columns = collect_columns(results, subjects, request.metrics, coverage)
     return ReportPart(
         run=results.run,
         description=_describe_run(results, subjects, request.metrics),
         figures=_make_figures(results, columns, subjects, request),
         columns=columns,
+        coverage=coverage,
         graders={
             name: frozenset(rollout.score.grader for rollout in rollouts if rollout.score)
             for name, rollouts in results.rollouts.items()
@@ -145,14 +158,13 @@ def join_reports(
     if request.against:
         _check_graders(reports)
     left_out = sorted({name for report in reports for name in report.run.left_out})
-    columns = {report.run.id: report.columns for report in reports}
     return {
         "schema": SCHEMA,
         "left_out": left_out,
         "set": _describe_set(bench_set, subjects),
         "runs": [report.description for report in reports],
         "figures": [row for report in reports for row in report.figures],
-        "differences": _compare(columns, subjects, request) if request.against else [],
+        "differences": _compare(reports, subjects, request) if request.against else [],
     }
 
 
@@ -171,7 +183,7 @@ def _describe_set(bench_set: BenchSet, subjects: Mapping[str, ReportedSubject]) 
 def _describe_run(
     results: RunResults, subjects: Mapping[str, ReportedSubject], metrics: Sequence[Metric]
 ) -> dict[str, Any]:
-    """Return the facts of a run besides its figures: numbers of rollouts, how they ended, flags, leaks, metrics."""
+    """Return the facts of a run besides its figures: numbers of rollouts, ends, flags, leaks, broken rules, metrics."""
     run = results.run
     names = _list_names(run, subjects)
     scored = {name: len(results.list_scored(name)) for name in names}
@@ -202,8 +214,28 @@ def _describe_run(
         "graders": graders,
         "ends": dict(sorted(Counter(rollout.reason or rollout.status.value for rollout in rollouts).items())),
         "leaks": dict(sorted(Counter(leak.name for rollout in rollouts for leak in rollout.leaks).items())),
+        "quality": _count_broken_rules(results, subjects, rollouts),
         **({"metrics": described} if described else {}),
     }
+
+
+def _count_broken_rules(
+    results: RunResults, subjects: Mapping[str, ReportedSubject], rollouts: Sequence[Rollout]
+) -> dict[str, Any]:
+    """Return how many rollouts have conversations, and rule of rejection sampling -> those of them that break it.
+
+    The limits are those that `trajectories select` has by default.
+    """
+    limits = SelectionSettings()
+    n_measured, broken = 0, Counter[str]()
+    for rollout in rollouts:
+        measures = results.measures.get(rollout.id, ())
+        task = subjects[rollout.name].task
+        kind = task.kind if task else None
+        rules = [rule for metrics in measures for rule in list_broken_rules(metrics, kind, limits)]
+        broken.update({rule.name for rule in rules})
+        n_measured += bool(measures)
+    return {"measured": n_measured, "rules": dict(sorted(broken.items()))}
 
 
 def _list_names(run: BenchRun, subjects: Mapping[str, ReportedSubject]) -> list[str]:
@@ -215,8 +247,9 @@ def _make_figures(
 ) -> list[dict[str, Any]]:
     """Return the rows of a run: those of all subjects, and those of each group."""
     rows = []
-    for group, names in _group(_list_names(results.run, subjects), subjects, request):
-        figures = [describe_column(column, results, subjects, names) for column in columns.values()]
+    cutoff = request.cutoff or results.run.cutoff
+    for group, names in _group(_list_names(results.run, subjects), subjects, request.by, cutoff):
+        figures = [describe_column(column, subjects, names) for column in columns.values()]
         if "resolved" in columns:
             figures += describe_passes(results, subjects, names)
         rows += [{"run": name_run(results.run), "group": group, **row} for row in figures]
@@ -224,17 +257,17 @@ def _make_figures(
 
 
 def _group(
-    names: Sequence[str], subjects: Mapping[str, ReportedSubject], request: ReportRequest
+    names: Sequence[str], subjects: Mapping[str, ReportedSubject], by: Sequence[str], cutoff: str
 ) -> list[tuple[str, Collection[str]]]:
     """Return the name of each group and its subjects; first all, which has an empty name."""
     groups: dict[str, list[str]] = {}
-    for fact in request.by:
-        for value in sorted({subjects[name].origin[fact] for name in names}):
+    for fact in by:
+        for value in sort_values({subjects[name].origin[fact] for name in names}, fact):
             groups[f"{fact}={value or '-'}"] = [name for name in names if subjects[name].origin[fact] == value]
-    if request.cutoff:
-        before = [name for name in names if "" < subjects[name].created_at < request.cutoff]
-        groups[f"before {request.cutoff}"] = before
-        groups[f"from {request.cutoff}"] = [name for name in names if name not in set(before)]
+    if cutoff:
+        before = [name for name in names if "" < subjects[name].created_at < cutoff]
+        groups[f"before {cutoff}"] = before
+        groups[f"from {cutoff}"] = [name for name in names if name not in set(before)]
     return [("", names), *((title, members) for title, members in groups.items() if members)]
 
 
@@ -254,39 +287,45 @@ def _check_graders(reports: Sequence[ReportPart]) -> None:
 
 
 def _compare(
-    columns: Mapping[str, RunColumns], subjects: Mapping[str, ReportedSubject], request: ReportRequest
+    reports: Sequence[ReportPart], subjects: Mapping[str, ReportedSubject], request: ReportRequest
 ) -> list[dict[str, Any]]:
     """Return the differences of all columns of shares; p values of several runs are corrected by Holm's method."""
     assert request.against is not None  # noqa: S101 - for the type checker
-    base = columns[request.against.id]
+    parts = {report.run.id: report for report in reports}
+    base = parts[request.against.id]
     rows = []
-    for column in [column for column in base.values() if not column.is_amount]:
-        differences: dict[str, PairedDifference] = {}
+    for column in dict.fromkeys((*base.columns, *(name for run in request.runs for name in parts[run.id].columns))):
+        differences: dict[str, ColumnDifference] = {}
         for run in request.runs:
-            own = columns[run.id]
             names = [name for name in _list_names(run, subjects) if name not in request.against.left_out]
-            if column.name in own and (difference := compare_columns(column, own[column.name], subjects, names)):
+            if difference := _compare_parts(base, parts[run.id], column, subjects, names):
                 differences[run.id] = difference
-        corrected = correct_holm({key: difference.probability for key, difference in differences.items()})
+        corrected = correct_holm(
+            {key: difference.paired.probability for key, difference in differences.items() if difference.paired}
+        )
         for run in request.runs:
             if run.id in differences:
-                row = _describe_difference(differences[run.id], corrected[run.id])
-                names_of = {"run": name_run(run), "against": name_run(request.against), "column": column.name}
+                row = describe_difference(differences[run.id], corrected.get(run.id))
+                names_of = {"run": name_run(run), "against": name_run(request.against), "column": column}
                 rows.append(names_of | row)
     return rows
 
 
-def _describe_difference(difference: PairedDifference, corrected: float) -> dict[str, Any]:
-    figures = {
-        "difference": difference.difference,
-        "low": difference.low,
-        "high": difference.high,
-        "p": difference.probability,
-        "p_holm": corrected,
-        "detectable": difference.detectable,
-    }
-    rounded = {name: round(value, DIGITS) for name, value in figures.items()}
-    return rounded | {"n": difference.n, "families": difference.families}
+def _compare_parts(
+    base: ReportPart, other: ReportPart, column: str, subjects: Mapping[str, ReportedSubject], names: Sequence[str]
+) -> ColumnDifference | None:
+    """Return the difference of a column between two runs; None for amounts, and where no subject has it in both.
+
+    A run without any score of a column has it without values: all is missing there.
+    """
+    known = base.columns.get(column) or other.columns.get(column)
+    if known is None or known.is_amount:
+        return None
+    before, after = (
+        part.columns.get(column) or ColumnValues(name=column, metric=known.metric, coverage=part.coverage, values={})
+        for part in (base, other)
+    )
+    return compare_columns(before, after, subjects, names)
 
 
 def list_remarks(report: Mapping[str, Any]) -> list[str]:
@@ -302,9 +341,24 @@ def list_remarks(report: Mapping[str, Any]) -> list[str]:
     for run in report["runs"]:
         flags = f" ({', '.join(run['flags'])})" if run["flags"] else ""
         remarks.append(f"{run['run']}: {run['scored']} of {run['planned']} rollouts scored, k = {run['k']}{flags}")
-        for facts in run.get("metrics", {}).values():
-            remarks += [f"{run['run']}: {remark}" for remark in facts["remarks"]]
+        remarks += [f"{run['run']}: {remark}" for remark in _list_run_remarks(run)]
     return remarks
+
+
+def _list_run_remarks(run: Mapping[str, Any]) -> list[str]:
+    """Return the lines on the rollouts of a run: other ends than `done`, leaks, broken rules, and those of metrics."""
+    quality = run["quality"]
+    counts = {
+        "ended by": run["ends"] if set(run["ends"]) - {RolloutStatus.DONE.value} else {},
+        "leaks:": run["leaks"],
+        f"of {format_count(quality['measured'], 'conversation')}, that break rules of selection:": quality["rules"],
+    }
+    lines = [f"{title} {_format_counts(numbers)}" for title, numbers in counts.items() if numbers]
+    return [*lines, *(remark for facts in run.get("metrics", {}).values() for remark in facts["remarks"])]
+
+
+def _format_counts(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in numbers.items())
 
 
 def render_markdown(report: Mapping[str, Any]) -> str:

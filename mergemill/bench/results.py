@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,14 +15,18 @@ from samplers.trajectories.reading import load_exchanges
 from taskdb.artifacts import Artifacts
 from taskdb.queries.bench import SCENARIO
 from taskdb.queries.families import get_family_keys, unite_families
+from taskdb.queries.histograms import EDGES
+from taskdb.queries.trajectories import load_main_metrics
 from taskdb.records import Task
 from taskdb.records.bench import BenchRun, BenchSet, BenchSubject
 from taskdb.records.oracles import ReviewOracle
 from taskdb.records.rollouts import Rollout
 from taskdb.records.worlds import Scenario
+from taskdb.schema.measures import get_material
 from taskdb.store import Store
 
-ORIGINS = ("language", "kind", "source", "repo", "form")
+SIZE = "material_bytes"
+ORIGINS = ("language", "kind", "source", "repo", "form", SIZE)
 """Facts of subjects by which results are grouped."""
 
 
@@ -29,7 +34,8 @@ ORIGINS = ("language", "kind", "source", "repo", "form")
 class ReportedSubject:
     """A subject with its family, and facts of its origin by name.
 
-    A scenario has a world for a repository; only reviews have a form, `clean` for controls.
+    A scenario has a world for a repository; only reviews have a form, `clean` for controls, and a size of the material,
+    a range of bytes.
     """
 
     subject: BenchSubject
@@ -51,6 +57,8 @@ class RunResults:
     rollouts: Mapping[str, Sequence[Rollout]]
     identical: bool = False
     """Whether all runs of each subject are equal, token for token."""
+    measures: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
+    """Id of a rollout -> measures of its main conversations (`Trajectory.metrics`), for those that have any."""
 
     @cached_property
     def _scored(self) -> Mapping[str, Sequence[Rollout]]:
@@ -91,9 +99,23 @@ def _describe_origin(subject: BenchSubject, task: Task | None, scenario: Scenari
     if task is not None:
         form = task.oracle.target if isinstance(task.oracle, ReviewOracle) else ""
         facts = {"language": task.language, "kind": subject.kind, "source": task.source, "repo": task.repo}
-        return facts | {"form": form}
+        return facts | {"form": form, SIZE: describe_size(get_material(task, "n_bytes"))}
     world = scenario.world if scenario else ""
-    return {"language": "", "kind": subject.kind, "source": "", "repo": world, "form": ""}
+    return {"language": "", "kind": subject.kind, "source": "", "repo": world, "form": "", SIZE: ""}
+
+
+def describe_size(size: int | None) -> str:
+    """Return the bin of `tasks stats` that a number of bytes is in, such as `5000 to 9999`; empty for None."""
+    if size is None:
+        return ""
+    edges = [int(edge) for edge in EDGES[SIZE]]
+    place = bisect_right(edges, size) - 1
+    return f"{edges[place]} to {edges[place + 1] - 1}" if place + 1 < len(edges) else f"{edges[place]} or more"
+
+
+def sort_values(values: Collection[str], fact: str) -> list[str]:
+    """Return the values of a fact in the order of a report: ranges by their numbers, others by name."""
+    return sorted(values, key=lambda value: int(value.split()[0]) if value else -1) if fact == SIZE else sorted(values)
 
 
 def load_results(store: Store, artifacts: Artifacts, run: BenchRun) -> RunResults:
@@ -108,7 +130,8 @@ def load_results(store: Store, artifacts: Artifacts, run: BenchRun) -> RunResult
     by_name: dict[str, list[Rollout]] = {}
     for rollout in sorted(records.values(), key=lambda rollout: (rollout.name, rollout.attempt, rollout.id)):
         by_name.setdefault(rollout.name, []).append(rollout)
-    results = RunResults(run=run, runs=run.runs, rollouts=by_name)
+    measures = load_main_metrics(store, run.rollouts)
+    results = RunResults(run=run, runs=run.runs, rollouts=by_name, measures=measures)
     if run.runs == 1 or not are_identical(artifacts, by_name):
         return results
     first = {name: rollouts[:1] for name, rollouts in by_name.items()}

@@ -55,6 +55,8 @@ class BenchRequest:
     """User of dialogues: `scripted` or the name of a model; empty for none."""
     changed: str = STOP
     """`stop` or `skip`, for a set with subjects that have changed."""
+    cutoff: str = ""
+    """ISO date, as of `BenchRun.cutoff`."""
 
     @property
     def attempts(self) -> dict[str, Any]:
@@ -209,6 +211,7 @@ def _make_run(
         runs=request.runs,
         left_out=tuple(sorted(left_out)),
         rollouts=tuple(sorted(rollout.id for rollout in rollouts)),
+        cutoff=request.cutoff,
         graders=tuple(sorted({rollout.score.grader for rollout in rollouts if rollout.score})),
         at=store.clock(),
     )

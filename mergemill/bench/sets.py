@@ -54,7 +54,7 @@ class ChangedSubject:
 def hash_grading(subject: Task | Scenario, *, rebuilt_images: bool = False) -> str:
     """Return the sha256 (hex) of everything that decides the grading of a task or scenario.
 
-    With `rebuilt_images` the digest of the image is no part of it; its name is, a hash of what the image is built from.
+    With `rebuilt_images` the digest of the image is no part of it; its name is, a hash of the inputs of its build.
     """
     if isinstance(subject, Scenario):
         decisive: dict[str, Any] = {"world": subject.parent, "definition": subject.definition}

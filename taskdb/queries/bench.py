@@ -55,7 +55,7 @@ def list_runs(store: Store) -> list[BenchRun]:
     runs = {}
     for run in store.load_all(BenchRun):
         if run.scaffold != JUDGE:
-            settings = run.model_dump_json(exclude={"rollouts", "graders", "at", "left_out", "result"})
+            settings = run.model_dump_json(exclude={"rollouts", "graders", "at", "left_out", "result", "cutoff"})
             runs[settings] = run
     return sorted(runs.values(), key=lambda run: (run.name, run.scaffold, run.model, run.checkpoint, run.runs, run.id))
 

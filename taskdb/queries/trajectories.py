@@ -12,6 +12,7 @@ from sqlalchemy import Boolean, ColumnElement, Float, Integer, Select, String, c
 from core.errors import InputError
 from taskdb.records.difficulty import Difficulty, compute_difficulty, make_difficulty_key
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectoryRole
+from taskdb.schema.batches import KeyedQuery
 from taskdb.schema.word_lists import match_words
 from taskdb.store import Store
 
@@ -254,6 +255,19 @@ def list_trajectories_of(store: Store, rollout: str) -> list[str]:
     query = select(_TRAJECTORIES.c.id).where(_TRAJECTORIES.c.rollout == rollout).order_by(_TRAJECTORIES.c.root)
     with store.read_transaction() as connection:
         return [str(row.id) for row in connection.execute(query)]
+
+
+def load_main_metrics(store: Store, rollouts: Sequence[str]) -> dict[str, list[Mapping[str, float]]]:
+    """Return rollout (id) -> measures of its main trajectories, by root, for those of some rollouts that have any."""
+    with store.read_transaction() as connection:
+        keys = [str(key) for (key,) in _MAIN_OF_ROLLOUTS.fetch(connection, rollouts)]
+    metrics: dict[str, list[Mapping[str, float]]] = {}
+    for trajectory in sorted(store.get_many(Trajectory, keys).values(), key=lambda trajectory: trajectory.root):
+        metrics.setdefault(trajectory.parent, []).append(trajectory.metrics)
+    return metrics
+
+
+_MAIN_OF_ROLLOUTS = KeyedQuery("SELECT id FROM trajectory WHERE role = 'main' AND parent IN :keys")
 
 
 def list_pass_rates(

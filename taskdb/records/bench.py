@@ -77,6 +77,8 @@ class BenchRun(Record):
     result: Annotated[ArtifactHash | None, LATER] = None
     """JSON: verdicts of judges and runs of tests on its submissions, as `mergemill.bench.measurements` describes; of
     the scaffold `judge` its calibration."""
+    cutoff: Annotated[str, LATER] = ""
+    """ISO date; reports have subjects from before it apart, which the model may have seen. Empty for none."""
     graders: Annotated[tuple[str, ...], MEASURED] = ()
     """Versions of the grader that their scores have, sorted."""
     at: Annotated[str, MEASURED] = ""

@@ -1,4 +1,4 @@
-"""Win rates: pairs of attempts, ties, bounds of what is missing, intervals over families."""
+"""Win rates: pairs of attempts, ties, bounds of missing results, intervals over families."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_interval_and_test_are_those_of_families() -> None:
         share = compute_clustered_mean(values, list(families))
         assert (rate.low, rate.high) == compute_share_interval(share)
         assert rate.probability == compute_sign_probability([value - 0.5 for value in values], list(families))
-        assert (rate.n, rate.families) == (20, len(set(families)))
+        assert (rate.n, rate.families, rate.detectable is None) == (20, len(set(families)), False)
     few = compare(*pairs, families="aaaabbbbccccddddeeee")
-    assert (few.low, few.high, few.probability is None) == (None, None, False)
+    assert (few.low, few.high, few.detectable, few.probability is None) == (None, None, None, False)
     alone = compare(*pairs, families="a" * 20)
     assert (alone.rate, alone.probability, alone.detectable) == (0.75, None, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from playwright.sync_api import Browser
 
@@ -13,28 +14,43 @@ from tests.web.seed import SeededDatabase, seed_database
 from tests.web.server import run_server
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
-SIZE = {"width": 1200, "height": 760}
+SCREEN, PHONE = (1200, 760), (320, 640)
+"""Width and height in CSS pixels."""
 
 
-def list_shots(seeded: SeededDatabase) -> dict[str, tuple[str, str]]:
-    """Return the name of each screenshot -> address and colour scheme."""
+class Shot(NamedTuple):
+    """Page of a screenshot. `scheme`: `light` or `dark`; `size`: that of the window."""
+
+    path: str
+    scheme: str
+    size: tuple[int, int] = SCREEN
+
+
+def list_shots(seeded: SeededDatabase) -> dict[str, Shot]:
+    """Return screenshots by name."""
+    figures = f"/bench/{seeded.bench}#figures"
     return {
-        "serve-overview": ("/", "light"),
-        "serve-tasks": ("/tasks?kind=bugfix", "light"),
-        "serve-task": (f"/tasks/{seeded.task}#statement", "light"),
-        "serve-why": (f"/changes/{seeded.rejected}", "light"),
-        "serve-rollout": (f"/rollouts/{seeded.rollout}", "dark"),
-        "serve-bench": (f"/bench/{seeded.bench}#figures", "light"),
-        "serve-runs": ("/runs", "dark"),
+        "serve-overview": Shot("/", "light"),
+        "serve-tasks": Shot("/tasks?kind=bugfix", "light"),
+        "serve-task": Shot(f"/tasks/{seeded.task}#statement", "light"),
+        "serve-why": Shot(f"/changes/{seeded.rejected}", "light"),
+        "serve-rollout": Shot(f"/rollouts/{seeded.rollout}", "dark"),
+        "serve-benches": Shot("/bench", "light"),
+        "serve-bench": Shot(figures, "light"),
+        "serve-benches-phone": Shot("/bench", "light", PHONE),
+        "serve-bench-phone": Shot(figures, "light", PHONE),
+        "serve-runs": Shot("/runs", "dark"),
     }
 
 
 def take_screenshots(browser: Browser, seeded: SeededDatabase, address: str, folder: Path) -> list[Path]:
     """Write all screenshots and return their paths."""
     taken = []
-    for name, (path, scheme) in list_shots(seeded).items():
-        with watch_page(browser, address, color_scheme=scheme, viewport=SIZE, reduced_motion="reduce") as watched:
-            page = watched.open(path)
+    for name, shot in list_shots(seeded).items():
+        size = dict(zip(("width", "height"), shot.size, strict=True))
+        options = {"color_scheme": shot.scheme, "viewport": size, "reduced_motion": "reduce"}
+        with watch_page(browser, address, **options) as watched:
+            page = watched.open(shot.path)
             page.wait_for_load_state("load")
             taken.append(folder / f"{name}.png")
             page.screenshot(path=taken[-1])

@@ -34,11 +34,15 @@ def address(seeded: SeededDatabase) -> Iterator[str]:
         yield url
 
 
+def read_width(path: Path) -> int:
+    """Return the width of a PNG image, which stands in its header."""
+    return int.from_bytes(path.read_bytes()[16:20])
+
+
 def list_pages(seeded: SeededDatabase) -> list[str]:
-    shots = [path for path, _ in list_shots(seeded).values()]
+    shots = [shot.path for shot in list_shots(seeded).values()]
     return [
-        *shots,
-        "/bench",
+        *dict.fromkeys(shots),
         "/tasks",
         "/funnel",
         "/changes",
@@ -118,7 +122,7 @@ def test_tables_of_a_bench_scroll_by_themselves_on_a_phone_without_scripts(
         assert (wide[0], len(wide), wide[-1]) == ("Runs", 4, "Subjects")
         assert all(page.get_by_role("region", name=name, exact=True).get_by_role("table").count() for name in wide)
         page.get_by_role("link", name="compare others with").last.click()
-        assert page.get_by_role("table", name="Differences from").get_by_role("columnheader").count() == 10
+        assert page.get_by_role("table", name="Differences from").get_by_role("columnheader").count() == 12
         page.get_by_role("link", name="Attempt 1: ").first.click()
         assert page.inner_text("h1").startswith("Rollout ")
 
@@ -159,8 +163,12 @@ def test_the_page_of_runs_is_kept_up_to_date(browser: Browser, address: str, see
 
 def test_screenshots_are_taken(browser: Browser, address: str, seeded: SeededDatabase, tmp_path: Path) -> None:
     taken = take_screenshots(browser, seeded, address, tmp_path)
-    assert len(taken) == 7
+    assert len(taken) == 10
     assert all(10_000 < path.stat().st_size < 150_000 for path in taken)
+    assert [path.stem for path in taken if read_width(path) == PHONE["width"]] == [
+        "serve-benches-phone",
+        "serve-bench-phone",
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ hostile texts

@@ -45,14 +45,23 @@ def report_command(
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option("--by", metavar="FACT[,FACT]", help="Group by language, kind, source, repo or form as well."),
+        typer.Option(
+            "--by",
+            metavar="FACT[,FACT]",
+            help="Group by language, kind, source, repo, form or material_bytes as well.",
+        ),
     ] = None,
     against: Annotated[
         str | None, typer.Option("--against", metavar="RUN", help="Compare the runs with this run, subject by subject.")
     ] = None,
     cutoff: Annotated[
         str | None,
-        typer.Option("--cutoff", metavar="DATE", help="Report subjects of changes from before this date apart."),
+        typer.Option(
+            "--cutoff",
+            metavar="DATE",
+            show_default=False,
+            help="Report subjects of changes from before this date apart. Default: the date of `bench run --cutoff`.",
+        ),
     ] = None,
     format_name: FormatOption = FORMATS[0],
     storage: StorageSettings,
@@ -81,7 +90,7 @@ def report_command(
             metrics=metrics,
             by=tuple(split_words(by)),
             against=base,
-            cutoff=_parse_date(cutoff),
+            cutoff=parse_date(cutoff),
         )
         report = build_report(store, ReviewMaterials.open(storage, open_artifacts(storage)), request)
     print_report(report, format_name)
@@ -109,7 +118,12 @@ def print_report(report: Mapping[str, Any], format_name: str) -> None:
                 output.print_rows(listed, columns, as_lines=False, nothing="")
 
 
-def _parse_date(text: str | None) -> str:
+def parse_date(text: str | None) -> str:
+    """Return the date of `--cutoff` in ISO form; empty for none.
+
+    Raises:
+        UsageError: it is no date.
+    """
     try:
         return date.fromisoformat(text).isoformat() if text else ""
     except ValueError as error:

@@ -11,6 +11,7 @@ from core.errors import UsageError
 from mergemill.bench.listing import summarize_run
 from mergemill.cli import output
 from mergemill.cli.agents.sample import MAX_ATTEMPTS, SAMPLE_SETTINGS, make_progress, parse_sampling
+from mergemill.cli.bench.report import parse_date
 from mergemill.cli.options import JsonOption, split_words, with_settings
 from taskdb.store import Store
 
@@ -53,6 +54,14 @@ def run(
             "--user", metavar="NAME|scripted", show_default=False, help="User of dialogues, as of `mergemill sample`."
         ),
     ] = None,
+    cutoff: Annotated[
+        str | None,
+        typer.Option(
+            "--cutoff",
+            metavar="DATE",
+            help="Reports have subjects of changes from before this date apart, for this run.",
+        ),
+    ] = None,
     changed: ChangedOption = CHANGED[0],
     as_json: JsonOption = False,
     settings: Settings,
@@ -71,6 +80,7 @@ def run(
     if not words:
         raise UsageError("--scaffold names none", advice="such as --scaffold react,codex")
     parse_changed(changed)
+    date = parse_date(cutoff)
     options = parse_sampling(sampling or ())
     if runs > 1 and options.get("temperature") == 0:
         output.print_note(f"warning: {runs} runs at temperature 0 are likely to be equal, and count once then")
@@ -85,6 +95,7 @@ def run(
             sampling=options,
             user=user or "",
             changed=changed,
+            cutoff=date,
         )
         records, code = run_bench(store, request, settings, lambda: make_progress(as_json=as_json))
     for record in records:

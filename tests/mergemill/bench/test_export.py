@@ -113,6 +113,7 @@ def test_an_export_has_all_subjects_and_runs_and_the_canary(tmp_path: Path) -> N
     ]
     task, row = subjects[0], rows[0]
     assert (row["subject_id"], row["run_id"], row["repo"]) == (task.id, run.id, "ada/greet")
+    assert row["material_bytes"] is None
     assert (row["grading"], row["submission"]) == (bench_set.subjects[0].grading, submission)
     assert row["columns"]["parts.recall"] == 0.5
     assert row["columns"]["requests"] == 4.0

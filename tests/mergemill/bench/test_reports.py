@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import weakref
 from pathlib import Path
 from typing import Any
@@ -17,20 +18,24 @@ from evaluation.statistics.intervals import compute_share_interval
 from mergemill.bench import reports, results
 from mergemill.bench.metrics import EffortMetric, Metric, PartsMetric, StatesMetric, load_metric
 from mergemill.bench.reports import list_remarks, render_markdown
+from mergemill.bench.results import ORIGINS, describe_size
 from mergemill.bench.sets import freeze
 from samplers.gateway.exchanges import Exchange
 from taskdb.artifacts import Artifacts
+from taskdb.queries.bench import list_runs
 from taskdb.queries.families import unite_families
 from taskdb.records import Kind
 from taskdb.records.bench import BenchRun
-from taskdb.records.rollouts import Leak, ObservedState, Rollout
+from taskdb.records.oracles import MaterialSize, ReviewOracle
+from taskdb.records.rollouts import Leak, ObservedState, Rollout, RolloutStatus, TrajectoryRole
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.mergemill.bench.making import LIMITS, add_run, find_row, make_scored, make_set, report
 from tests.mergemill.bench.test_held_out import add_relative
 from tests.samplers.trajectories.making import SYSTEM, TASK, call
 from tests.samplers.trajectories.test_build import exchange
-from tests.taskdb.lineages import make_url
+from tests.taskdb.lineages import add_lineage, make_url
+from tests.taskdb.test_rollouts import make_trajectory
 
 OWN_METRIC = """
 from mergemill.bench.metrics import Metric
@@ -120,6 +125,43 @@ def test_groups_have_figures_of_their_own(tmp_path: Path) -> None:
         report(tmp_path, run, by=("moon",))
 
 
+def test_a_run_has_a_cutoff_of_its_own_which_that_of_a_report_replaces(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 12)
+    run = add_run(tmp_path, bench_set, tasks, solve_half)
+    dated = BenchRun(**run.model_dump() | {"cutoff": "2024-03-08"})
+    other = add_run(tmp_path, bench_set, tasks, solve_half, checkpoint="b")
+    with Store.open(make_url(tmp_path)) as store:
+        store.add(dated)
+        assert [(stored.checkpoint, stored.cutoff) for stored in list_runs(store)] == [("", "2024-03-08"), ("b", "")]
+    rows = [row for row in report(tmp_path, dated, other)["figures"] if row["column"] == "resolved"]
+    names = [f"{row['run']}: {row['group']}" for row in rows]
+    own = ["", "before 2024-03-08", "from 2024-03-08"]
+    assert names == [*(f"first/react/m: {group}" for group in own), "first/react/m@b: "]
+    rows = report(tmp_path, dated, cutoff="2024-03-03")["figures"]
+    assert {row["group"] for row in rows} == {"", "before 2024-03-03", "from 2024-03-03"}
+
+
+def test_reviews_are_grouped_by_the_size_of_their_material(tmp_path: Path) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        tasks = []
+        for number, size in enumerate((12_000, 999_999, 700, 5_000, None), start=1):
+            material = MaterialSize(files=2, n_bytes=size) if size is not None else None
+            oracle = ReviewOracle(target="clean", files="f" * 64, diff=None, defects=(), material=material)
+            fields = {"kind": Kind.REVIEW, "oracle": oracle, "name": f"ada__greet-{number}.review-1"}
+            tasks.append(add_lineage(store, number, task_fields=fields))
+        bench_set = freeze(store, "first", tasks, LIMITS, held_out=False)
+    made = report(tmp_path, add_run(tmp_path, bench_set, tasks, solve_half), by=("material_bytes",))
+    groups = [row["group"].partition("=")[2] for row in made["figures"] if row["column"] == "resolved"]
+    assert groups == ["", "-", "0 to 999", "5000 to 9999", "10000 to 19999", "500000 or more"]
+    assert [describe_size(size) for size in (999, 1000, 500_000)] == ["0 to 999", "1000 to 1999", "500000 or more"]
+
+
+def test_the_page_of_the_server_names_every_fact_that_groups() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "guide" / "query" / "serve.md").read_text()
+    grouped = page.partition("`?by=")[2].partition(" groups")[0]
+    assert set(re.findall(r"\w+", grouped)) - {"or"} == set(ORIGINS)
+
+
 def test_a_comparison_is_paired_and_corrected(tmp_path: Path) -> None:
     bench_set, tasks = make_set(tmp_path, 12)
     base = add_run(tmp_path, bench_set, tasks, lambda number, _: float(number < 3), checkpoint="a")
@@ -202,6 +244,32 @@ def test_amounts_have_medians_and_parts_have_columns(tmp_path: Path) -> None:
     assert (row["median"], row["low"], row["high"]) == (5.5, 5.5, 5.5)
     assert find_row(made["figures"], column="parts.recall")["mean"] == 0.5
     assert made["runs"][0]["leaks"] == {"git-history": 48}
+
+
+def test_a_report_counts_broken_rules_ends_and_leaks(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 4)
+    leak = Leak(name="dns", exchange=0, quote="dig")
+    run = add_run(tmp_path, bench_set, tasks, solve_half, runs=1, leaks=(leak,))
+    with Store.open(make_url(tmp_path)) as store:
+        rollouts = [store.get(Rollout, key) for key in run.rollouts]
+        broken = {"loops": 3.0, "tool_errors": 0.9, "tool_error_run": 9.0, "repeats": 0.1}
+        store.add(
+            make_trajectory(rollouts[0], metrics=broken),
+            make_trajectory(rollouts[1], metrics={"loops": 2.0}),
+            # Two roots of a rollout break a rule: it is a rollout.
+            *(make_trajectory(rollouts[2], root, metrics={"loops": 5.0}) for root in (0, 1)),
+            make_trajectory(rollouts[3], metrics={"loops": 5.0}, role=TrajectoryRole.SUB_AGENT),
+        )
+    made = report(tmp_path, run)
+    assert made["runs"][0]["quality"] == {"measured": 3, "rules": {"loops": 2, "tool_errors": 1}}
+    lines = list_remarks(made)
+    assert "first/react/m: leaks: dns 4" in lines
+    assert "first/react/m: of 3 conversations, that break rules of selection: loops 2, tool_errors 1" in lines
+    assert not any("ended by" in line for line in lines)
+    late = {"status": RolloutStatus.FAILED, "reason": "turn-limit", "checkpoint": "late"}
+    made = report(tmp_path, add_run(tmp_path, bench_set, tasks, solve_half, runs=1, **late))
+    assert made["runs"][0]["quality"] == {"measured": 0, "rules": {}}
+    assert list_remarks(made)[2:] == ["first/react/m@late: ended by turn-limit 4"]
 
 
 def test_the_drift_of_states_is_a_metric_of_the_rollouts_that_have_it(tmp_path: Path) -> None:

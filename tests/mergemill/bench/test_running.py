@@ -174,6 +174,39 @@ def test_a_changed_subject_stops_a_run_or_is_left_out(tmp_path: Path, monkeypatc
     assert shown.stdout.startswith(f"1 of 3 subjects left out, changed-subject: {tasks[0].name}\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "warns"),
+    [
+        (("--runs", "2", "--sampling", "temperature=0"), True),
+        (("--sampling", "temperature=0.0"), True),
+        (("--runs", "1", "--sampling", "temperature=0"), False),
+        (("--runs", "2", "--sampling", "temperature=0.7"), False),
+        (("--runs", "2"), False),
+    ],
+)
+def test_several_runs_at_temperature_0_are_warned_of(tmp_path: Path, words: tuple[str, ...], warns: bool) -> None:
+    db = make_url(tmp_path)
+    with Store.open(db):
+        done = run_mergemill("bench", "run", "none", "--scaffold", "noop", *words, "--db", db, cwd=tmp_path)
+    assert (done.exit_code, "runs at temperature 0 are likely to be equal" in done.stderr) == (3, warns)
+
+
+def test_a_run_keeps_its_cutoff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench_set, tasks = make_set(tmp_path, 2)
+    settings = Settings(db=make_url(tmp_path), store=tmp_path / "mergemill-store")
+    with Store.open(settings.storage.db) as store:
+        sample_by_hand(monkeypatch, store, tasks, set())
+        for cutoff in ("", "2024-03-02"):
+            request = BenchRequest(bench_set=bench_set, scaffolds=("noop",), model="", runs=1, cutoff=cutoff)
+            run_bench(store, request, settings, SamplingProgress)
+        assert [run.cutoff for run in list_runs(store)] == ["2024-03-02"]
+    words = ("bench", "run", "first", "--scaffold", "noop", "--db", settings.storage.db, "--cutoff", "spring")
+    done = run_mergemill(*words, cwd=tmp_path)
+    assert (done.exit_code, "--cutoff: spring is no date" in done.stderr) == (2, True)
+    shown = run_mergemill("bench", "report", "first/noop", "--db", settings.storage.db, cwd=tmp_path)
+    assert "from 2024-03-02" in shown.stdout
+
+
 def test_bad_requests_are_refused(tmp_path: Path) -> None:
     bench_set, _ = make_set(tmp_path, 2)
     settings = Settings(db=make_url(tmp_path))
