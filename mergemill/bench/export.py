@@ -24,8 +24,8 @@ from mergemill.bench.metrics import Metric, OpenValue, Values
 from mergemill.bench.reports import ReportRequest, build_report, prepare_metrics, render_markdown
 from mergemill.bench.results import SIZE, load_results, load_subjects
 from mergemill.bench.review_material import ReviewMaterials
-from mergemill.bench.running import CHANGED, check_subjects
-from mergemill.bench.sets import SET_NAME, describe_set, read_set
+from mergemill.bench.running import check_subjects
+from mergemill.bench.sets import CHANGED, SET_NAME, describe_set, read_set
 from mergemill.bundles.export import ItemReader
 from mergemill.execution.services import make_services
 from mergemill.worlds.bundles.export import WorldExportRequest, export_worlds

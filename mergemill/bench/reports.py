@@ -27,8 +27,8 @@ from mergemill.bench.figures import (
 from mergemill.bench.metrics import Metric, MetricContext
 from mergemill.bench.results import ORIGINS, ReportedSubject, RunResults, load_results, load_subjects, sort_values
 from samplers.selection.rules import list_broken_rules
-from taskdb.queries.bench import name_run
-from taskdb.records.bench import BenchRun, BenchSet
+from taskdb.queries.bench import SCENARIO, name_run
+from taskdb.records.bench import PREDICTIONS, BenchRun, BenchSet
 from taskdb.records.rollouts import Rollout, RolloutStatus
 from training_data.card import render_table
 
@@ -157,10 +157,16 @@ def join_reports(
     """
     if request.against:
         _check_graders(reports)
-    left_out = sorted({name for report in reports for name in report.run.left_out})
+    pairs = {(name, report.run.scaffold) for report in reports for name in report.run.left_out}
+    unpredicted = {
+        (name, scaffold)
+        for name, scaffold in pairs
+        if scaffold == PREDICTIONS and subjects[name].subject.kind == SCENARIO
+    }
     return {
         "schema": SCHEMA,
-        "left_out": left_out,
+        "left_out": sorted({name for name, _ in pairs - unpredicted}),
+        "unpredicted": sorted({name for name, _ in unpredicted}),
         "set": _describe_set(bench_set, subjects),
         "runs": [report.description for report in reports],
         "figures": [row for report in reports for row in report.figures],
@@ -336,6 +342,9 @@ def list_remarks(report: Mapping[str, Any]) -> list[str]:
         remarks.append(
             f"{len(left_out)} of {bench_set['subjects']} subjects left out, changed-subject: {', '.join(left_out)}"
         )
+    if unpredicted := report["unpredicted"]:
+        names = ", ".join(unpredicted)
+        remarks.append(f"{len(unpredicted)} of {bench_set['subjects']} subjects take no predictions: {names}")
     size = f"{bench_set['subjects']} subjects in {bench_set['families']} families"
     remarks.append(f"{bench_set['name']} {bench_set['version']}: {size}")
     for run in report["runs"]:

@@ -5,7 +5,7 @@ The database is the queue: the same request runs the rollouts that are missing, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from mergemill.agents.sampling.request import (
 from mergemill.agents.sampling.run import run_sampling
 from mergemill.agents.sampling.world_scaffolds import WorldScaffold, make_world_scaffolds
 from mergemill.agents.sampling.worlds import run_world_sampling
-from mergemill.bench.sets import ChangedSubject, find_changed_subjects
+from mergemill.bench.sets import CHANGED, ChangedSubject, find_changed_subjects
 from samplers.scaffolds.base import SampledScaffold, Scaffold
 from samplers.scaffolds.registry import load_scaffold
 from taskdb.queries.bench import SCENARIO, find_results
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from mergemill.agents.sampling.progress import SamplingProgress
     from mergemill.worlds.containers import OpenServer
 
-CHANGED = "changed-subject"
 STOP, SKIP = "stop", "skip"
 SHOWN_SUBJECTS = 10
 
@@ -149,8 +148,8 @@ def sample_subjects(
     return next((code for code in codes if code), 0)
 
 
-def check_subjects(store: Store, bench_set: BenchSet, *, skip: bool) -> frozenset[str]:
-    """Return the names of the subjects that have changed since the set was frozen.
+def check_subjects(store: Store, bench_set: BenchSet, *, skip: bool) -> dict[str, str]:
+    """Return the subjects that have changed since the set was frozen: name -> the difference.
 
     Raises:
         InputError: some have changed and are not to be skipped, or none is left.
@@ -162,7 +161,7 @@ def check_subjects(store: Store, bench_set: BenchSet, *, skip: bool) -> frozense
         )
     if len(changed) == len(bench_set.subjects):
         raise InputError(f"{CHANGED}: all subjects of {bench_set.name}", advice="freeze the set again")
-    return frozenset(subject.name for subject in changed)
+    return {subject.name: subject.problem for subject in changed}
 
 
 def describe_changed(changed: Sequence[ChangedSubject]) -> str:
@@ -195,7 +194,7 @@ def _list_plans(group: SubjectGroup, scaffold: SampledScaffold, request: BenchRe
 
 
 def _make_run(
-    store: Store, request: BenchRequest, groups: Sequence[SubjectGroup], number: int, left_out: frozenset[str]
+    store: Store, request: BenchRequest, groups: Sequence[SubjectGroup], number: int, left_out: Iterable[str]
 ) -> BenchRun:
     """Return the record of a scaffold, by its place in the request, with all results that the database has."""
     plans = [plan for group in groups for plan in _list_plans(group, group.scaffolds[number], request)]

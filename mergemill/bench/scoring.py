@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.errors import InputError, MergemillError, Transient
 from mergemill.bench.running import SKIP, STOP, check_subjects
-from mergemill.bench.submissions import SubmittedFile, read_submissions
+from mergemill.bench.submissions import SubmittedFile, UngradedSubject, read_submissions
 from mergemill.execution.grader_version import compute_grader_version
 from mergemill.grading.grading import TaskGrader
 from mergemill.grading.predictions import Prediction, PredictionRun, PredictionScore
 from mergemill.grading.progress import ScoreProgress
+from mergemill.pipeline.kinds import TASK_KINDS
 from taskdb.artifacts import Artifacts, require_writable_store
 from taskdb.queries.bench import SCENARIO
 from taskdb.records import Score, Task
 from taskdb.records.bench import PREDICTIONS, BenchRun, BenchSet
 from taskdb.records.rollouts import Rollout, RolloutStatus
+from taskdb.store import Store
 
 VERSION = "1"
+FORMS: Mapping[str, str] = {kind.value: row.reward.submission for kind, row in TASK_KINDS.items()}
+"""Kind of a task -> form of its submissions."""
 MAX_FAILURES_IN_ROW = 4
 """Submissions in a row without a score, beyond the number of workers, after which no more are graded."""
 
@@ -73,16 +77,15 @@ def score_file(
         notify: function that receives messages.
 
     Raises:
-        InputError: the file cannot be read or has no row for the set, subjects have changed, or the set has scenarios.
+        InputError: the file cannot be read or has no row for the set, tasks have changed, or the set has none.
         MachineError: no engine answers.
     """
     store, bench_set = grader.store, request.bench_set
-    if any(subject.kind == SCENARIO for subject in bench_set.subjects):
-        raise InputError(f"{bench_set.name} has scenarios, which take no predictions", advice="freeze tasks alone")
-    left_out = check_subjects(store, bench_set, skip=request.changed == SKIP)
+    ungraded = _list_ungraded(store, bench_set, skip=request.changed == SKIP)
+    left_out = {subject.name for subject in ungraded}
     records = store.get_many(Task, [subject.id for subject in bench_set.subjects if subject.name not in left_out])
     tasks = sorted(records.values(), key=lambda task: task.name)
-    result = ScoredFile(submitted=read_submissions(request.path, tasks))
+    result = ScoredFile(submitted=read_submissions(request.path, tasks, ungraded))
     if not result.submitted.has_rows:
         raise InputError(f"{request.path} has no prediction")
     scores = _grade(grader, result, make_progress, notify)
@@ -99,6 +102,35 @@ def score_file(
         result.runs.append(run)
         result.missing[model] = len(tasks) - len(rows)
     return result
+
+
+def _list_ungraded(store: Store, bench_set: BenchSet, *, skip: bool) -> list[UngradedSubject]:
+    """Return the subjects of a set that take no predictions: its scenarios, and tasks that have changed.
+
+    Raises:
+        InputError: tasks have changed and are not to be skipped, or none is left.
+    """
+    scenarios = [subject for subject in bench_set.subjects if subject.kind == SCENARIO]
+    tasks = tuple(subject for subject in bench_set.subjects if subject.kind != SCENARIO)
+    if not tasks:
+        raise InputError(
+            f"{bench_set.name} has scenarios alone, which take no predictions", advice="mergemill bench run plays them"
+        )
+    changed = check_subjects(store, bench_set.model_copy(update={"subjects": tasks}), skip=skip)
+    return [
+        *(UngradedSubject(name=subject.name, id=subject.id, kind=subject.kind) for subject in scenarios),
+        *(
+            UngradedSubject(
+                name=subject.name,
+                id=subject.id,
+                kind=subject.kind,
+                form=FORMS.get(subject.kind, ""),
+                problem=changed[subject.name],
+            )
+            for subject in tasks
+            if subject.name in changed
+        ),
+    ]
 
 
 def _grade(
@@ -171,7 +203,7 @@ def _make_rollout(artifacts: Artifacts, task: Task, model: str, row: Prediction 
 
 
 def _make_run(
-    bench_set: BenchSet, model: str, rollouts: Sequence[Rollout], left_out: frozenset[str], at: str
+    bench_set: BenchSet, model: str, rollouts: Sequence[Rollout], left_out: Iterable[str], at: str
 ) -> BenchRun:
     return BenchRun(
         parent=bench_set.id,

@@ -38,6 +38,8 @@ _READ_FIELDS = frozenset({"tree", "related", "material"})
 """Fields of an oracle that a reviewer reads, and that decide nothing. Sets frozen before there were any stay valid."""
 SET_NAME = "set.json"
 """File of a set in an export."""
+CHANGED = "changed-subject"
+"""Name under which subjects are counted that are not as they were when their set was frozen."""
 NOT_THERE = "it is not in the database"
 NOT_CERTIFIED = "it has no certificate in this database: mergemill certify makes it"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)

@@ -11,10 +11,11 @@ from typing import Any
 import verifiers
 from core.errors import InputError, UsageError
 from core.json_files import JsonRow
+from mergemill.bench.sets import CHANGED
 from mergemill.grading.grading import make_submission
 from mergemill.grading.predictions import MalformedRow, Prediction
 from samplers.imports.predictions import FORMS, read_fields, read_prediction_rows
-from taskdb.queries.bench import get_family
+from taskdb.queries.bench import SCENARIO, get_family
 from taskdb.queries.scores import KINDS_OF_FORM
 from taskdb.records import Task
 
@@ -39,13 +40,15 @@ class SubmittedFile:
     malformed: list[MalformedRow] = field(default_factory=list)
     foreign: list[MalformedRow] = field(default_factory=list)
     """Rows for subjects that are not in the set."""
+    left_out: list[MalformedRow] = field(default_factory=list)
+    """Rows for subjects that have changed and are skipped."""
     repeated: list[MalformedRow] = field(default_factory=list)
     """Further rows for a subject and model."""
 
     @property
     def has_rows(self) -> bool:
         """Whether the file has any row, malformed ones included."""
-        return bool(self.rows or self.malformed or self.foreign)
+        return bool(self.rows or self.malformed or self.foreign or self.left_out)
 
     @property
     def predictions(self) -> list[Prediction]:
@@ -57,18 +60,50 @@ class ForeignSubjectError(InputError):
     """A row is for a subject that is not in the set."""
 
 
-def read_submissions(path: Path, tasks: Sequence[Task]) -> SubmittedFile:
-    """Read a file of predictions for the tasks of a set, in any form of `samplers.imports.predictions`.
+class ChangedSubjectError(InputError):
+    """A row is for a subject that has changed since the set was frozen, and is skipped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UngradedSubject:
+    """A subject of a set for which no row is graded: a scenario, or a task that has changed and is skipped."""
+
+    name: str
+    id: str
+    """Id in the set."""
+    kind: str
+    form: str = ""
+    """Form of its submissions; empty for a scenario."""
+    problem: str = ""
+    """Difference from the frozen set; empty for a scenario."""
+
+    def make_error(self) -> InputError:
+        """Return the reason that a row for it is not graded."""
+        if self.kind == SCENARIO:
+            return InputError(f"{self.name} is a scenario, which takes no predictions")
+        return ChangedSubjectError(f"{CHANGED}: {self.name} is left out: {self.problem}")
+
+
+def read_submissions(path: Path, tasks: Sequence[Task], ungraded: Sequence[UngradedSubject] = ()) -> SubmittedFile:
+    """Read a file of predictions for the subjects of a set, in any form of `samplers.imports.predictions`.
+
+    Args:
+        path: the file.
+        tasks: tasks of the set that are graded.
+        ungraded: all other subjects of the set.
 
     Raises:
         InputError: the file cannot be read.
     """
-    submitted, subjects = SubmittedFile(), SubjectIndex(tasks)
+    submitted, subjects = SubmittedFile(), SubjectIndex(tasks, ungraded)
     for row in read_prediction_rows(path):
         try:
             prediction = _make_prediction(row, subjects)
         except ForeignSubjectError as error:
             submitted.foreign.append(MalformedRow(place=row.place, problem=str(error)))
+            continue
+        except ChangedSubjectError as error:
+            submitted.left_out.append(MalformedRow(place=row.place, problem=str(error)))
             continue
         except (InputError, UsageError) as error:
             submitted.malformed.append(MalformedRow(place=row.place, problem=error.format_line()))
@@ -84,13 +119,17 @@ def read_submissions(path: Path, tasks: Sequence[Task]) -> SubmittedFile:
 
 
 class SubjectIndex:
-    """Tasks of a set by the words that rows name them with: name, id, or name of the change."""
+    """Subjects of a set by the words that rows name them with: name, id, or name of the change.
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self._own = {word: task for task in tasks for word in (task.id, task.name)}
-        self._of_change: dict[str, list[Task]] = {}
-        for task in tasks:
-            self._of_change.setdefault(get_family(task.name), []).append(task)
+    Those that are not graded are among them: no row for one may be taken for a row of another task of its change.
+    """
+
+    def __init__(self, tasks: Sequence[Task], ungraded: Sequence[UngradedSubject] = ()) -> None:
+        subjects: list[Task | UngradedSubject] = [*tasks, *ungraded]
+        self._own = {word: subject for subject in subjects for word in (subject.id, subject.name)}
+        self._of_change: dict[str, list[Task | UngradedSubject]] = {}
+        for subject in subjects:
+            self._of_change.setdefault(get_family(subject.name), []).append(subject)
 
     def find(self, word: str, form: str) -> Task:
         """Return the task of a word that takes a form of submission.
@@ -99,30 +138,39 @@ class SubjectIndex:
 
         Raises:
             ForeignSubjectError: the set has none.
-            InputError: it has several.
+            ChangedSubjectError: it has changed, and is skipped.
+            InputError: there are several, or it is a scenario.
         """
-        if word in self._own:
-            return self._own[word]
-        tasks = self._of_change.get(word, [])
-        if not tasks:
+        subject = self._own[word] if word in self._own else self._find_of_change(word, form)
+        if isinstance(subject, UngradedSubject):
+            raise subject.make_error()
+        return subject
+
+    def _find_of_change(self, word: str, form: str) -> Task | UngradedSubject:
+        subjects = self._of_change.get(word, [])
+        if not subjects:
             raise ForeignSubjectError(f"{word[:200]} is not in the set")
-        for candidates in self._order(tasks, form):
+        for candidates in self._order(subjects, form):
             if len(candidates) == 1:
                 return candidates[0]
             if candidates:
-                names = ", ".join(sorted(task.name for task in candidates)[:5])
+                names = ", ".join(sorted(subject.name for subject in candidates)[:5])
                 raise InputError(f"{word[:200]} is ambiguous, {len(candidates)} subjects match: {names}")
-        return tasks[0]
+        return subjects[0]
 
-    def _order(self, tasks: Sequence[Task], form: str) -> list[list[Task]]:
-        """Return the tasks that take the form, in groups of which the first that has any decides."""
+    def _order(self, subjects: Sequence[Task | UngradedSubject], form: str) -> list[list[Task | UngradedSubject]]:
+        """Return the subjects that take the form, in groups of which the first that has any decides."""
         forms = (form, "tests") if form == "patch" else (form,)
-        groups = []
+        groups: list[list[Task | UngradedSubject]] = []
         for wanted in forms:
-            of_form = [task for task in tasks if verifiers.select_reward(task).submission == wanted]
-            groups += [[task for task in of_form if task.kind == kind] for kind in KINDS_OF_FORM[wanted]]
+            of_form = [subject for subject in subjects if _get_form(subject) == wanted]
+            groups += [[subject for subject in of_form if subject.kind == kind] for kind in KINDS_OF_FORM[wanted]]
             groups.append(of_form)
         return groups
+
+
+def _get_form(subject: Task | UngradedSubject) -> str:
+    return subject.form if isinstance(subject, UngradedSubject) else verifiers.select_reward(subject).submission
 
 
 def _make_prediction(row: JsonRow, subjects: SubjectIndex) -> Prediction:
@@ -130,7 +178,8 @@ def _make_prediction(row: JsonRow, subjects: SubjectIndex) -> Prediction:
 
     Raises:
         ForeignSubjectError: its subject is not in the set.
-        InputError: it has not the fields of a prediction.
+        ChangedSubjectError: its subject has changed, and is skipped.
+        InputError: it has not the fields of a prediction, or its subject is a scenario.
         UsageError: its subject takes a submission of another form.
     """
     if row.problem:

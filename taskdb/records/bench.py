@@ -71,7 +71,7 @@ class BenchRun(Record):
     runs: int
     """Rollouts of each subject: k."""
     left_out: tuple[str, ...] = ()
-    """Names of subjects that have changed since the set was frozen, which were not run."""
+    """Names of subjects that were not run: those that have changed, and of a file of predictions the scenarios."""
     rollouts: tuple[str, ...]
     """Ids of the rollouts with a result, sorted; fewer than k of each subject where the run is not complete."""
     result: Annotated[ArtifactHash | None, LATER] = None

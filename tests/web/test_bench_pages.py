@@ -10,15 +10,17 @@ import pytest
 from starlette.testclient import TestClient
 
 from core.config import Settings
+from mergemill.bench.sets import freeze
 from mergemill.web import bench_page
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
 from taskdb.records import Task
-from taskdb.records.bench import BenchRun, BenchSet
+from taskdb.records.bench import PREDICTIONS, BenchRun, BenchSet
 from taskdb.store import Store
-from tests.mergemill.bench.making import add_run, find_row, make_set, report
+from tests.mergemill.bench.making import LIMITS, add_run, find_row, make_set, report
 from tests.mergemill.bench.test_sets import replace_task
-from tests.taskdb.lineages import make_url
+from tests.taskdb.lineages import add_lineage, make_url
+from tests.taskdb.worlds import make_scenario, make_world
 from tests.web.conftest import HOST
 from tests.web.seed import SeededDatabase
 
@@ -128,6 +130,26 @@ def test_what_cannot_be_compared_is_a_line_beside_the_figures(tmp_path: Path) ->
     assert notices[1].startswith("changed-grader: ")
     assert read_table(html, "Figures of first/react/m@b")
     assert read_table(html, "Subjects of first and their rollouts")[1][2].startswith("its id is")
+
+
+def test_scenarios_that_take_no_predictions_are_named(tmp_path: Path) -> None:
+    world = make_world()
+    scenario = make_scenario(world)
+    with Store.open(make_url(tmp_path)) as store:
+        task = add_lineage(store, 1)
+        store.add(world, scenario)
+        bench_set = freeze(store, "first", [task, scenario], LIMITS, held_out=False)
+    scored = add_run(tmp_path, bench_set, [task], lambda *_: 1.0, runs=1, scaffold=PREDICTIONS)
+    with Store.open(make_url(tmp_path)) as store:
+        scored = scored.model_copy(update={"left_out": (scenario.name,)})
+        store.add(scored)
+    html = open_page(tmp_path, "/bench/first")[1]
+    assert f"1 subjects take no predictions: {scenario.name}" in html
+    assert "changed-subject" not in html
+    # A run of agents that left the same scenario out did so since it has changed.
+    played = add_run(tmp_path, bench_set, [task], lambda *_: 1.0, runs=1)
+    joined = report(tmp_path, scored, played.model_copy(update={"left_out": (scenario.name,)}))
+    assert (joined["left_out"], joined["unpredicted"]) == ([scenario.name], [scenario.name])
 
 
 def test_subjects_come_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

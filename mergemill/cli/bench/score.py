@@ -170,14 +170,19 @@ def _score_predictions(grader: TaskGrader, opened: BenchSet, path: Path, changed
 
 
 def _list_left_out(submitted: SubmittedFile) -> list[tuple[str, str]]:
-    rows = [*submitted.malformed, *submitted.foreign, *submitted.repeated]
+    rows = [*submitted.malformed, *submitted.foreign, *submitted.left_out, *submitted.repeated]
     return [(row.place, row.problem) for row in rows]
 
 
 def _describe_file(scored: ScoredFile) -> dict[str, Any]:
     """Return the part of a report on the file of predictions."""
     submitted = scored.submitted
-    groups = {"malformed": submitted.malformed, "not_in_set": submitted.foreign, "repeated": submitted.repeated}
+    groups = {
+        "malformed": submitted.malformed,
+        "not_in_set": submitted.foreign,
+        "left_out": submitted.left_out,
+        "repeated": submitted.repeated,
+    }
     listed = {name: [{"place": row.place, "problem": row.problem} for row in rows] for name, rows in groups.items()}
     return {"missing": scored.missing, "unscored": scored.failures.total(), **listed}
 

@@ -28,7 +28,10 @@ from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.mergemill.bench.making import LIMITS, add_run, find_row, make_set, report
 from tests.mergemill.bench.reviews import FALSE, FOUND, KNOWN, add_review_task
+from tests.mergemill.bench.test_held_out import add_relative
+from tests.mergemill.bench.test_sets import replace_task
 from tests.taskdb.lineages import add_lineage, make_url
+from tests.taskdb.worlds import make_scenario, make_world
 
 FIX, TESTS = "diff --git a/greet.py b/greet.py\n", "diff --git a/test_greet.py b/test_greet.py\n"
 WRITING = TestWritingOracle(mutants=(), variants=(), gold_spans=())
@@ -196,6 +199,63 @@ def test_a_changed_subject_scenarios_and_a_file_without_rows_stop(
                 score_file(grader, request, lambda total: ScoreProgress(CountProgress("submission", total)))
     with pytest.raises(InputError, match="has no prediction"):
         score_rows(settings, tmp_path / "empty.jsonl", "\n")
+
+
+def test_of_a_mixed_set_the_tasks_are_scored_and_the_scenarios_named(
+    settings: Settings, tasks: list[Task], tmp_path: Path
+) -> None:
+    world = make_world()
+    scenario = make_scenario(world)
+    with Store.open(settings.storage.db) as store:
+        store.add(world, scenario)
+        freeze(store, "mixed", [tasks[0], tasks[2], scenario], LIMITS, held_out=False)
+        # A scenario that is not as it was does not matter here.
+        store.add(make_scenario(world, task="Lend four books."))
+    rows = (
+        GOOD,
+        {**GOOD, "instance_id": scenario.name},
+        {**GOOD, "instance_id": scenario.id},
+        {**GOOD, "instance_id": world.name},
+    )
+    (tmp_path / "preds.jsonl").write_text(make_lines(*rows))
+    words = ("bench", "score", "mixed", "--predictions", "preds.jsonl", "--db", settings.storage.db, "--format")
+    done = run_mergemill(*words, "json", cwd=tmp_path)
+    assert (done.exit_code, done.json["left_out"], done.json["unpredicted"]) == (3, [], [scenario.name]), done.stderr
+    described = done.json["predictions"]
+    assert [row["place"] for row in described["malformed"]] == ["line 2", "line 3", "line 4"]
+    assert {row["problem"] for row in described["malformed"]} == {
+        f"{scenario.name} is a scenario, which takes no predictions"
+    }
+    assert (described["missing"], described["not_in_set"], described["left_out"]) == ({"a": 1}, [], [])
+    figure = find_row(done.json["figures"], column="value")
+    assert (figure["mean"], figure["n"]) == (0.5, 2)
+    (tmp_path / "preds.jsonl").write_text(make_lines(GOOD))
+    done = run_mergemill(*words, "table", cwd=tmp_path)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith(f"1 of 3 subjects take no predictions: {scenario.name}\n")
+
+
+def test_rows_of_changed_subjects_are_named_and_graded_as_no_other_task(
+    settings: Settings, tasks: list[Task], tmp_path: Path
+) -> None:
+    with Store.open(settings.storage.db) as store:
+        writing = add_relative(store, tasks[0], "test-writing", kind=Kind.TEST_WRITING, oracle=WRITING)
+        freeze(store, "second", [tasks[0], writing, tasks[2]], LIMITS, held_out=False)
+        replace_task(store, tasks[0], hints="Look at the greeting.")
+    rows = (GOOD, {**GOOD, "instance_id": tasks[0].name}, {**GOOD, "instance_id": "ada__greet-3"})
+    (tmp_path / "preds.jsonl").write_text(make_lines(*rows))
+    words = ("bench", "score", "second", "--predictions", "preds.jsonl", "--db", settings.storage.db)
+    assert "changed-subject" in run_mergemill(*words, cwd=tmp_path).stderr
+    done = run_mergemill(*words, "--changed", "skip", "--format", "json", cwd=tmp_path)
+    assert done.exit_code == 0, done.stderr
+    described = done.json["predictions"]
+    assert [row["place"] for row in described["left_out"]] == ["line 1", "line 2"]
+    for row in described["left_out"]:
+        assert row["problem"].startswith(f"changed-subject: {tasks[0].name} is left out: its id is ")
+        assert f"preds.jsonl, {row['place']}: {row['problem']}" in done.stderr
+    assert (described["malformed"], described["not_in_set"]) == ([], [])
+    assert (described["missing"], done.json["left_out"]) == ({"a": 1}, [tasks[0].name])
+    assert find_row(done.json["figures"], column="value")["n"] == 2
 
 
 def test_speed_is_compared_with_the_experts(tmp_path: Path) -> None:
