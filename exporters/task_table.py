@@ -5,10 +5,11 @@ Columns are those of the view `tasks`, and the fields of the records; FIELDS lis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -53,6 +54,8 @@ def write_task_table(
     path: Path,
     most: int | None = None,
     advance: Callable[[int], None] = lambda _: None,
+    *,
+    notes: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Write the selected tasks by name to a Parquet file; return their number. A file is replaced when it is complete.
 
@@ -62,6 +65,7 @@ def write_task_table(
         path: the file.
         most: greatest number.
         advance: function that is called with the number of rows of each part that is read.
+        notes: texts for the metadata of the file, by name.
 
     Raises:
         Transient: the disk is full or not writable.
@@ -82,6 +86,8 @@ def write_task_table(
                 advance(n_rows)
             if written:
                 written.result()
+            if notes:
+                writer.add_key_value_metadata(dict(notes))
         partial.replace(path)
     except OSError as error:
         advice = "free some space or choose another file"

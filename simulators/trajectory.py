@@ -35,7 +35,7 @@ class SimulatedTrajectory:
     prompt: str
     """Version of the prompt."""
     seed: Mapping[str, Any]
-    """Provenance of the seed: name, file, line, format, licence, turns, tools that it calls."""
+    """Provenance of the seed: name, file, line, format, licence, turns, tools that it calls, subjects if it has any."""
     sample: int
     scenario: str
     failure: str
@@ -58,6 +58,11 @@ class SimulatedTrajectory:
     def n_answers(self) -> int:
         """Turns of the agent, which are trained."""
         return sum(turn.is_agent for turn in self.turns)
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """Words by which the source of the seed names it and its subject, as of `Seed`."""
+        return tuple(word for word in (*self.seed.get("subjects", ()), self.seed["name"]) if word)
 
     def to_json(self) -> dict[str, Any]:
         """Return the line of `trajectories.jsonl`."""

@@ -196,6 +196,7 @@ class _SetWriter:
             out=self._folder / WORLDS,
             scenarios=frozenset(scenario.name for scenario in self.scenarios.values()),
             canary=self._set.canary,
+            with_held_out=True,
         )
         (worlds,) = export_worlds(request, self._settings, self._reporter, open_server)
         self.left_out.update({(SCENARIO, reason): number for reason, number in worlds["left_out"].items()})

@@ -10,7 +10,7 @@ from core.errors import InputError
 from core.settings.storage import StorageSettings
 from core.text import format_count
 from taskdb.queries import tasks as queries
-from taskdb.queries.bench import HeldOut, find_held_out
+from taskdb.queries.bench import HeldOut, find_held_out, find_held_out_sources
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.schema.database import database_exists
 from taskdb.store import Store
@@ -53,7 +53,7 @@ def refuse_seeds(
     """Return the seeds that may be used, and how many of these are conversations on held-out subjects.
 
     Args:
-        seeds: reference conversations, of which those that name no task are not held out.
+        seeds: reference conversations, of which those whose source names no task or scenario are not held out.
         storage: database with the sets; without one nothing is held out.
         report: function that receives the line about refused seeds.
         with_held_out: whether held-out seeds may be used.
@@ -64,8 +64,9 @@ def refuse_seeds(
     if not database_exists(storage.db):
         return list(seeds), 0
     with Store.open(storage.db, create=False) as store:
-        held_out = find_held_out(store)
-    kept, n_held_out = split_held_out(seeds, lambda seed: (seed.task, seed.task), held_out)
+        held_out = find_held_out_sources(store, [seed.origin for seed in seeds])
+    kept = [seed for seed, is_held_out in zip(seeds, held_out, strict=True) if not is_held_out]
+    n_held_out = len(seeds) - len(kept)
     if with_held_out:
         return list(seeds), n_held_out
     if n_held_out:

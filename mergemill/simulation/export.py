@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, UsageError, make_write_error
+from mergemill.bench.held_out import MARK, WITH_OPTION
 from mergemill.simulation.records import load_trajectories
 from simulators.domains.pack import DomainPack
 from simulators.exports.card import DatasetFacts
@@ -16,6 +17,7 @@ from simulators.exports.writer import FormatReport, write_exports
 from simulators.options import resolve_options
 from simulators.post_processing.steps import STEPS
 from taskdb.artifacts import Artifacts, open_artifacts
+from taskdb.queries.bench import find_held_out, find_held_out_sources
 from taskdb.queries.simulations import (
     ConversationFilters,
     compute_simulation_funnel,
@@ -34,6 +36,15 @@ SHARED = ("domain", "pack_version", "profile")
 """Facts that all conversations of an export have in common: rows of another domain or profile have other rules."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportedConversations:
+    """Result of an export. `held_out`: conversations that were left out since a frozen set holds out their subjects."""
+
+    facts: DatasetFacts
+    reports: dict[str, FormatReport]
+    held_out: int
+
+
 def export_conversations(
     store: Store,
     storage: StorageSettings,
@@ -42,10 +53,11 @@ def export_conversations(
     *,
     out: Path,
     formats: Sequence[ConversationFormat],
-) -> tuple[DatasetFacts, dict[str, FormatReport]]:
+    with_held_out: bool = False,
+) -> ExportedConversations:
     """Write the conversations of some filters to a new or empty folder.
 
-    Return the content that is in it, and format -> report.
+    Those whose seeds are conversations on held-out tasks or scenarios are left out, or marked `with_held_out`.
 
     Raises:
         InputError: there is none, the folder has files, or an artifact is missing.
@@ -65,13 +77,34 @@ def export_conversations(
             raise UsageError(f"conversations of several values of {name} match: {listed}", advice=f"choose: --{option}")
     records = load_conversations(store, [row["id"] for row in rows])
     artifacts = open_artifacts(storage)
+    kept = _list_permitted(store, artifacts, records)
+    n_held_out = len(records) - len(kept)
+    n_seeds = len({record.parent for record in records} - {record.parent for record in kept})
+    if not with_held_out:
+        records = kept
+    if not records:
+        advice = f"{n_held_out} are held out: {WITH_OPTION} exports them, too"
+        raise InputError("no simulated conversation matches", advice=advice)
     facts = _make_facts(store, filters, records)
+    if with_held_out and n_held_out:
+        facts.warnings = {MARK: n_seeds}
     pack = load_kept_pack(artifacts, records[-1])
     options = resolve_options(records[-1].profile, simulation)
     reports = write_exports(
         load_trajectories(artifacts, records), out, formats, pack=pack, options=options, facts=facts
     )
-    return facts, reports
+    return ExportedConversations(facts=facts, reports=reports, held_out=0 if with_held_out else n_held_out)
+
+
+def _list_permitted(
+    store: Store, artifacts: Artifacts, records: Sequence[SimulatedConversation]
+) -> list[SimulatedConversation]:
+    """Return the conversations whose seeds are on no held-out subject, as far as their sources name these."""
+    if not find_held_out(store).ids:
+        return list(records)  # no content is read for it
+    sources = [trajectory.origin for trajectory in load_trajectories(artifacts, records)]
+    held_out = find_held_out_sources(store, sources)
+    return [record for record, is_held_out in zip(records, held_out, strict=True) if not is_held_out]
 
 
 def load_kept_pack(artifacts: Artifacts, record: SimulatedConversation) -> DomainPack:

@@ -87,6 +87,7 @@ class SimulatedDialogue:
             "seed_line": trajectory.seed["line"],
             "seed_format": trajectory.seed["format"],
             "seed_tools": list(trajectory.seed["tools"]),
+            "seed_subjects": list(trajectory.seed.get("subjects", ())),
             "tools_called": trajectory.tool_names,
             "repairs": json.dumps([dict(repair) for repair in trajectory.repairs], ensure_ascii=False),
         }

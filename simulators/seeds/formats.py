@@ -33,7 +33,8 @@ class SeedDocument:
 
     conversation: Dialogue
     name: str = ""
-    task: str = ""
+    subjects: tuple[str, ...] = ()
+    """As of `Seed`."""
     license: str = ""
     is_solved: bool | None = None
 
@@ -72,6 +73,10 @@ ATIF_ROLES: Mapping[str, TurnRole] = {
     "user": TurnRole.HUMAN,
     "agent": TurnRole.ASSISTANT,
 }
+SUBJECT_FIELDS = ("instance_id", "task_id", "scenario", "task")
+"""Fields in which rows name a task or scenario."""
+METADATA_FIELDS = ("task", "seed_name")
+"""Fields of the `metadata` of own rows: id of the task; of simulated rows name of the seed."""
 HERMES_CALL = "<tool_call>"
 HERMES_TOOLS = re.compile(r"<tools>(.*?)</tools>", re.DOTALL)
 HERMES_RESULT = re.compile(r"<tool_response>\s*(.*?)\s*</tool_response>", re.DOTALL)
@@ -186,15 +191,31 @@ def _make_document(
     document: Document, turns: Sequence[DialogueTurn], tools: tuple[Mapping[str, Any], ...]
 ) -> SeedDocument:
     names = [str(document[key]) for key in ("trajectory_id", "id", "instance_id", "task_id") if document.get(key)]
-    tasks = [str(document[key]) for key in ("instance_id", "task_id") if document.get(key)]
     resolved = document.get("resolved")
     return SeedDocument(
         conversation=Dialogue(turns=tuple(turns), tools=tools),
         name=names[0] if names else "",
-        task=tasks[0] if tasks else "",
+        subjects=_list_subjects(document),
         license=str(document.get("license") or ""),
         is_solved=resolved if isinstance(resolved, bool) else None,
     )
+
+
+def _list_subjects(document: Document) -> tuple[str, ...]:
+    """Return the words by which a row, or its `metadata`, names a subject of its own, or of its seed."""
+    metadata = document.get("metadata")
+    if isinstance(metadata, str):  # a table has it as JSON
+        try:
+            metadata = json.loads(metadata)
+        except (ValueError, RecursionError):
+            metadata = None
+    words = [document.get(key) for key in SUBJECT_FIELDS]
+    if isinstance(metadata, Mapping):
+        subjects = metadata.get("seed_subjects")
+        words += [metadata.get(key) for key in METADATA_FIELDS]
+        words += subjects if isinstance(subjects, list) else []
+    # A text of several words is no name, such as the task itself.
+    return tuple(dict.fromkeys(word for word in words if isinstance(word, str) and len(word.split()) == 1))
 
 
 def _make_text_turn(role: TurnRole, text: str) -> DialogueTurn:

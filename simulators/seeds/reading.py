@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def read_seeds(path: Path, *, license_id: str = "") -> SeedCollection:
     Raises:
         InputError: there is not such a file, or no conversation in it.
     """
-    collection, known = SeedCollection(), set[str]()
+    collection, known = SeedCollection(), dict[str, int]()
     files = _list_files(path)
     for file in files:
         problems: list[InputError] = []
@@ -52,8 +52,10 @@ def read_seeds(path: Path, *, license_id: str = "") -> SeedCollection:
             for seed in _read_document(file, place, document, license_id, problems):
                 if seed.id in known:
                     collection.n_repeated += 1
+                    place_of_first = known[seed.id]
+                    collection.seeds[place_of_first] = _add_origin(collection.seeds[place_of_first], seed)
                     continue
-                known.add(seed.id)
+                known[seed.id] = len(collection.seeds)
                 collection.seeds.append(seed)
         collection.problems += _shorten(file, problems)
     if not collection.seeds:
@@ -119,10 +121,16 @@ def _make_seed(document: SeedDocument, file: Path, place: int, format_name: str,
         line=place,
         format=format_name,
         name=document.name,
-        task=document.task,
+        subjects=document.subjects,
         license=document.license or license_id or UNKNOWN_LICENSE,
         is_solved=document.is_solved,
     )
+
+
+def _add_origin(seed: Seed, repeated: Seed) -> Seed:
+    """Return a seed with the words of another source of the same conversation: one may name a subject alone."""
+    further = dict.fromkeys(word for word in repeated.origin if word not in seed.origin)
+    return replace(seed, subjects=(*seed.subjects, *further)) if further else seed
 
 
 def _load(text: str) -> Any:

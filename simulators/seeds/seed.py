@@ -24,8 +24,8 @@ class Seed:
     format: str
     name: str = ""
     """Name that its source calls it."""
-    task: str = ""
-    """Name of the task that it is a conversation on; empty where its source names none."""
+    subjects: tuple[str, ...] = ()
+    """Words by which its source names the task or scenario that it is a conversation on, or was modelled on."""
     license: str = UNKNOWN_LICENSE
     """SPDX id of the licence that it may be used under."""
     is_solved: bool | None = None
@@ -58,6 +58,11 @@ class Seed:
         ]
         return tuple(dict.fromkeys(calls))
 
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """Words by which its source names it and its subject."""
+        return tuple(word for word in (*self.subjects, self.name) if word)
+
     def describe(self) -> dict[str, object]:
         """Return the provenance that rows carry."""
         return {
@@ -69,4 +74,6 @@ class Seed:
             "license": self.license,
             "turns": self.n_turns,
             "tools": list(self.tool_names),
+            # Without the field where there are none, as in the lines of earlier versions.
+            **({"subjects": list(self.subjects)} if self.subjects else {}),
         }

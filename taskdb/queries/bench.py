@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -12,7 +13,8 @@ from core.errors import InputError
 from taskdb.queries.task_filters import TASKS
 from taskdb.records import Kind, Record, Task
 from taskdb.records.bench import JUDGE, BenchRun, BenchSet
-from taskdb.records.rollouts import Rollout
+from taskdb.records.rollouts import Rollout, Trajectory
+from taskdb.records.worlds import Scenario
 from taskdb.schema.batches import execute_in_batches
 from taskdb.schema.word_lists import select_words
 from taskdb.store import Store
@@ -21,6 +23,7 @@ R = TypeVar("R", bound=Record)
 SCENARIO = "scenario"
 """Kind of the subjects that are scenarios of worlds."""
 SHOWN_DIGITS = 12
+_HASH = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,10 @@ class HeldOut:
     def covers(self, key: str, name: str) -> bool:
         """Return whether a task or scenario, by id and name, is held out."""
         return key in self.ids or name in self.names or get_family(name) in self.families
+
+    def covers_world(self, name: str, scenarios: Iterable[str]) -> bool:
+        """Return whether a world is held out, by its name and the names of its scenarios."""
+        return name in self.families or any(self.covers("", scenario) for scenario in scenarios)
 
 
 def get_family(name: str) -> str:
@@ -126,11 +133,34 @@ def find_held_out(store: Store) -> HeldOut:
     if not subjects:
         return HeldOut()
     records = store.get_many(Task, [subject.id for subject in subjects])
+    scenarios = store.get_many(Scenario, [subject.id for subject in subjects if subject.kind == SCENARIO])
     candidates = {candidate for task in records.values() for candidate in task.family}
-    families = {get_family(subject.name) for subject in subjects}
+    # Names of imported scenarios need not begin with that of their world.
+    worlds = {scenario.world for scenario in scenarios.values()}
+    families = worlds | {get_family(subject.name) for subject in subjects if subject.id not in scenarios}
     families |= {get_family(task.variant_of) for task in records.values() if task.variant_of}
     names = {subject.id: subject.name for subject in subjects} | _find_relatives(store, candidates, families)
+    names |= _find_scenarios(store, families)
     return HeldOut(ids=frozenset(names), names=frozenset(names.values()), families=frozenset(families))
+
+
+def find_held_out_sources(store: Store, sources: Sequence[Iterable[str]]) -> list[bool]:
+    """Return for each of some conversations from files whether it is on a held-out task or scenario.
+
+    Args:
+        store: the database with the sets.
+        sources: words by which the source of each conversation names it or its subject: names and ids of tasks and
+            scenarios, ids of trajectories of the database (`ID` or `ID-NUMBER`), `SCENARIO/CONVERSATION` of a bundle of
+            worlds. Others are of no subject that is known.
+    """
+    held_out = find_held_out(store)
+    if not held_out.ids:
+        return [False] * len(sources)
+    named = [{part for word in words for part in (word, word.partition("/")[0])} for words in sources]
+    keys = {word.partition("-")[0] for words in named for word in words}
+    trajectories = store.get_many(Trajectory, sorted(key for key in keys if _HASH.fullmatch(key)))
+    tasks = {key: trajectory.name for key, trajectory in trajectories.items()}
+    return [any(held_out.covers(word, tasks.get(word.partition("-")[0], word)) for word in words) for words in named]
 
 
 def find_current_tasks(store: Store, names: Sequence[str]) -> dict[str, set[str]]:
@@ -164,6 +194,15 @@ def find_results(store: Store, plans: Sequence[str]) -> dict[str, Rollout]:
 _RESULTS = text("SELECT seq, id, plan FROM rollout WHERE plan IN :keys AND status <> 'infrastructure'").bindparams(
     bindparam("keys", expanding=True)
 )
+
+
+def _find_scenarios(store: Store, worlds: Iterable[str]) -> dict[str, str]:
+    """Return id -> name of all scenarios of the worlds of some names, earlier versions among them."""
+    with store.read_transaction() as connection:
+        return {row.id: row.name for row in execute_in_batches(connection, _SCENARIOS, sorted(worlds))}
+
+
+_SCENARIOS = text("SELECT id, name FROM scenario WHERE world IN :keys").bindparams(bindparam("keys", expanding=True))
 
 
 def _find_relatives(store: Store, candidates: set[str], families: set[str]) -> dict[str, str]:

@@ -57,6 +57,7 @@ def build_card(worlds: Sequence[BundledWorld], bundle_format: BundleFormat, coun
     )
     licenses = Counter(world.contents.license for world in worlds)
     listed = "Licences: " + ", ".join(f"{name} ({n})" for name, n in sorted(licenses.items())) + "."
+    warnings = [f"**{format_count(number, 'scenario')}: {note}.**" for note, number in counts.notes.items()]
     table = render_table(WORLD_COLUMNS, map(_list_cells, worlds), numbers=WORLD_NUMBERS)
     return Card(
         title=TITLE,
@@ -66,7 +67,7 @@ def build_card(worlds: Sequence[BundledWorld], bundle_format: BundleFormat, coun
         environment=ENVIRONMENT,
         data_files={"train": bundle_format.data_files} if bundle_format.data_files else None,
         sections=(
-            Section("", [description]),
+            Section("", [description, *warnings]),
             Section("Worlds", [table, *_describe_sources(sources)]),
             Section("Gates", [*_describe_gates(worlds), listed]),
             make_left_out_section(dict(sorted(counts.left_out.items())), "scenario"),

@@ -29,11 +29,15 @@ _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 @dataclass
 class BundleCounts:
-    """Worlds that a bundle holds, and the scenarios that its format could not hold: reason -> scenarios."""
+    """Numbers of rows and scenarios in a bundle.
+
+    `left_out` has the scenarios that are not in it, by reason; `notes` warnings, with the scenarios that each is about.
+    """
 
     rows: int = 0
     scenarios: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
+    notes: Mapping[str, int] = field(default_factory=dict)
 
     def leave_out(self, reason: str) -> None:
         """Count a scenario, which was counted as a scenario that is held, as left out."""

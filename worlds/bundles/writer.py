@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from core.errors import InputError, make_write_error
 from core.version import read_version
@@ -40,6 +41,7 @@ def write_bundle(
     left_out: Mapping[str, int],
     files: Mapping[str, bytes],
     canary: str = "",
+    notes: Mapping[str, int] = MappingProxyType({}),
 ) -> BundleCounts:
     """Write a bundle; a bundle that is there is replaced.
 
@@ -50,6 +52,7 @@ def write_bundle(
         left_out: reason -> scenarios that were left out already.
         files: further files, path -> content.
         canary: text by which its files are recognised in training data; empty for none.
+        notes: warning -> scenarios that it is about, for card and manifest.
 
     Raises:
         InputError: the folder has other files, or writing is not permitted.
@@ -58,7 +61,7 @@ def write_bundle(
     out = out.resolve()
     check_folder(out)
     partial = out.with_name(f".{out.name}.partial")
-    counts = BundleCounts()
+    counts = BundleCounts(notes=dict(notes))
     counts.left_out.update(left_out)
     try:
         shutil.rmtree(partial, ignore_errors=True)
@@ -93,6 +96,7 @@ def _write_manifest(
         "rows": counts.rows,
         "scenarios": counts.scenarios,
         "left_out": dict(counts.left_out),
+        **({"notes": dict(counts.notes)} if counts.notes else {}),
         "worlds": [
             {
                 "name": world.name,

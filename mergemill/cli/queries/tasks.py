@@ -273,15 +273,21 @@ def write_table(
     """
     # Only this command writes Parquet.
     from exporters.task_table import write_task_table  # noqa: PLC0415
+    from mergemill.bench.held_out import HELD_OUT, MARK, refuse_held_out  # noqa: PLC0415
     from mergemill.execution.progress import make_count_progress  # noqa: PLC0415
 
     with Store.open(storage.db, create=False) as store:
         resolved = resolve_filters(filters, storage)
+        _, n_held_out = refuse_held_out(resolved, storage)
+        warning = f"{format_count(n_held_out, 'task')}: {MARK}"
+        notes = {HELD_OUT: warning} if n_held_out else {}
         with make_count_progress("task", queries.count_tasks(store, resolved)) as progress:
-            number = write_task_table(store, resolved, out, advance=progress.advance)
+            number = write_task_table(store, resolved, out, advance=progress.advance, notes=notes)
     if as_json:
-        output.print_json({"tasks": number, "file": str(out)})
+        output.print_json({"tasks": number, "file": str(out), "held_out": n_held_out})
     else:
+        if n_held_out:
+            output.print_note(warning)
         output.print_text(f"{format_count(number, 'task')} in {out}")
 
 

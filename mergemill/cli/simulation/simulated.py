@@ -11,6 +11,7 @@ import typer
 from core.settings.simulation import SimulationSettings
 from core.settings.storage import StorageSettings
 from core.text import format_count
+from mergemill.bench.held_out import WITH_HELP, WITH_OPTION, describe_refused
 from mergemill.cli import output
 from mergemill.cli.options import (
     IdArgument,
@@ -119,6 +120,7 @@ def export_command(
         list[str] | None,
         typer.Option("--format", metavar="FORMAT[,FORMAT]", show_default=False, help="As of `sft`. Default: all."),
     ] = None,
+    with_held_out: Annotated[bool, typer.Option(WITH_OPTION, help=WITH_HELP)] = False,
     as_json: JsonOption = False,
     storage: StorageSettings,
     simulation: SimulationSettings,
@@ -133,7 +135,10 @@ def export_command(
 
     formats = choose_formats(tuple(split_words(format_name)) or ALL_FORMATS)
     with Store.open(storage.db, create=False) as store:
-        facts, reports = export_conversations(store, storage, simulation, filters, out=out, formats=formats)
+        exported = export_conversations(
+            store, storage, simulation, filters, out=out, formats=formats, with_held_out=with_held_out
+        )
+    facts, reports = exported.facts, exported.reports
     summary = {
         "event": "summary",
         "environment": "simulated",
@@ -143,10 +148,13 @@ def export_command(
         "licenses": dict(sorted(facts.licenses.items())),
         "rows": {name: report.rows for name, report in reports.items()},
         "left_out": {name: dict(report.left_out) for name, report in reports.items()},
+        "held_out": exported.held_out,
     }
     if as_json:
         output.print_json(summary)
         return
+    if exported.held_out:
+        output.print_note(describe_refused(exported.held_out, "conversation"))
     for name, report in reports.items():
         for reason, n_rows in report.left_out.items():
             output.print_note(f"{format_count(n_rows, 'row')} left out of {name}: {reason}")

@@ -9,6 +9,7 @@ import typer
 
 from core.config import Settings
 from core.text import format_count
+from mergemill.bench.held_out import WITH_HELP, WITH_OPTION
 from mergemill.cli import output
 from mergemill.cli.options import WORLD_SETTINGS, JsonOption, complete_words, split_words, with_settings
 from worlds.bundles.format_names import SUMMARIES
@@ -42,6 +43,7 @@ def export_command(
         bool,
         typer.Option("--uncertified", help="Export worlds and scenarios without a certificate, too; run no gates."),
     ] = False,
+    with_held_out: Annotated[bool, typer.Option(WITH_OPTION, help=WITH_HELP)] = False,
     as_json: JsonOption = False,
     settings: Settings,
 ) -> None:
@@ -63,6 +65,7 @@ def export_command(
         formats=tuple(dict.fromkeys(split_words(format_name))),
         out=out,
         with_uncertified=with_uncertified,
+        with_held_out=with_held_out,
     )
     reporter = Reporter(message=output.print_message)
     for summary in export_worlds(request, settings, reporter):

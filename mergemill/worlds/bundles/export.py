@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any
 import exporters
 from core.errors import InputError, UsageError
 from core.text import format_count
+from mergemill.bench.held_out import MARK, REFUSED, WITH_OPTION
 from mergemill.execution.services import make_services
 from mergemill.worlds.bundles.sources import WorldSource, find_sources
 from mergemill.worlds.containers import OpenServer, open_world_container
+from taskdb.queries.bench import find_held_out
+from taskdb.schema.database import database_exists
+from taskdb.store import Store
 from worlds.bundles.contents import ENVIRONMENT, BundledScenario, BundledWorld, Certification
 from worlds.bundles.formats import FORMATS
 from worlds.bundles.playing import UnplayableScenarioError, play_scenario
@@ -26,6 +30,7 @@ from worlds.server.service import ServedWorld, WorldServer
 
 if TYPE_CHECKING:
     from core.config import Settings
+    from core.settings.storage import StorageSettings
     from mergemill.execution.progress import CountProgress
     from mergemill.execution.reporter import Reporter
 
@@ -46,6 +51,8 @@ class WorldExportRequest:
     out: Path
     """Folder of the bundle; of several formats, the folder of their folders."""
     with_uncertified: bool = False
+    with_held_out: bool = False
+    """Whether worlds that a frozen set holds out are exported, marked, too."""
     scenarios: frozenset[str] | None = None
     """Names of the scenarios that are exported; None for all of the worlds."""
     canary: str = ""
@@ -84,13 +91,30 @@ def export_worlds(
     sources = find_sources(request.words, settings.storage, with_uncertified=request.with_uncertified)
     if request.scenarios is not None:
         sources = [_select_scenarios(source, request.scenarios) for source in sources]
+    held_out = find_held_out_worlds(sources, settings.storage)
+    refused = frozenset() if request.with_held_out else held_out
+    if sources and len(refused) == len(sources):
+        raise InputError("all these worlds are held out", advice=f"{WITH_OPTION} exports them, too")
     open_server = open_server or partial(open_world_container, make_services(settings, engine=True))
     with open_server() as server:
         exporter = _Exporter(request, server, reporter)
-        worlds = exporter.prepare(sources)
+        worlds = exporter.prepare(sources, refused)
     if not any(world.scenarios for world in worlds):
         raise InputError("no scenario of these worlds can be exported", advice="the lines before this one say why")
-    return [_write(name, folder, worlds, exporter.left_out, request.canary) for name, folder in request.folders.items()]
+    return [_write(request, name, worlds, exporter.left_out, held_out) for name in request.folders]
+
+
+def find_held_out_worlds(sources: Sequence[WorldSource], storage: StorageSettings) -> frozenset[str]:
+    """Return the names of the worlds that sets of the database hold out; without a database there are none."""
+    if not database_exists(storage.db):
+        return frozenset()
+    with Store.open(storage.db, create=False) as store:
+        held_out = find_held_out(store)
+    return frozenset(
+        source.name
+        for source in sources
+        if held_out.covers_world(source.name, [scenario.name for scenario in source.contents.scenarios])
+    )
 
 
 def _select_scenarios(source: WorldSource, names: frozenset[str]) -> WorldSource:
@@ -99,10 +123,23 @@ def _select_scenarios(source: WorldSource, names: frozenset[str]) -> WorldSource
 
 
 def _write(
-    name: str, folder: Path, worlds: Sequence[BundledWorld], left_out: Counter[str], canary: str
+    request: WorldExportRequest,
+    name: str,
+    worlds: Sequence[BundledWorld],
+    left_out: Counter[str],
+    held_out: frozenset[str],
 ) -> dict[str, Any]:
-    files = _read_harbor_engine() if name == HARBOR else {}
-    counts = write_bundle(worlds, folder, FORMATS[name], left_out=left_out, files=files, canary=canary)
+    folder, files = request.folders[name], _read_harbor_engine() if name == HARBOR else {}
+    n_held_out = sum(len(world.scenarios) for world in worlds if world.name in held_out)
+    counts = write_bundle(
+        worlds,
+        folder,
+        FORMATS[name],
+        left_out=left_out,
+        files=files,
+        canary=request.canary,
+        notes={MARK: n_held_out} if n_held_out else {},
+    )
     return {
         "event": "summary",
         "environment": ENVIRONMENT,
@@ -124,15 +161,19 @@ class _Exporter:
         self._reporter = reporter
         self.left_out: Counter[str] = Counter()
 
-    def prepare(self, sources: Sequence[WorldSource]) -> list[BundledWorld]:
-        """Return the worlds with the scenarios that can be played."""
-        total = sum(len(source.contents.scenarios) for source in sources)
+    def prepare(self, sources: Sequence[WorldSource], refused: frozenset[str]) -> list[BundledWorld]:
+        """Return the worlds with the scenarios that can be played; `refused`: names of those that are left out."""
+        permitted = [source for source in sources if source.name not in refused]
+        for source in sources:
+            if source.name in refused:
+                self._leave_out(source.name, REFUSED, len(source.contents.scenarios))
+        total = sum(len(source.contents.scenarios) for source in permitted)
         with self._reporter.open_progress("scenario", total) as progress:
-            worlds = [self._prepare_world(source, progress) for source in sources]
+            worlds = [self._prepare_world(source, progress) for source in permitted]
         return [world for world in worlds if world is not None]
 
     def _prepare_world(self, source: WorldSource, progress: CountProgress) -> BundledWorld | None:
-        contents, name = source.contents, source.contents.definition.name
+        contents, name = source.contents, source.name
         if source.needs_gates and not self._request.with_uncertified:
             report = assess_world(contents.definition, self._server)
             if report.failure is not None:

@@ -41,6 +41,11 @@ class WorldSource:
     contents: WorldContents
     needs_gates: bool = False
 
+    @property
+    def name(self) -> str:
+        """Name of the world."""
+        return self.contents.definition.name
+
 
 def find_sources(words: Sequence[str], storage: StorageSettings, *, with_uncertified: bool) -> list[WorldSource]:
     """Return the worlds of the words, each once; without words the certified ones of the database.
@@ -64,7 +69,7 @@ def find_sources(words: Sequence[str], storage: StorageSettings, *, with_uncerti
             stored.append(word)
     if stored or not words:
         sources += _load_stored(stored, storage, with_uncertified=with_uncertified)
-    names = [source.contents.definition.name for source in sources]
+    names = [source.name for source in sources]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"two worlds are named {twice[0]}", advice="export them one after the other")
     return sources

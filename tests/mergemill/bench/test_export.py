@@ -131,6 +131,8 @@ def test_an_export_has_all_subjects_and_runs_and_the_canary(tmp_path: Path) -> N
     )
     assert report.partition("\n")[2].strip() == done.stdout.strip()
     check_canary(out, bench_set.canary)
+    notes = json.loads((out / "worlds" / "manifest.json").read_text())["notes"]
+    assert [(note.partition(":")[0], number) for note, number in notes.items()] == [("held-out", 2)]
     assert "may be training data" in (out / "README.md").read_text()
 
 
