@@ -160,6 +160,14 @@ def test_every_format_gives_the_same_conversation(tmp_path: Path, format_name: s
     assert seed.license == ("unknown" if format_name == "tau2" else "MIT")
 
 
+def test_a_seed_carries_the_names_of_its_subject(tmp_path: Path) -> None:
+    row = {**MESSAGES, "instance_id": "ada__greet-1.bugfix", "task": "Show an order.", "metadata": {"task": "9c1d"}}
+    seed = read_one(tmp_path, row)
+    assert seed.describe()["subjects"] == ["ada__greet-1.bugfix", "9c1d"]
+    assert seed.origin == ("ada__greet-1.bugfix", "9c1d", seed.name)
+    assert "subjects" not in read_one(tmp_path, SHAREGPT).describe()
+
+
 def test_lines_lists_and_tables_are_read_alike(tmp_path: Path) -> None:
     rows = [make_seed(number) for number in range(3)]
     (tmp_path / "list.json").write_text(json.dumps(rows))
