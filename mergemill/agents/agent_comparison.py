@@ -85,13 +85,17 @@ def _group_rollouts(
 
 
 def _list_remarks(rollouts: Sequence[Mapping[str, Sequence[Rollout]]]) -> list[str]:
-    """Return the line on tasks that were graded by several versions of the grader, where there are any."""
+    """Return the lines on tasks that several versions of the grader, or an unknown one, scored."""
     graders: dict[str, set[str]] = {}
     for groups in rollouts:
         for subject, some in groups.items():
             versions = {rollout.score.grader for rollout in some if rollout.score is not None}
             graders.setdefault(subject, set()).update(versions)
     mixed = sum(len(versions) > 1 for versions in graders.values())
-    if not mixed:
-        return []
-    return [f"mixed-graders: {format_count(mixed, 'task')} with scores of several versions of the grader"]
+    unknown = sum("" in versions for versions in graders.values())
+    remarks = []
+    if mixed:
+        remarks.append(f"mixed-graders: {format_count(mixed, 'task')} with scores of several versions of the grader")
+    if unknown:
+        remarks.append(f"unknown-grader: {format_count(unknown, 'task')} with scores of an unknown version of it")
+    return remarks

@@ -126,8 +126,7 @@ class TaskGrader:
             if task.image and services.images.inspect(task.image) is None:
                 advice = "run `mergemill images push` on the machine that built it"
                 raise InputError(f"the image {task.image} is neither here nor in a registry", advice=advice)
-            score = verifiers.grade(task, services, submission.content)
-        score = score.model_copy(update={"grader": compute_grader_version()})
+            score = grade_content(task, services, submission.content)
         self.keep(submission, score)
         return score
 
@@ -177,6 +176,18 @@ class TaskGrader:
         with self._lock:
             if self._services is not None:
                 self._services.sandbox.stop()
+
+
+def grade_content(task: Task, services: Services, content: bytes) -> Score:
+    """Return the score of a submission with the version of the code that graded it; empty is the no-op.
+
+    `value` is None after an infrastructure error.
+
+    Raises:
+        Transient: engine, disk or network failed.
+    """
+    score = verifiers.grade(task, services, content)
+    return score.model_copy(update={"grader": compute_grader_version()})
 
 
 def make_unscored(task: str, error: str) -> Score:

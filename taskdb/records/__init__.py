@@ -418,7 +418,7 @@ class Score(Part):
     worst_block_bound: float | None = None
     """As in `Task`."""
     grader: str = ""
-    """Version of the grading code; empty in scores of earlier versions."""
+    """Version of the code that graded it, for a scenario that of worlds; empty where no version was stored."""
 
 
 # -------------------------------------------------------------------------------------------------- derivers

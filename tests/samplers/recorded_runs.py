@@ -1,8 +1,9 @@
 """Everything that a run of `mergemill sample` leaves, in a form that is the same each time.
 
 Exit code, events, messages, requests of the models, records with their ids, artifacts, and files that are left in the
-store. Times are left out, addresses and folders are replaced, and long texts are shortened to their hash. The result of
-a scripted run is compared with a file in `data/`. Where a change of records is intended, this command writes the files:
+store. Times are left out, addresses, folders and versions of the grader are replaced, and long texts are shortened to
+their hash. The result of a scripted run is compared with a file in `data/`. Where a change of records is intended, this
+command writes the files:
 
     MERGEMILL_TEST_RECORD=yes python -m pytest tests/samplers/test_recorded_runs.py
 """
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mergemill.execution.grader_version import compute_grader_version, compute_scenario_grader_version
 from samplers.gateway.exchanges import parse_exchange, read_log
 from samplers.rollouts.recorded import RecordedTraffic
 from taskdb.artifacts import Artifacts
@@ -38,6 +40,8 @@ VARYING = frozenset(
     )
 )
 """Fields that differ from run to run."""
+GRADERS = {"GRADER": compute_grader_version(), "SCENARIO-GRADER": compute_scenario_grader_version()}
+"""Word in the files -> version of the code that grades, which differs from commit to commit."""
 MAX_TEXT = 160
 """Characters of a text that is kept as it is."""
 
@@ -136,7 +140,7 @@ def drop_times(value: Any) -> Any:
 
 
 def shorten(value: Any, folder: Path) -> Any:
-    """Return a JSON value without times, with addresses and folders replaced and long texts as their hash."""
+    """Return a JSON value without times, with all that differs between runs replaced and long texts as their hash."""
     if isinstance(value, dict):
         return {name: shorten(inner, folder) for name, inner in value.items() if name not in VARYING}
     if isinstance(value, list):
@@ -144,6 +148,8 @@ def shorten(value: Any, folder: Path) -> Any:
     if not isinstance(value, str):
         return value
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", value.replace(str(folder), "FOLDER"))
+    for word, version in GRADERS.items():
+        text = text.replace(version, word)
     if len(text) <= MAX_TEXT:
         return text
     return f"{text[:40]}... {len(text)} characters, {_hash(text)}"

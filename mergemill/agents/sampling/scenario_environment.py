@@ -16,6 +16,7 @@ from typing import Any, ClassVar, cast
 
 from core.errors import Transient
 from mergemill.agents.sampling.world_scaffolds import SCRIPTED, ScenarioSession, WorldScaffold
+from mergemill.execution.grader_version import compute_scenario_grader_version
 from samplers.gateway.process import Budget, GatewayProcess, GatewayUsage
 from samplers.rollouts.environment import EnvironmentModelError
 from samplers.rollouts.episode import EpisodeTraces, RolloutOpening
@@ -226,6 +227,7 @@ def make_score(score: EpisodeScore, name: str) -> Score:
         p2p_rate=sum(kept) / len(kept) if kept else 1.0,
         explanation=f"{sum(earning)} of {len(earning)} checks passed",
         parts={check.function: float(check.is_passed) for check in score.checks},
+        grader=compute_scenario_grader_version(),
     )
 
 

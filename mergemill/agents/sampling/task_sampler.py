@@ -21,6 +21,7 @@ from mergemill.agents.sampling.subject_source import SubjectSampler, SubjectSour
 from mergemill.agents.sampling.upstream import open_gateway
 from mergemill.execution.images.fetch import enable_fetching
 from mergemill.execution.services import make_services
+from mergemill.grading.grading import grade_content
 from mergemill.simulation.tasks import SimulatedTasks, open_simulated_tasks
 from samplers.gateway.process import Budget, GatewayProcess, Upstream
 from samplers.programs.store import ProgramStore
@@ -180,6 +181,6 @@ def make_oracle(task: Task, services: Services) -> SubjectOracle:
     """Return the oracle of a task for samplers."""
     reward = verifiers.select_reward(task)
     return SubjectOracle(
-        grade=lambda submission: verifiers.grade(task, services, submission),
+        grade=partial(grade_content, task, services),
         make_gold=lambda: reward.make_gold(task, services),
     )

@@ -71,8 +71,13 @@ def test_scores_of_several_graders_are_named(tmp_path: Path) -> None:
     with Store.open(make_url(tmp_path)) as store:
         store.add(make_scored(tasks[0], 1, 1.0, model="a"), make_scored(tasks[0], 1, 0.0, model="b", grader="2"))
         store.add(make_scored(tasks[1], 1, 1.0, model="c"))
+        store.add(*(make_scored(tasks[0], 1, 0.0, model=model, grader="") for model in ("d", "e")))
     comparison = compare(tmp_path, "a", "b")
-    assert comparison.remarks == ["mixed-graders: 1 task with scores of several versions of the grader"]
+    mixed = "mixed-graders: 1 task with scores of several versions of the grader"
+    unknown = "unknown-grader: 1 task with scores of an unknown version of it"
+    assert comparison.remarks == [mixed]
+    assert compare(tmp_path, "a", "d").remarks == [mixed, unknown]
+    assert compare(tmp_path, "d", "e").remarks == [unknown]
     with pytest.raises(InputError, match="no task has results of both a/react and c/react"):
         compare(tmp_path, "a", "c")
 

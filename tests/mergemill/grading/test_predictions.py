@@ -16,7 +16,9 @@ import pytest
 
 from core.errors import Transient
 from core.settings.group import replace_values
+from mergemill.agents.sampling.task_sampler import make_oracle
 from mergemill.cli.grading.predictions import grade_predictions
+from mergemill.execution.grader_version import compute_grader_version
 from mergemill.grading import grading
 from mergemill.grading.grading import Submission, TaskGrader
 from mergemill.grading.predictions import PredictionRun, ScoreFile, read_predictions, select_missing
@@ -246,6 +248,16 @@ class CountingGrader(TaskGrader):
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pauses between the attempts."""
     monkeypatch.setattr(grading, "RETRY_POLICY", grading.RETRY_POLICY.copy(sleep=lambda _: None))
+
+
+def test_rollouts_and_predictions_are_graded_by_the_same_version(reviews: GradedTasks) -> None:
+    with Store.open(reviews.settings.storage.db) as store:
+        grader = TaskGrader(store, reviews.settings)
+        task = grader.find_task(reviews.tasks[0], "review")
+        for content in (b"", reviews.gold[task.name].encode()):
+            score = make_oracle(task, grader.open_services(task)).grade(content)
+            assert score.grader == compute_grader_version()
+            assert score == grader.grade(Submission(task=task, content=content))
 
 
 def run(reviews: GradedTasks, grader: TaskGrader, out: Path) -> list[dict[str, Any]]:
