@@ -212,6 +212,8 @@ class _SetWriter:
             for run in self.runs:
                 results = load_results(self._store, self._services.artifacts, run)
                 rollouts = [rollout for name in sorted(results.rollouts) for rollout in results.rollouts[name]]
+                for metric in self._export.metrics:
+                    metric.begin_run([rollout for rollout in rollouts if rollout.value is not None])
                 for rollout in rollouts:
                     file.write(_dump_row(self._describe_rollout(rollout, run)))
                 number += len(rollouts)

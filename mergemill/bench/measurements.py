@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -47,9 +47,23 @@ class Measurements:
         """Return the measurement of a rollout's submission; None where there is none."""
         return self.results.get(make_key(metric, maker, rollout))
 
+    def list_makers(self, metric: str) -> list[str]:
+        """Return the makers of a metric's measurements, that of the newest one last."""
+        newest_first = dict.fromkeys(key.maker for key in reversed(self.results) if key.metric == metric)
+        return [*newest_first][::-1]
+
+    def choose_maker(self, metric: str, rollouts: Sequence[Rollout]) -> str:
+        """Return the maker that measured most of some rollouts, of several the newest; empty where none did."""
+        counts = {
+            maker: sum(make_key(metric, maker, rollout) in self.results for rollout in rollouts)
+            for maker in reversed(self.list_makers(metric))
+        }
+        best = max(counts, key=counts.__getitem__, default="")
+        return best if best and counts[best] else ""
+
     def get_maker(self, metric: str) -> str:
         """Return the maker of a metric's newest measurement; empty where there is none."""
-        makers = [key.maker for key in self.results if key.metric == metric]
+        makers = self.list_makers(metric)
         return makers[-1] if makers else ""
 
 

@@ -59,10 +59,21 @@ class Metric(ABC):
     amounts: ClassVar[frozenset[str]] = frozenset()
     """Columns that are amounts."""
     name: ClassVar[str] = ""
-    """Key of its facts in a report; needed by metrics with `describe` alone."""
+    """Key of its facts in a report; needed by metrics with `describe` or `name_judge`."""
 
     def prepare(self, context: MetricContext) -> None:  # noqa: B027 - most metrics read rollouts alone
         """Take the data that the metric reads besides rollouts; called before the first score of a report."""
+
+    def begin_run(self, rollouts: Sequence[Rollout]) -> None:  # noqa: B027 - as above
+        """Take the scored rollouts of a run; called before the first score of each run, whose rollouts come next."""
+
+    def name_judge(self, rollout: Rollout) -> str | None:
+        """Return the judge that decided the columns of a rollout of the run; empty where none did.
+
+        None where no judge could change them. Values of a subject by different judges are not compared.
+        """
+        del rollout
+        return None
 
     def describe(self, rollouts: Sequence[Rollout]) -> Mapping[str, Any]:
         """Return facts of the scored rollouts of a run that a report names besides its columns; empty for none.

@@ -13,6 +13,7 @@ from core.errors import InputError, UsageError
 from core.settings.agents import SelectionSettings
 from core.text import format_count
 from evaluation.statistics.comparisons import correct_holm
+from mergemill.bench.comparability import RunGrading, check_graders, check_judges, collect_grading, is_mixed
 from mergemill.bench.figures import (
     ColumnDifference,
     ColumnValues,
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 RunColumns = Mapping[str, ColumnValues]
 """Columns of a run by name."""
-INCOMPLETE, IDENTICAL, MIXED_GRADERS = "incomplete", "runs-identical", "mixed-graders"
+INCOMPLETE, IDENTICAL = "incomplete", "runs-identical"
+MIXED_GRADERS, UNKNOWN_GRADER = "mixed-graders", "unknown-grader"
 FIGURES = ("run", "group", "column", "mean", "low", "high", "bounds", "median", "n", "families")
 DIFFERENCES = (
     *("run", "against", "column", "difference", "low", "high", "bounds", "open"),
@@ -71,16 +73,15 @@ class ReportPart:
     figures: list[dict[str, Any]]
     columns: RunColumns
     coverage: RunCoverage
-    graders: Mapping[str, frozenset[str]]
-    """Subject -> versions of the grader that scored it."""
+    grading: RunGrading
 
 
 def build_report(store: Store, materials: ReviewMaterials, request: ReportRequest) -> dict[str, Any]:
     """Return the report of some runs as JSON data.
 
     Raises:
-        InputError: the runs are of several sets, another version of the grader scored a run that is compared, or a
-            rollout is missing.
+        InputError: the runs are of several sets, another version of the grader or another judge scored a run that is
+            compared, or a rollout is missing.
         UsageError: there is no fact to group by of that name.
     """
     if unknown := [name for name in request.by if name not in ORIGINS]:
@@ -133,6 +134,10 @@ def _pause_garbage_collection() -> Iterator[None]:
 def report_run(results: RunResults, subjects: Mapping[str, ReportedSubject], request: ReportRequest) -> ReportPart:
     """Return the part of a report that is of a run alone, which holds none of its rollouts."""
     coverage = measure_coverage(results, subjects)
+    names = _list_names(results.run, subjects)
+    scored = [rollout for name in names for rollout in results.list_scored(name)]
+    for metric in request.metrics:
+        metric.begin_run(scored)
     columns = collect_columns(results, subjects, request.metrics, coverage)
     return ReportPart(
         run=results.run,
@@ -140,10 +145,7 @@ def report_run(results: RunResults, subjects: Mapping[str, ReportedSubject], req
         figures=_make_figures(results, columns, subjects, request),
         columns=columns,
         coverage=coverage,
-        graders={
-            name: frozenset(rollout.score.grader for rollout in rollouts if rollout.score)
-            for name, rollouts in results.rollouts.items()
-        },
+        grading=collect_grading(results, scored, subjects, request.metrics),
     )
 
 
@@ -153,10 +155,12 @@ def join_reports(
     """Return the report of some runs, of which the last is that of `request.against` where the others are compared.
 
     Raises:
-        InputError: another version of the grader scored a run that is compared.
+        InputError: another version of the grader or another judge scored a run that is compared.
     """
     if request.against:
-        _check_graders(reports)
+        gradings = [report.grading for report in reports]
+        check_graders(gradings)
+        check_judges(gradings)
     pairs = {(name, report.run.scaffold) for report in reports for name in report.run.left_out}
     unpredicted = {
         (name, scaffold)
@@ -194,14 +198,15 @@ def _describe_run(
     names = _list_names(run, subjects)
     scored = {name: len(results.list_scored(name)) for name in names}
     rollouts = [rollout for name in names for rollout in results.rollouts.get(name, ())]
-    graders = sorted({rollout.score.grader for rollout in rollouts if rollout.score and rollout.score.grader})
+    graders = sorted({rollout.score.grader for rollout in rollouts if rollout.score})
     incomplete = sum(number < results.runs for number in scored.values())
     scored_rollouts = [rollout for name in names for rollout in results.list_scored(name)]
     described = {metric.name: facts for metric in metrics if (facts := metric.describe(scored_rollouts))}
     flags = [
         *([INCOMPLETE] if incomplete else []),
         *([IDENTICAL] if results.identical else []),
-        *([MIXED_GRADERS] if len(graders) > 1 else []),
+        *([MIXED_GRADERS] if is_mixed(rollouts, subjects) else []),
+        *([UNKNOWN_GRADER] if "" in graders else []),
     ]
     return {
         "run": name_run(run),
@@ -217,7 +222,7 @@ def _describe_run(
         "planned": results.runs * len(names),
         "incomplete": incomplete,
         "flags": flags,
-        "graders": graders,
+        "graders": list(filter(None, graders)),
         "ends": dict(sorted(Counter(rollout.reason or rollout.status.value for rollout in rollouts).items())),
         "leaks": dict(sorted(Counter(leak.name for rollout in rollouts for leak in rollout.leaks).items())),
         "quality": _count_broken_rules(results, subjects, rollouts),
@@ -275,21 +280,6 @@ def _group(
         groups[f"before {cutoff}"] = before
         groups[f"from {cutoff}"] = [name for name in names if name not in set(before)]
     return [("", names), *((title, members) for title, members in groups.items() if members)]
-
-
-def _check_graders(reports: Sequence[ReportPart]) -> None:
-    """Raise InputError where a subject was graded by several versions of the grader in the runs that are compared."""
-    versions: dict[str, set[str]] = {}
-    for report in reports:
-        for name, graders in report.graders.items():
-            versions.setdefault(name, set()).update(graders)
-    for name in sorted(versions):
-        if len(versions[name]) > 1:
-            listed = ", ".join(version or "an earlier version" for version in sorted(versions[name]))
-            raise InputError(
-                f"changed-grader: {name} was graded by {listed}",
-                advice="run the set again with this version, under another --checkpoint",
-            )
 
 
 def _compare(

@@ -53,7 +53,7 @@ class ReviewCase:
 
     @property
     def needs_meaning(self) -> bool:
-        """Whether a defect has no lines, so that only a judge can match it."""
+        """Whether a defect has no lines, so that only a judge can match findings with it."""
         return not all(map(has_lines, self.oracle.defects))
 
     def classify(self, judgement: Mapping[str, Any] | None) -> Classified | None:
@@ -66,7 +66,7 @@ class ReviewCase:
         if self.findings is None:
             return [], make_unreadable_columns(is_control=is_control)
         if judgement is None:
-            if self.needs_meaning:
+            if self.needs_meaning and self.findings:
                 return None
             edges = list_candidates(self.oracle.defects, self.findings, self.material)
             later = set(list_fixed_later(self.findings, self.oracle.others, self.material))
@@ -90,17 +90,33 @@ def make_case(oracle: ReviewOracle, material: ReviewMaterial, submission: bytes)
 class ReviewMetric(Metric):
     """Columns of reviews (`evaluation.scoring.review_bench.compute_columns`) and their reward; `clean.` for controls.
 
-    The verdicts are those of the newest judge that `mergemill bench score` put the findings of the set to.
+    The verdicts on the findings of a run are those of the judge that `mergemill bench score` put most of its reviews
+    to, of several the newest.
     """
 
     name = REVIEW
 
     def prepare(self, context: MetricContext) -> None:
-        """Choose the judge, and read its calibration."""
+        """Take the data of the set."""
         self._context = context
-        self._maker = context.measurements.get_maker(REVIEW)
         self._materials: dict[str, ReviewMaterial] = {}
+        self.begin_run(())
+
+    def begin_run(self, rollouts: Sequence[Rollout]) -> None:
+        """Read the reviews of a run, and choose the judge among those that findings of it were put to."""
+        self._cases: dict[str, ReviewCase] = {}
         self._classified: dict[str, Classified | None] = {}
+        with_findings = [rollout for rollout in rollouts if self._has_findings(rollout)]
+        self._maker = self._context.measurements.choose_maker(REVIEW, with_findings) if with_findings else ""
+
+    def name_judge(self, rollout: Rollout) -> str | None:
+        """Return the judge of a review with its prompt; None of one that has no finding."""
+        if not self._has_findings(rollout):
+            return None
+        if self._get_judgement(rollout) is None:
+            return ""
+        prompt, _, judge = self._maker.partition(" ")
+        return f"{judge} ({prompt})"
 
     def score(self, subject: BenchSubject, rollout: Rollout) -> Values:
         """Return the columns of a review; nothing of other kinds."""
@@ -119,6 +135,7 @@ class ReviewMetric(Metric):
         """Return the judge with its calibration, and how many findings have each class."""
         counts: Counter[str] = Counter()
         unscored = 0
+        judges = [judge for rollout in rollouts if (judge := self.name_judge(rollout)) is not None]
         for rollout in rollouts:
             task = self._context.tasks.get(rollout.parent)
             if task is not None and isinstance(task.oracle, ReviewOracle):
@@ -132,6 +149,7 @@ class ReviewMetric(Metric):
             "votes": VOTES if judge else None,
             "calibration": self._load_calibration(judge),
             "findings": {name.value: counts[name.value] for name in FindingClass if counts[name.value]},
+            "unjudged": judges.count(""),
             "unscored": unscored,
         }
         listed = ", ".join(f"{number} {name}" for name, number in facts["findings"].items()) or "none"
@@ -142,16 +160,28 @@ class ReviewMetric(Metric):
         if task is None or not isinstance(task.oracle, ReviewOracle):
             return None
         if rollout.id not in self._classified:
-            self._classified[rollout.id] = self._classify_review(task, task.oracle, rollout)
+            case = self._load_case(task, task.oracle, rollout)
+            self._classified[rollout.id] = case.classify(self._get_judgement(rollout))
         return self._classified[rollout.id]
 
-    def _classify_review(self, task: Task, oracle: ReviewOracle, rollout: Rollout) -> Classified | None:
-        artifacts, measurements = self._context.artifacts, self._context.measurements
+    def _load_case(self, task: Task, oracle: ReviewOracle, rollout: Rollout) -> ReviewCase:
+        """Return the case of a rollout of the run."""
         if task.id not in self._materials:
             self._materials[task.id] = self._context.materials.load(task)
-        submission = artifacts.get(rollout.submission) if rollout.submission else b""
-        case = make_case(oracle, self._materials[task.id], submission)
-        return case.classify(measurements.get(REVIEW, self._maker, rollout) if self._maker else None)
+        if rollout.id not in self._cases:
+            submission = self._context.artifacts.get(rollout.submission) if rollout.submission else b""
+            self._cases[rollout.id] = make_case(oracle, self._materials[task.id], submission)
+        return self._cases[rollout.id]
+
+    def _has_findings(self, rollout: Rollout) -> bool:
+        """Return whether a rollout is a review that can be read and has findings, for which there can be a judge."""
+        task = self._context.tasks.get(rollout.parent)
+        if task is None or not isinstance(task.oracle, ReviewOracle):
+            return False
+        return bool(self._load_case(task, task.oracle, rollout).findings)
+
+    def _get_judgement(self, rollout: Rollout) -> Mapping[str, Any] | None:
+        return self._context.measurements.get(REVIEW, self._maker, rollout) if self._maker else None
 
     def _load_calibration(self, judge: str) -> Mapping[str, Any] | None:
         context = self._context
@@ -171,6 +201,8 @@ def describe_judge(facts: Mapping[str, Any]) -> str:
     """Return the line of a report that names the judge and its calibration."""
     calibration = facts["calibration"]
     judge = f"judge {facts['judge']}, {facts['prompt']}" if facts["judge"] else "no judge"
+    if facts["judge"] and facts["unjudged"]:
+        judge += f", {format_count(facts['unjudged'], 'review')} without its verdict"
     if calibration is None:
         return f"{judge}: judge not calibrated"
     figures = [

@@ -15,19 +15,20 @@ from exporters import manifest
 from mergemill.bench.export import BenchExport, export_bench, flatten_columns
 from mergemill.bench.metrics import OpenValue, load_metric
 from mergemill.bench.sets import freeze, read_set
+from mergemill.execution.grader_version import compute_grader_version
 from mergemill.execution.progress import CountProgress
 from mergemill.execution.reporter import Reporter
 from miner.benchmarks import load_benchmarks
 from samplers.imports.predictions import read_fields, read_prediction_rows
 from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.records import Kind, Task
-from taskdb.records.bench import BenchSet
+from taskdb.records.bench import BenchRun, BenchSet
 from taskdb.records.oracles import Defect
 from taskdb.records.worlds import Scenario
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.helpers import TinyRepo
-from tests.mergemill.bench.making import LIMITS, add_run
+from tests.mergemill.bench.making import LIMITS, add_run, make_scored
 from tests.mergemill.bench.test_held_out import add_relative
 from tests.mergemill.bench.test_sets import replace_task
 from tests.samplers.worlds.database import add_world, make_settings
@@ -160,6 +161,54 @@ def test_an_export_is_the_same_each_time_and_replaces_only_exports(tmp_path: Pat
     with pytest.raises(InputError, match="files that are of no exported set"):
         export(settings, bench_set, out)
     assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_tasks_and_scenarios_have_graders_of_their_own(tmp_path: Path) -> None:
+    settings, bench_set, subjects = make_set(tmp_path, with_world=True)
+    for model, graders in (("a", "ttt ss"), ("b", "ttt sr"), ("c", "ttu ss")):
+        rollouts = [
+            make_scored(subject, 1, 1.0, model=model, grader=grader)
+            for subject, grader in zip(subjects, graders.replace(" ", ""), strict=True)
+        ]
+        run = BenchRun(
+            parent=bench_set.id,
+            name="first",
+            scaffold="react",
+            scaffold_version="1",
+            model=model,
+            runs=1,
+            rollouts=tuple(rollout.id for rollout in rollouts),
+        )
+        with Store.open(settings.storage.db) as store:
+            store.add(*rollouts, run)
+    names = [f"first/react/{model}" for model in "abc"]
+    made = run_mergemill("bench", "report", *names, "--format", "json", "--db", settings.storage.db, cwd=tmp_path).json
+    assert [run["flags"] for run in made["runs"]] == [[], ["mixed-graders"], ["mixed-graders"]]
+    assert [run["graders"] for run in made["runs"]] == [["s", "t"], ["r", "s", "t"], ["s", "t", "u"]]
+
+
+def test_exported_predictions_get_scores_of_the_present_grader_which_can_be_compared(tmp_path: Path) -> None:
+    settings, bench_set, subjects = make_set(tmp_path)
+    findings = open_artifacts(settings.storage).put_text(FINDINGS)
+    for scaffold, submission in (("noop", None), ("oracle", findings)):
+        fields: dict[str, Any] = {"scaffold": scaffold, "model": "", "submission": submission, "grader": ""}
+        add_run(tmp_path, bench_set, subjects, lambda *_: 0.0, runs=1, url=settings.storage.db, **fields)
+    fields = {"url": settings.storage.db, "grader": compute_grader_version()}
+    add_run(tmp_path, bench_set, subjects, lambda *_: 1.0, runs=1, **fields)
+    given = ("--db", settings.storage.db, "--store", str(settings.storage.store))
+    compare = ("bench", "report", "first/react/m", *given, "--format", "json", "--against")
+    for name in ("first/noop", "first/oracle"):
+        stopped = run_mergemill(*compare, name, cwd=tmp_path)
+        assert stopped.exit_code == 3
+        assert f"bench export first, and bench score the predictions of {name}" in stopped.stderr
+    export(settings, bench_set, tmp_path / "out")
+    for path in (tmp_path / "out" / "predictions").glob("first-[no]*"):
+        done = run_mergemill("bench", "score", "first", "--predictions", str(path), *given, cwd=tmp_path)
+        assert done.exit_code == 0, done.stderr
+    for name in ("first/noop", "first/oracle"):
+        compared = run_mergemill(*compare, f"first/predictions/{name}", cwd=tmp_path)
+        assert compared.exit_code == 0, compared.stderr
+        assert {row["n"] for row in compared.json["differences"]} == {3}
 
 
 def test_changed_subjects_stop_an_export_or_are_left_out(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from mergemill.bench.metrics import EffortMetric, Metric, PartsMetric, StatesMet
 from mergemill.bench.reports import list_remarks, render_markdown
 from mergemill.bench.results import ORIGINS, describe_size
 from mergemill.bench.sets import freeze
+from mergemill.execution.grader_version import compute_grader_version
 from samplers.gateway.exchanges import Exchange
 from taskdb.artifacts import Artifacts
 from taskdb.queries.bench import list_runs
@@ -186,13 +187,44 @@ def test_a_comparison_stops_at_another_version_of_the_grader(tmp_path: Path) -> 
     base = add_run(tmp_path, bench_set, tasks, solve_half, checkpoint="a")
     later = add_run(tmp_path, bench_set, tasks, solve_half, checkpoint="b", grader="2")
     assert report(tmp_path, later)["runs"][0]["graders"] == ["2"]
-    with pytest.raises(InputError, match=r"changed-grader: ada__greet-1.bugfix was graded by 1, 2"):
+    with pytest.raises(InputError, match=r"changed-grader: ada__greet-1.bugfix was graded by 1, 2") as raised:
         report(tmp_path, later, against=base)
+    again = [f"run first/react/m@{checkpoint} again under another --checkpoint" for checkpoint in ("b", "a")]
+    assert raised.value.advice == "; ".join(again)
 
 
-def test_scores_of_two_versions_in_one_run_are_marked(tmp_path: Path) -> None:
+def test_an_unknown_version_of_the_grader_is_named_and_compared_with_unknown_ones_alone(tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 3)
+    base = add_run(tmp_path, bench_set, tasks, solve_half, checkpoint="a", grader="")
+    later = add_run(tmp_path, bench_set, tasks, solve_half, checkpoint="b", grader="")
+    made = report(tmp_path, later, against=base)
+    assert [(run["graders"], run["flags"][-1]) for run in made["runs"]] == [([], "unknown-grader")] * 2
+    assert find_row(made["differences"], column="resolved")["difference"] == 0.0
+    assert all(remark.endswith("unknown-grader)") for remark in list_remarks(made)[1:])
+    known = add_run(tmp_path, bench_set, tasks, solve_half, checkpoint="c", grader=compute_grader_version())
+    assert "unknown-grader" not in report(tmp_path, known)["runs"][0]["flags"]
+    with pytest.raises(InputError, match=r"changed-grader: .* an unknown version, 0\.") as raised:
+        report(tmp_path, known, against=base)
+    assert raised.value.advice == "run first/react/m@a again under another --checkpoint"
+
+
+def test_the_advice_at_another_version_is_of_the_scaffold(tmp_path: Path) -> None:
     bench_set, tasks = make_set(tmp_path, 2)
-    rollouts = [make_scored(tasks[0], 1, 1.0), make_scored(tasks[1], 1, 0.0, grader="2")]
+    known = add_run(tmp_path, bench_set, tasks, solve_half, grader=compute_grader_version())
+    for fields, advice in (
+        ({"scaffold": "noop", "model": ""}, "bench export first, and bench score the predictions of first/noop"),
+        ({"scaffold": "predictions", "model": "theirs"}, "score the file of first/predictions/theirs again"),
+    ):
+        base = add_run(tmp_path, bench_set, tasks, solve_half, grader="", **fields)
+        with pytest.raises(InputError, match="changed-grader") as raised:
+            report(tmp_path, known, against=base)
+        assert raised.value.advice == advice
+
+
+@pytest.mark.parametrize(("grader", "more"), [("2", []), ("", ["unknown-grader"])])
+def test_scores_of_two_versions_in_one_run_are_marked(grader: str, more: list[str], tmp_path: Path) -> None:
+    bench_set, tasks = make_set(tmp_path, 2)
+    rollouts = [make_scored(tasks[0], 1, 1.0), make_scored(tasks[1], 1, 0.0, grader=grader)]
     run = BenchRun(
         parent=bench_set.id,
         name="first",
@@ -204,7 +236,7 @@ def test_scores_of_two_versions_in_one_run_are_marked(tmp_path: Path) -> None:
     )
     with Store.open(make_url(tmp_path)) as store:
         store.add(*rollouts, run)
-    assert report(tmp_path, run)["runs"][0]["flags"] == ["mixed-graders"]
+    assert report(tmp_path, run)["runs"][0]["flags"] == ["mixed-graders", *more]
 
 
 def test_runs_of_several_sets_are_refused(tmp_path: Path) -> None:

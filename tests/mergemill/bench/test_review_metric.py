@@ -27,6 +27,7 @@ from taskdb.queries.bench import find_calibration, list_runs, resolve_run
 from taskdb.records import Task
 from taskdb.records.bench import BenchRun, BenchSet
 from taskdb.records.oracles import Defect, ReviewOracle
+from taskdb.records.rollouts import Rollout
 from taskdb.store import Store
 from tests.backends.llm.conftest import client, server
 from tests.backends.llm.server import ModelServer, ScriptedFailure
@@ -187,6 +188,9 @@ def test_without_a_model_lines_and_names_decide_and_a_golden_comment_is_unscored
     golden = task.oracle.model_copy(update={"defects": GOLDEN})
     assert make_case(golden, material, encode_review(GENERAL)).classify(None) is None
     assert make_case(golden, material, b"no").classify(None) is not None
+    without = make_case(golden, material, encode_review()).classify(None)
+    assert without is not None
+    assert without[1]["found"] == NONE
 
 
 def test_names_and_files_of_the_tree_exist_and_the_judge_is_shown_them(
@@ -278,6 +282,79 @@ def test_a_second_report_asks_no_model_and_names_the_judge(
     assert measure(store, run, judging).id == run.id
     assert report(tmp_path, run, metrics=(ReviewMetric(),), by=("form",)) == after
     assert len(server.requests) == n_requests  # void votes are stored as well
+
+
+def add_other_run(store: Store, artifacts: Artifacts, run: BenchRun) -> BenchRun:
+    """Add a run `first/react/n`, whose reviews are others than those of a run, but for the first and the empty ones."""
+    rollouts = sorted(store.get_many(Rollout, run.rollouts).values(), key=lambda rollout: rollout.name)
+    others = []
+    for number, rollout in enumerate(rollouts):
+        assert rollout.submission
+        findings = json.loads(artifacts.get(rollout.submission))["findings"]
+        changed = findings if number == 0 else [finding | {"claim": f"{finding['claim']}."} for finding in findings]
+        task = store.get(Task, rollout.parent)
+        others.append(make_scored(task, 1, 1.0, model="n", submission=artifacts.put(encode_review(*changed))))
+    ids = tuple(sorted(rollout.id for rollout in others))
+    other = BenchRun.model_validate(run.model_dump() | {"model": "n", "rollouts": ids})
+    store.add(*others, other)
+    return other
+
+
+def describe_review(made: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {run["run"]: run["metrics"]["review"] for run in made["runs"]}
+
+
+def test_runs_by_different_judges_are_not_compared_and_each_report_names_its_own(
+    tmp_path: Path, stored: tuple[Store, BenchSet, BenchRun], judging: ReviewJudging, artifacts: Artifacts
+) -> None:
+    store, _, run = stored
+    other = add_other_run(store, artifacts, run)
+    run = measure(store, run, judging)
+    alone = report(tmp_path, run, metrics=(ReviewMetric(),))
+    judging.model.name = "newer"
+    other = measure(store, other, judging)
+    # The newer judge has decided one review of the first run, as both runs have handed it in.
+    assert report(tmp_path, run, metrics=(ReviewMetric(),)) == alone
+    described = describe_review(report(tmp_path, run, other, metrics=(ReviewMetric(),)))
+    assert {name: facts["judge"] for name, facts in described.items()} == {
+        "first/react/m": "scripted",
+        "first/react/n": "newer",
+    }
+    assert [facts["findings"] for facts in described.values()] == [{"target": 9, "valid": 6, "unclear": 3}] * 2
+    with pytest.raises(InputError, match=r"changed-judge: .* by newer \(finding-1\), scripted \(finding-1\)") as raised:
+        report(tmp_path, run, against=other, metrics=(ReviewMetric(),))
+    words = "bench score first --run first/react/m --run first/react/n --metric review"
+    assert raised.value.advice == f"mergemill {words} with one judge"
+    assert report(tmp_path, run, against=other)["differences"]
+    given = ("--llm", judging.settings.llm.url, "--model", "newer", "--db", make_url(tmp_path))
+    done = run_mergemill(*words.split(), *given, cwd=tmp_path)
+    assert done.exit_code == 0, done.stderr
+    runs = [resolve_run(store, f"first/react/{model}") for model in "mn"]
+    made = report(tmp_path, runs[0], against=runs[1], metrics=(ReviewMetric(),))
+    assert {facts["judge"] for facts in describe_review(made).values()} == {"newer"}
+    assert find_row(made["differences"], column="found")["difference"] == 0.0
+
+
+def test_a_run_without_verdicts_names_no_judge_and_is_compared_with_such_alone(
+    tmp_path: Path, stored: tuple[Store, BenchSet, BenchRun], judging: ReviewJudging, artifacts: Artifacts
+) -> None:
+    store, _, run = stored
+    other = add_other_run(store, artifacts, run)
+    assert report(tmp_path, run, against=other, metrics=(ReviewMetric(),))["differences"]
+    run = measure(store, run, judging)
+    described = describe_review(report(tmp_path, other, metrics=(ReviewMetric(),)))["first/react/n"]
+    assert (described["judge"], described["unjudged"]) == ("scripted", 8)
+    assert described["remarks"][0] == "judge scripted, finding-1, 8 reviews without its verdict: judge not calibrated"
+    with pytest.raises(InputError, match=r"changed-judge: .* by no judge, scripted \(finding-1\)"):
+        report(tmp_path, run, against=other, metrics=(ReviewMetric(),))
+    rollouts = {rollout.name: rollout.id for rollout in store.get_many(Rollout, other.rollouts).values()}
+    # Without the review that both have, nothing of the other run was put to the judge.
+    fewer = sorted(key for name, key in rollouts.items() if name != "ada__greet-1.review-1")
+    shorter = BenchRun.model_validate(other.model_dump() | {"rollouts": tuple(fewer)})
+    store.add(shorter)
+    described = describe_review(report(tmp_path, shorter, metrics=(ReviewMetric(),)))["first/react/n"]
+    assert (described["judge"], described["prompt"], described["unjudged"]) == (None, None, 8)
+    assert described["remarks"][0] == "no judge: judge not calibrated"
 
 
 def test_labelled_findings_calibrate_the_judge(

@@ -17,6 +17,8 @@ from mergemill.bench.reports import ReportRequest, build_report
 from mergemill.bench.review_material import ReviewMaterials
 from mergemill.bench.running import BenchRequest, SubjectGroup, run_bench
 from mergemill.bench.sets import freeze
+from mergemill.execution import grader_version
+from mergemill.execution.grader_version import compute_scenario_grader_version
 from taskdb.artifacts import open_artifacts
 from taskdb.queries.bench import list_runs
 from taskdb.queries.worlds import find_current_scenarios
@@ -55,9 +57,9 @@ def run_set(settings: Settings, *scaffolds: str, runs: int = 2, **fields: Any) -
         return run_bench(store, request, settings, SamplingProgress, open_local_server)
 
 
-def report(settings: Settings, runs: list[BenchRun]) -> dict[str, Any]:
+def report(settings: Settings, runs: list[BenchRun], against: BenchRun | None = None) -> dict[str, Any]:
     with Store.open(settings.storage.db) as store:
-        request = ReportRequest(runs=runs, metrics=(ResolvedMetric(),))
+        request = ReportRequest(runs=runs, metrics=(ResolvedMetric(),), against=against)
         return build_report(store, ReviewMaterials.open(settings.storage, open_artifacts(settings.storage)), request)
 
 
@@ -75,6 +77,25 @@ def test_scaffolds_of_known_skill_have_exact_means(settings: Settings) -> None:
     again, code = run_set(settings, "oracle", "noop", model="")
     assert (code, [run.id for run in again]) == (0, [run.id for run in runs])
     assert report(settings, again) == made
+
+
+@needs_root
+def test_runs_by_two_versions_of_the_code_that_grades_are_not_compared(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (base,), _ = run_set(settings, "oracle", model="", runs=1)
+    (same,), _ = run_set(settings, "noop", model="", runs=1)
+    version = compute_scenario_grader_version()
+    assert base.graders == same.graders == (version,)
+    (row,) = report(settings, [same], against=base)["differences"]
+    assert row["difference"] == -1.0
+    monkeypatch.setattr(grader_version, "SCENARIO_PACKAGES", ("guest",))
+    with ScriptedModel(ScenarioPlayer()) as model:
+        (later,), _ = run_set(replace_values(settings, {"upstream": model.url}), "tools", runs=1)
+    assert later.graders != (version,)
+    with pytest.raises(InputError, match="changed-grader: ") as raised:
+        report(settings, [later], against=base)
+    assert raised.value.advice == "run worlds/oracle in another database"
 
 
 @needs_root
