@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from core.errors import InputError
 from derivers.review import build_file_review, write_statement
 from exporters import manifest
 from mergemill.bench.export import BenchExport, export_bench, flatten_columns
-from mergemill.bench.metrics import OpenValue, load_metric
+from mergemill.bench.metrics import Metric, OpenValue, Values, load_metric
 from mergemill.bench.sets import freeze, read_set
 from mergemill.execution.grader_version import compute_grader_version
 from mergemill.execution.progress import CountProgress
@@ -22,8 +23,9 @@ from miner.benchmarks import load_benchmarks
 from samplers.imports.predictions import read_fields, read_prediction_rows
 from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.records import Kind, Task
-from taskdb.records.bench import BenchRun, BenchSet
+from taskdb.records.bench import BenchRun, BenchSet, BenchSubject
 from taskdb.records.oracles import Defect
+from taskdb.records.rollouts import Rollout
 from taskdb.records.worlds import Scenario
 from taskdb.store import Store
 from tests.cli import run_mergemill
@@ -161,6 +163,28 @@ def test_an_export_is_the_same_each_time_and_replaces_only_exports(tmp_path: Pat
     with pytest.raises(InputError, match="files that are of no exported set"):
         export(settings, bench_set, out)
     assert (out / "notes.txt").read_text() == "mine"
+
+
+class SizeMetric(Metric):
+    """Number of scored rollouts of the run."""
+
+    amounts = frozenset({"size"})
+
+    def begin_run(self, rollouts: Sequence[Rollout]) -> None:
+        self.size = len(rollouts)
+
+    def score(self, subject: BenchSubject, rollout: Rollout) -> Values:
+        return {"size": float(self.size)}
+
+
+def test_metrics_read_the_rollouts_of_each_run_before_its_rows(tmp_path: Path) -> None:
+    settings, bench_set, subjects = make_set(tmp_path)
+    for model, runs in (("a", 1), ("b", 2)):
+        add_run(tmp_path, bench_set, subjects, lambda *_: 1.0, runs=runs, model=model, url=settings.storage.db)
+    request = BenchExport(bench_set=bench_set, out=tmp_path / "out", metrics=[SizeMetric()])
+    export_bench(request, settings, QUIET, open_local_server)
+    sizes = {(row["run"], row["columns"]["size"]) for row in read_rows(tmp_path / "out" / "results.jsonl")}
+    assert sizes == {("first/react/a", 3.0), ("first/react/b", 6.0)}
 
 
 def test_tasks_and_scenarios_have_graders_of_their_own(tmp_path: Path) -> None:
