@@ -9,7 +9,8 @@ a forged report is taken for granted. Tests that stand once are real or not by a
 
 Printed are, for each reader, the gradings paid and the number that the tasks' bounds allow, and the choices that
 were right, with a 95 % interval, the number that chance gives, and the number that the odds of the blocks allow. The
-exit code is 1 if a reader is paid, or right, so often that the bounds explain it with a probability below 1/1000.
+exit code is 1 if a reader is paid, or right, so often that the bounds explain it with a probability below 1/1000, over
+all tasks together or, corrected for their number, in one of them.
 """
 
 from __future__ import annotations
@@ -59,6 +60,21 @@ class ReaderCounts:
     by_odds: float = 0.0
     tasks: dict[str, int] = field(default_factory=dict)
     """Name of a task -> gradings of it that were paid."""
+    bounds: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Name of a task -> its gradings, and its bound."""
+
+    def list_false_bounds(self, n_readers: int) -> list[str]:
+        """Return a line for each task that was paid more often than its bound explains, however many there are.
+
+        Sums hide such a task behind others with large bounds.
+        """
+        rare = RARE / max(1, len(self.bounds) * n_readers)
+        return [
+            f"{name}: paid in {paid} of {gradings} gradings, its bound is {bound:.2g}"
+            for name, (gradings, bound) in self.bounds.items()
+            if (paid := self.tasks.get(name, 0))
+            and binomtest(paid, gradings, min(1.0, bound), alternative="greater").pvalue < rare
+        ]
 
     def is_within_bounds(self) -> bool:
         """Return whether the bounds of tasks and the odds of blocks explain how often the reader was paid and right."""
@@ -196,6 +212,8 @@ def measure(tasks: Iterator[tuple[Task, Services]], gradings: int) -> dict[str, 
         document = json.loads(services.artifacts.get(task.blind_controls or ""))
         tree = KnownTree.read(task, services)
         bound = blind.compute_bound(document)
+        for count in counts.values():
+            count.bounds[task.name] = (gradings, bound)
         for _ in range(gradings):
             for name, is_paid in grade_readers(document, tree, READERS, counts, secrets.SystemRandom()).items():
                 counts[name].gradings += 1
@@ -258,7 +276,11 @@ def main() -> int:
     beyond = [name for name, count in counts.items() if not count.is_within_bounds()]
     if beyond:
         print(f"beyond the bounds: {', '.join(beyond)}")
-    return int(bool(beyond))
+    false_bounds = [
+        f"{line}; reader: {name}" for name, count in counts.items() for line in count.list_false_bounds(len(counts))
+    ]
+    print("\n".join(false_bounds))
+    return int(bool(beyond or false_bounds))
 
 
 if __name__ == "__main__":

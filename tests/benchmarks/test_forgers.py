@@ -100,3 +100,12 @@ def test_a_reader_takes_the_text_whose_characters_are_usual_in_the_tree() -> Non
 def test_an_instance_is_known_by_its_word_where_its_id_has_another_value() -> None:
     word = find_word("test_a.py::test_one_abcdef[7-a orange]", "test_a.py::test_one[3-a yellow]")
     assert word == "abcdef"
+
+
+@pytest.mark.parametrize(("paid", "is_false"), [(5, False), (12, True)])
+def test_a_task_whose_bound_is_false_is_named_though_the_sums_allow_it(paid: int, is_false: bool) -> None:
+    counts = ReaderCounts(gradings=1100, paid=900 + paid, allowed=901.0, tasks={"weak": 900, "false": paid})
+    counts.bounds = {"weak": (1000, 0.9), "false": (100, 0.01)}
+    assert counts.is_within_bounds()
+    lines = counts.list_false_bounds(len(READERS))
+    assert lines == (["false: paid in 12 of 100 gradings, its bound is 0.01"] if is_false else [])
