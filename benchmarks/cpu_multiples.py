@@ -32,11 +32,11 @@ from backends.services import Services
 from benchmarks.isolated_engine import start_engine
 from benchmarks.page_table import write_table
 from core.config import Settings
-from evaluation.runner.evaluator import Evaluator
 from mergemill.cli import run_command_line
 from mergemill.execution.services import make_services
 from taskdb.records import Candidate, Certificate, Environment, RunVariant, Task
 from taskdb.store import Store
+from verifiers.grade import open_task_evaluator
 
 STAGES = ("verify", "judge", "derive", "certify")
 KINDS = "bugfix,feature,performance"
@@ -124,17 +124,9 @@ def run_pair(task: Task, services: Services) -> None:
     Raises:
         Transient: the engine failed.
     """
-    plan, artifacts = task.require_plan(), services.artifacts
-    with services.sandbox.open_pool(task.image, limits=services.test_limits(plan.language)) as pool:
-        evaluator = Evaluator(
-            services=services,
-            pool=pool,
-            image_digest=task.image_digest,
-            workdir=plan.workdir,
-            script=artifacts.get_text(task.require_script()),
-        )
+    with open_task_evaluator(task, services) as evaluator:
         evaluator.run(RunVariant.TEST_ONLY)
-        evaluator.run(RunVariant.GOLD, patch=artifacts.get(task.gold_patch), last=True)
+        evaluator.run(RunVariant.GOLD, patch=services.artifacts.get(task.gold_patch), last=True)
 
 
 def summarize(costs: Sequence[ChangeCost]) -> dict[str, list[ChangeCost]]:

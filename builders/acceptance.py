@@ -168,7 +168,7 @@ def _run_again(
     plan: BuildPlan,
     pool: ContainerPool,
     files: Sequence[str],
-    beside: Sequence[str],
+    canaries_beside: Sequence[str],
     *,
     services: Services,
     first: EvaluationResult,
@@ -178,11 +178,11 @@ def _run_again(
     """Return the second run and the one that followed it, if there is time for both in a container."""
     limit, following = limit_repeat(first.exec_result.seconds), plan_following(first.test_seconds)
     if limit and following and limit.seconds + following.seconds <= services.test_limits(plan.language).seconds:
-        script = _render_script(plan, files, beside)
+        script = _render_script(plan, files, canaries_beside)
         results = run_with_following(pool, script, following, workdir=plan.workdir, time_limit=limit, last=last)
         if results is not None:
             return results
-    return _run_plan_tests(plan, pool, files, beside, time_limit=limit, last=last), None
+    return _run_plan_tests(plan, pool, files, canaries_beside, time_limit=limit, last=last), None
 
 
 def _check_forgery(plan: BuildPlan, pool: ContainerPool, files: Sequence[str]) -> BuildRejection | None:
@@ -198,18 +198,18 @@ def _run_plan_tests(
     plan: BuildPlan,
     pool: ContainerPool,
     files: Sequence[str],
-    beside: Sequence[str],
+    canaries_beside: Sequence[str],
     *,
     time_limit: TimeLimit | None = None,
     last: bool = False,
 ) -> EvaluationResult:
-    """Run the tests of `files` (empty: all), with canaries beside `beside` if the framework collects added files."""
-    script = _render_script(plan, files, beside)
+    """Run the tests of `files` (empty: all), with canaries next to some files if the framework collects added ones."""
+    script = _render_script(plan, files, canaries_beside)
     return run_tests(pool, script, workdir=plan.workdir, time_limit=time_limit, last=last)
 
 
-def _render_script(plan: BuildPlan, files: Sequence[str], beside: Sequence[str]) -> str:
-    return render_plan_script(plan, test_patch=b"", files=files, canaries_beside=beside)
+def _render_script(plan: BuildPlan, files: Sequence[str], canaries_beside: Sequence[str]) -> str:
+    return render_plan_script(plan, test_patch=b"", files=files, canaries_beside=canaries_beside)
 
 
 def find_own_test_files(tree: CommitTree, candidate: Candidate, *, neighbours: int = 0) -> list[str]:

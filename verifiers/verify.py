@@ -296,7 +296,7 @@ class CandidateVerifier:
                 self._add_missed_files(missed)
             elif again := self._run_missed_files(missed):
                 detail = f"{failure.detail}; with {missed[0]}, which the suite leaves out: {again.detail}"
-                failure = VerificationFailure(reason=again.reason, detail=detail, log=again.log)
+                failure = VerificationFailure(reason=failure.reason, detail=detail, log=again.log)
             else:
                 failure = None
         if failure is None and not self.eval_files and self._is_long:

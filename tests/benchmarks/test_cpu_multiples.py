@@ -72,10 +72,11 @@ def test_a_pair_is_a_run_without_the_gold_patch_and_one_with_it(monkeypatch: pyt
     services: Any = SimpleNamespace(
         artifacts=SimpleNamespace(get=contents.__getitem__, get_text=lambda key: contents[key].decode()),
         sandbox=sandbox,
-        test_limits=lambda _: None,
+        test_limits=lambda *_, **__: None,
     )
-    plan = SimpleNamespace(language="python", workdir="/testbed")
+    plan = SimpleNamespace(workdir="/testbed")
     task: Any = SimpleNamespace(
+        language="python",
         require_plan=lambda: plan,
         image="image",
         image_digest="sha256:1",

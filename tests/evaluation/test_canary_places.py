@@ -15,7 +15,7 @@ from taskdb.records import TestCommand
 def list_arguments(
     folder: Path, framework: str, paths: tuple[str, ...], test: str, files: tuple[str, ...]
 ) -> list[str]:
-    """Return the arguments of a test command: paths of the suite, a test file with canaries beside it, files to run."""
+    """Return the arguments of a test command: paths of the suite, a file with canaries next to it, files."""
     command = TestCommand(framework=framework, argv=(framework,), paths=paths)
     script = render_script(command, workdir="/testbed", test_patch=b"", files=files, canaries_beside=[test])
     start = script.index("files=()\n")

@@ -179,6 +179,18 @@ def test_a_change_without_a_failing_test_is_rejected_with_what_was_tried(tmp_pat
     assert len(verifier.given) == 2
 
 
+def test_a_failure_of_the_runs_with_further_files_is_the_detail_and_no_other_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verifier = make_verifier(tmp_path, lambda *_: {"tests/test_a.py::a": "passed"})
+    ended = VerificationFailure(reason=Reason.KILLED_BY_TIME, detail="the tests were ended", log=None)
+    monkeypatch.setattr(verifier, "_run_missed_files", lambda _: ended)
+    failure = verifier._run_first_pair()
+    assert failure is not None
+    assert failure.reason is Reason.NO_FAIL_TO_PASS
+    assert failure.detail.endswith("with more/test_b.py, which the suite leaves out: the tests were ended")
+
+
 def report_half(variant: RunVariant, files: Sequence[str], *, own: str = "passed") -> dict[str, str]:
     """Return the outcomes of a suite in which a test fails before the change, and those of the file it leaves out."""
     half = {"tests/test_a.py::a": "passed" if variant is RunVariant.GOLD else "failed"}
