@@ -112,8 +112,10 @@ def test_closing_waits_for_calls_in_flight(start_gateway: StartGateway, serve_mo
             pass
         closed = pool.submit(gateway.close_rollout, "r")
         n_early = 0
-        while post(gateway, "s", "chat", "other").status_code != 401:
-            n_early += 1
+        # One that the closing overtakes between its secret and its body is refused with 503 and counts as none.
+        while (status := post(gateway, "s", "chat", "other").status_code) != 401:
+            assert status in {200, 503}
+            n_early += status == 200
         assert not closed.done()
         go.set()
         assert closed.result().requests == 1 + n_early
