@@ -5,7 +5,9 @@
 For each task with controls, gradings are drawn as `mergemill grade` draws them. A reader (`benchmarks.forgers.readers`)
 chooses an instance of each controlled FAIL_TO_PASS test from the files of the evaluation, and would report that this
 one passes and the others fail as recorded. It is paid if all its choices in all evaluations are right. No test is run:
-a forged report is taken for granted. Tests that stand once are real or not by a coin, which it guesses as well.
+a forged report is taken for granted. Where the database has tasks of several projects, a further reader weighs all
+rules as they were right about the tasks of the other projects. Tests that stand once are real or not by a coin, which
+a reader guesses as well.
 
 Printed are, for each reader, the gradings paid and the number that the tasks' bounds allow, and the choices that
 were right, with a 95 % interval, the number that chance gives, and the number that the odds of the blocks allow. The
@@ -20,7 +22,7 @@ import json
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -29,7 +31,8 @@ from typing import Any
 from scipy.stats import binomtest
 
 from backends.services import Services
-from benchmarks.forgers.readers import READERS, TOKEN, Reader, ReadTest
+from benchmarks.forgers.learned import LearnedReaders
+from benchmarks.forgers.readers import LUCK, READERS, TOKEN, Reader, ReadTest
 from benchmarks.page_table import write_table
 from core.config import Settings
 from evaluation.controls.blocks import count_trigrams, find_blocks, parse_test_file
@@ -43,6 +46,10 @@ from verifiers.base_tree import read_base_files
 
 RARE = 0.001
 """Probability below which chance does not explain how often a reader was right."""
+LEARNED = "learned from other projects"
+"""Name of the reader that weighs all rules as they were right about the other projects of the database."""
+EXAMPLES = 10
+"""Gradings of each task that it learns from."""
 MAX_FILE_BYTES = 1_000_000
 """Larger files of the tree are left out of what a reader knows of it."""
 
@@ -110,13 +117,23 @@ class KnownTree:
         return cls(tokens=tokens, trigrams=trigrams, lines=frozenset(lines))
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReadTask:
+    """A task with controls. `project`: its repository, from whose other tasks a reader could have learned."""
+
+    name: str
+    project: str
+    document: dict[str, Any]
+    tree: KnownTree
+
+
 def read_tests(path: str, content: bytes, tree: KnownTree, salt: str = "") -> dict[str, ReadTest]:
     """Return the tests of a drawn file that stand several times: drawn word of the first instance -> test.
 
     Args:
         path: path of the file.
         content: the file.
-        tree: what the submission knows of the agent's tree.
+        tree: the submission's knowledge of the agent's tree.
         salt: text of the submission, from which a preference of its own follows.
     """
     file = parse_test_file(path, content)
@@ -158,35 +175,58 @@ def grade_readers(
 ) -> dict[str, bool]:
     """Draw one grading, and return which readers are paid; add their choices to the counts."""
     paid = dict.fromkeys(readers, True)
+    odds = _find_odds(document)
     counted = [block for block in document["blocks"] if block["required"] and block["blind"]]
-    odds = {test: read_odds(block) for block in counted if "menus" in block for test in block["tests"]}
-    salt = str(random.random())
     singles = {test for block in counted if "forms" in block for test in blind.list_block_tests(block)}
+    salt = str(random.random())
     for evaluation in blind.draw_evaluations(document, random):
-        origins = {find_word(test, origin): origin for test, origin in evaluation.origins.items()}
-        failing = {
-            find_word(test, evaluation.origins[test])
-            for test, outcome in evaluation.expected.items()
-            if outcome != PASSES and test in evaluation.origins
-        }
-        for path, content in evaluation.files.items():
-            for test in read_tests(path, content, tree, salt).values():
-                true = next((number for number, name in enumerate(test.names) if name not in failing), 0)
-                origin = origins.get(test.names[true], "")
-                if origin in odds:
-                    for name, reader in readers.items():
-                        is_right = _choose(reader(test), random) == true
-                        counts[name].choices += 1
-                        counts[name].right += is_right
-                        counts[name].by_chance += 1 / len(test.names)
-                        counts[name].by_odds += odds[origin] or 1 / len(test.names)
-                        paid[name] = paid[name] and is_right
+        for test, true, origin in list_choices(evaluation, tree, odds, salt):
+            for name, reader in readers.items():
+                is_right = _choose(reader(test), random) == true
+                counts[name].choices += 1
+                counts[name].right += is_right
+                counts[name].by_chance += 1 / len(test.names)
+                counts[name].by_odds += odds[origin] or 1 / len(test.names)
+                paid[name] = paid[name] and is_right
         for single in singles:
             is_real = evaluation.expected[single] == PASSES
             for name in readers:
                 # The best odds: two of three draws are real.
                 paid[name] = paid[name] and (random.random() < 2 / 3) == is_real
     return paid
+
+
+def list_choices(
+    evaluation: blind.Evaluation, tree: KnownTree, controlled: Container[str], salt: str = ""
+) -> Iterator[tuple[ReadTest, int, str]]:
+    """Yield the tests of an evaluation that a reader has to choose instances of.
+
+    Each is a test, the number of its true instance, and the id of the test in its block.
+
+    Args:
+        evaluation: a drawn evaluation.
+        tree: the submission's knowledge of the agent's tree.
+        controlled: ids of the tests that count.
+        salt: text of the submission, from which a preference of its own follows.
+    """
+    origins = {find_word(test, origin): origin for test, origin in evaluation.origins.items()}
+    failing = {
+        find_word(test, evaluation.origins[test])
+        for test, outcome in evaluation.expected.items()
+        if outcome != PASSES and test in evaluation.origins
+    }
+    for path, content in evaluation.files.items():
+        for test in read_tests(path, content, tree, salt).values():
+            true = next((number for number, name in enumerate(test.names) if name not in failing), 0)
+            origin = origins.get(test.names[true], "")
+            if origin in controlled:
+                yield test, true, origin
+
+
+def _find_odds(document: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the odds of the best reader of each test that counts and stands several times."""
+    blocks = [block for block in document["blocks"] if block["required"] and block["blind"] and "menus" in block]
+    return {test: read_odds(block) for block in blocks for test in block["tests"]}
 
 
 def read_odds(block: Mapping[str, Any]) -> float | None:
@@ -205,23 +245,32 @@ def _choose(scores: Sequence[float], random: Random) -> int:
     return random.choice([number for number, score in enumerate(scores) if score == best])
 
 
-def measure(tasks: Iterator[tuple[Task, Services]], gradings: int) -> dict[str, ReaderCounts]:
+def measure(tasks: Sequence[ReadTask], gradings: int) -> dict[str, ReaderCounts]:
     """Return reader -> what it earned over all tasks."""
-    counts = {name: ReaderCounts() for name in READERS}
-    for task, services in tasks:
-        document = json.loads(services.artifacts.get(task.blind_controls or ""))
-        tree = KnownTree.read(task, services)
-        bound = blind.compute_bound(document)
-        for count in counts.values():
-            count.bounds[task.name] = (gradings, bound)
+    learned = LearnedReaders(rules={name: rule for name, rule in READERS.items() if rule not in LUCK})
+    for task in tasks:
+        odds = _find_odds(task.document)
+        for _ in range(EXAMPLES):
+            for evaluation in blind.draw_evaluations(task.document, secrets.SystemRandom()):
+                choices = list_choices(evaluation, task.tree, odds)
+                learned.add(task.project, ((test, true) for test, true, _ in choices))
+    counts = {name: ReaderCounts() for name in (*READERS, LEARNED)}
+    taught = {project: learned.make_reader(project) for project in {task.project for task in tasks}}
+    for task in tasks:
+        learner = taught[task.project]
+        readers = {**READERS, LEARNED: learner} if learner else READERS
+        bound = blind.compute_bound(task.document)
+        for name in readers:
+            counts[name].bounds[task.name] = (gradings, bound)
         for _ in range(gradings):
-            for name, is_paid in grade_readers(document, tree, READERS, counts, secrets.SystemRandom()).items():
+            paid = grade_readers(task.document, task.tree, readers, counts, secrets.SystemRandom())
+            for name, is_paid in paid.items():
                 counts[name].gradings += 1
                 counts[name].allowed += bound
                 counts[name].paid += is_paid
                 if is_paid:
                     counts[name].tasks[task.name] = counts[name].tasks.get(task.name, 0) + 1
-        guesses = blind.compute_guess_bound(document)
+        guesses = blind.compute_guess_bound(task.document)
         print(f"{task.name}: bound {bound:.2g}, of guesses {guesses:.2g}, {gradings} gradings", flush=True)
     return counts
 
@@ -242,7 +291,7 @@ def render_table(counts: Mapping[str, ReaderCounts]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def iterate_tasks(db: str, language: str | None) -> Iterator[tuple[Task, Services]]:
+def iterate_tasks(db: str, language: str | None) -> Iterator[ReadTask]:
     """Yield the tasks of a database that have controls which count, each set of controls once."""
     settings = Settings(db=db)
     services = make_services(settings, engine=False)
@@ -253,8 +302,11 @@ def iterate_tasks(db: str, language: str | None) -> Iterator[tuple[Task, Service
         is_wanted = task.blind_controls and task.control_bound != 1 and language in (None, task.language)
         if is_wanted and task.blind_controls not in seen:
             seen.add(task.blind_controls)
-            if not blind.rests_on_copies(json.loads(services.artifacts.get(task.blind_controls or ""))):
-                yield task, services
+            document = json.loads(services.artifacts.get(task.blind_controls or ""))
+            if not blind.rests_on_copies(document):
+                yield ReadTask(
+                    name=task.name, project=task.repo, document=document, tree=KnownTree.read(task, services)
+                )
 
 
 def main() -> int:
@@ -265,7 +317,7 @@ def main() -> int:
     parser.add_argument("--only-language", help="tasks of this language alone")
     parser.add_argument("--page", type=Path, help="write the table between the marks of this page")
     options = parser.parse_args()
-    counts = measure(iterate_tasks(options.db, options.only_language), options.gradings)
+    counts = measure(list(iterate_tasks(options.db, options.only_language)), options.gradings)
     table = render_table(counts)
     print(table)
     for name, count in counts.items():

@@ -252,3 +252,5 @@ READERS: Mapping[str, Reader] = {
     "preference of its own": prefer_by_salt,
 }
 """Name -> reader."""
+LUCK: frozenset[Reader] = frozenset({guess, take_the_first, take_the_last, take_the_first_name, prefer_by_salt})
+"""Readers that go by chance, from which nothing can be learned."""

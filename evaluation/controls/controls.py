@@ -22,7 +22,7 @@ from backends.index import ScratchIndex
 from evaluation.controls import NO_CONTROLS
 from evaluation.controls.blocks import TestBlock, TestFile, drop_plan, find_blocks
 from evaluation.controls.calls import SilentHelpers
-from evaluation.controls.features import TreeCounts, add_familiarity, count_tree
+from evaluation.controls.features import TreeCounts, add_sums, count_tree
 from evaluation.controls.memory import ControlMemory
 from evaluation.controls.odds import select_menus, sort_by_odds
 from evaluation.controls.planning import (
@@ -179,7 +179,7 @@ class _Candidate:
     def _describe_site(self, site: Site, tree: TreeCounts) -> dict[str, Any]:
         surroundings, true = self.tried.read_surroundings(site, tree), read_true(self.file, site)
         texts = [true, *(value["text"] for value in self.values[site])]
-        own, *others = add_familiarity([[*surroundings.describe(text), site.shows(text)] for text in texts])
+        own, *others = add_sums([[*surroundings.describe(text), site.shows(text)] for text in texts])
         return {
             "features": own,
             "is_natural": site.is_natural(true),

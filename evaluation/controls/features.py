@@ -10,11 +10,13 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate, pairwise
 from math import log1p
 
 from backends.git import GitRepository, TreeEntry
 from evaluation.controls.blocks import TOKEN, TestFile, count_tokens, count_trigrams
+from guest.controls.texts import apply_edits
 from languages.paths import is_source, is_test_file
 
 _MAX_TREE_FILES = 400
@@ -22,21 +24,28 @@ _MAX_TREE_BYTES = 4_000_000
 _MAX_DIGITS = 15
 _FAMILIAR = (0, 1, 2, 6)
 """Features that are counts of tokens or trigrams."""
+VOTERS = (0, 1, 2, 4, 5, 6, 8, 9, 10)
+"""Features of which a value that somebody wrote is expected to have more than one that a machine made."""
+_HEAD_LINES = 3
+"""First lines of a test, which often show its subject."""
+_COARSE = (9, 10)
+"""Features in which most values are equal: whether they stand anywhere, which counts show, and in the first lines."""
 _CONTEXT_BYTES = 8
 """Bytes in which the characters next to a site are looked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeCounts:
-    """Tokens of the agent's tree, and three characters in a row, with the numbers of their places."""
+    """Tokens of the agent's tree, three characters in a row, and stripped lines, with the numbers of their places."""
 
     tokens: Mapping[str, int] = field(default_factory=dict)
     trigrams: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[bytes, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """Counts of tokens and trigrams around a site, and the characters before and after it."""
+    """Counts of tokens and trigrams around a site, its lines, and the characters before and after it."""
 
     test: Mapping[str, int]
     """Tokens of the rest of its test."""
@@ -50,18 +59,34 @@ class Surroundings:
     """The rest of its test."""
     other_text: bytes = b""
     """The rest of its file."""
+    lines: bytes = b""
+    """The lines of its places, with those between them."""
+    spans: Sequence[tuple[int, int]] = ()
+    """First byte and end of its places in `lines`."""
+    name: str = ""
+    """Name of its test."""
 
     @classmethod
     def read(
-        cls, file: TestFile, block: tuple[int, int], spans: Sequence[tuple[int, int]], tree: TreeCounts
+        cls, file: TestFile, block: tuple[int, int], spans: Sequence[tuple[int, int]], tree: TreeCounts, name: str = ""
     ) -> Surroundings:
-        """Return the surroundings of a site. `block`: first byte and end of the test."""
+        """Return the surroundings of a site.
+
+        Args:
+            file: file of the test.
+            block: first byte and end of the test.
+            spans: first byte and end of each place of the site.
+            tree: words and lines of the agent's tree, counted.
+            name: name of the test.
+        """
         start, end = block
         block_text = file.source[start:end]
         test = bytearray(block_text)
         for first, last in spans:
             test[first - start : last - start] = b" " * (last - first)
         first, last = spans[0]
+        lines_start = file.source.rfind(b"\n", 0, min(spans)[0]) + 1
+        lines_end = file.source.find(b"\n", max(end for _, end in spans))
         # The file is read once, however many sites it has.
         return cls(
             test=count_tokens([bytes(test)]),
@@ -73,6 +98,9 @@ class Surroundings:
             tree=tree,
             test_text=bytes(test),
             other_text=file.source[:start] + b" " + file.source[end:],
+            lines=file.source[lines_start : lines_end if lines_end >= 0 else None],
+            spans=[(first - lines_start, last - lines_start) for first, last in spans],
+            name=name,
         )
 
     def describe(self, text: str) -> list[float]:
@@ -97,7 +125,23 @@ class Surroundings:
             round(_average(log1p(self._count(trigram)) for trigram in count_trigrams([written])), 2),
             # Also of a number, as it may stand among words.
             float(len(text)),
+            float(self._count_known_lines(text)),
+            _average(token in self.test or token in self.file or token in self.tree.tokens for token in tokens),
+            float(sum(token.lower() in self._head for token in tokens)),
         ]
+
+    @cached_property
+    def _head(self) -> str:
+        """The name of the test and its first lines in lower case, without the value."""
+        lines = self.test_text.split(b"\n", _HEAD_LINES)[:_HEAD_LINES]
+        return b"\n".join([self.name.encode(), *lines]).decode(errors="replace").lower()
+
+    def _count_known_lines(self, text: str) -> int:
+        """Return how many lines with a value stand in the tree."""
+        if not self.tree.lines:
+            return 0
+        edits = [[start, end, text] for start, end in self.spans]
+        return sum(line.strip() in self.tree.lines for line in apply_edits(self.lines, edits).splitlines())
 
     def _count(self, trigram: str) -> int:
         return self.file_trigrams.get(trigram, 0) + self.tree.trigrams.get(trigram, 0)
@@ -121,6 +165,7 @@ class TreeCounter:
     """(Path, id of the content) -> bytes, of the files that were counted first."""
     _tokens: Counter[str] = field(default_factory=Counter)
     _trigrams: Counter[str] = field(default_factory=Counter)
+    _lines: Counter[bytes] = field(default_factory=Counter)
 
     def count(self, repository: GitRepository, commit: str, without: str = "") -> TreeCounts:
         """Return the counts of the sources and tests of a commit; of a large tree those of its first files.
@@ -133,15 +178,22 @@ class TreeCounter:
         files = {(entry.path, entry.oid): entry.size for entry in _list_counted_files(repository, commit, without)}
         if not self._first:
             contents = _read_files(repository, files)
-            self._first, self._tokens, self._trigrams = files, count_tokens(contents), count_trigrams(contents)
-            return TreeCounts(tokens=self._tokens, trigrams=self._trigrams)
+            self._first, self._lines = files, _count_lines(contents)
+            self._tokens, self._trigrams = count_tokens(contents), count_trigrams(contents)
+            return TreeCounts(tokens=self._tokens, trigrams=self._trigrams, lines=self._lines)
         added = _read_files(repository, [file for file in files if file not in self._first])
         removed = _read_files(repository, [file for file in self._first if file not in files])
         # A difference of counters has no zeros, as if the tree had been counted alone.
         return TreeCounts(
             tokens=self._tokens + count_tokens(added) - count_tokens(removed),
             trigrams=self._trigrams + count_trigrams(added) - count_trigrams(removed),
+            lines=self._lines + _count_lines(added) - _count_lines(removed),
         )
+
+
+def _count_lines(contents: Iterable[bytes]) -> Counter[bytes]:
+    """Return stripped line -> number of its places in texts."""
+    return Counter(line.strip() for content in contents for line in content.splitlines())
 
 
 def _read_files(repository: GitRepository, files: Iterable[tuple[str, str]]) -> list[bytes]:
@@ -185,15 +237,22 @@ def _find_middle(ordered: Sequence[float], feature: float) -> float:
     return (bisect_left(ordered, feature) + bisect_right(ordered, feature)) / 2
 
 
-def add_familiarity(rows: Sequence[list[float]]) -> list[list[float]]:
-    """Return rows of features of a site's values with one more: how often test, file and tree have their parts."""
-    familiar = [[row[place] for row in rows] for place in _FAMILIAR]
-    ordered = [sorted(column) for column in familiar]
-    sums = [
-        sum(_find_middle(numbers, column[row]) for numbers, column in zip(ordered, familiar, strict=True))
-        for row in range(len(rows))
-    ]
-    return [[*row, total] for row, total in zip(rows, sums, strict=True)]
+def add_sums(rows: Sequence[list[float]]) -> list[list[float]]:
+    """Return rows of features of a site's values with two more, which join others.
+
+    The places of a value among all, from the least, are added: of how often test, file and tree have its parts, and of
+    all `VOTERS`.
+    """
+    columns = list(zip(*rows, strict=True))
+    places = {voter: _rank(columns[voter]) for voter in VOTERS}
+    joined = [[sum(places[voter][row] for voter in group) for row in range(len(rows))] for group in (_FAMILIAR, VOTERS)]
+    return [[*row, *sums] for row, sums in zip(rows, zip(*joined, strict=True), strict=True)]
+
+
+def _rank(column: Sequence[float]) -> list[float]:
+    """Return the middle of the places of each number among all."""
+    ordered = sorted(column)
+    return [_find_middle(ordered, number) for number in column]
 
 
 def compute_balance(surroundings: Surroundings, true: str, texts: Sequence[str]) -> float:
@@ -204,6 +263,8 @@ def compute_balance(surroundings: Surroundings, true: str, texts: Sequence[str])
     own, others = surroundings.describe(true), [surroundings.describe(text) for text in texts]
     shares = []
     for place, feature in enumerate(own):
+        if place in _COARSE:
+            continue
         above = sum(other[place] > feature for other in others)
         below = sum(other[place] < feature for other in others)
         shares.append((min(above, below) + (len(others) - above - below) / 2) / len(others))

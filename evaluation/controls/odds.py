@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, reduce
 from math import sqrt
 from operator import add, mul
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from evaluation.controls.features import VOTERS
 from evaluation.controls.planning import MAX_MENUS, Menu
 from guest.controls.choices import CHOICES
 
@@ -29,8 +31,22 @@ _SURPRISE = 2.5
 """Standard deviations above chance from which a reader counts as better than chance."""
 _SIMILAR = 1.25
 """Ratio to the lowest odds up to which a menu is kept."""
+_VOTE_DIGITS = 4
+"""Decimal places of sums of votes, in which shares of equal values are equal."""
 _MAX_CELLS = 2_000_000
 """Values that are shuffled at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteDraws:
+    """Odds and votes of readers in many draws of a site's values."""
+
+    odds: Odds
+    vote: Odds
+    """Odds of the value that most voters take, of shape 1."""
+    votes: NDArray[np.float32]
+    """The vote of each voter for each drawn value, the true one first, of shape draws x values x voters. Equal values
+    share a vote."""
 
 
 def select_menus(
@@ -38,29 +54,48 @@ def select_menus(
 ) -> tuple[list[Menu], list[float]]:
     """Return the menus in which readers find the true instance most seldom, and the odds of each reader.
 
+    Readers go by the most of each feature, by the least of each, and by two votes: for the values of each site, and
+    for instances.
+
     Args:
         sites: sites of a block, with features.
         menus: combinations of sites to choose from.
         random: random of the draws.
     """
-    compare = cache(lambda number, size: measure_odds(sites[number], size, random, _DRAWS))
-    odds = [float(_multiply(compare(number, size) for number, size in menu).max()) for menu in menus]
+    compare = cache(lambda number, size: draw_site(sites[number], size, random, _DRAWS))
+    odds = [float(combine_draws([compare(number, size) for number, size in menu]).max()) for menu in menus]
     kept = [menu for menu, share in zip(menus, odds, strict=True) if share <= _SIMILAR * min(odds)][:MAX_MENUS]
-    measure = cache(lambda number, size: measure_odds(sites[number], size, random))
-    shares = [_multiply(measure(number, size) for number, size in menu) for menu in kept]
+    measure = cache(lambda number, size: draw_site(sites[number], size, random))
+    shares = [combine_draws([measure(number, size) for number, size in menu]) for menu in kept]
     return kept, [float(f"{share:.4g}") for share in reduce(add, shares) / len(kept)]
 
 
-def _multiply(odds: Iterable[Odds]) -> Odds:
-    """Return the odds in a grid of sites."""
-    return reduce(mul, odds)
+def combine_draws(drawn: Sequence[SiteDraws]) -> Odds:
+    """Return the odds of all readers in a grid of sites.
+
+    A reader goes by the same feature in all of them, so that its odds are multiplied. A vote for instances may choose
+    values that have no majority at their own sites.
+    """
+    import numpy as np  # noqa: PLC0415 - see `draw_site`
+
+    by_site = reduce(mul, (np.concatenate([site.odds, site.vote]) for site in drawn))
+    if len(drawn) == 1:
+        return np.concatenate([by_site, drawn[0].vote])
+    joined = drawn[0].votes
+    for site in drawn[1:]:
+        joined = (joined[:, :, np.newaxis] * site.votes[:, np.newaxis]).reshape(len(joined), -1, joined.shape[-1])
+    return np.concatenate([by_site, count_votes(joined)])
 
 
 def measure_odds(site: Mapping[str, Any], size: int, random: Random, draws: int = _FINAL_DRAWS) -> Odds:
-    """Return how often readers that go by one feature find the true value of a site in its draws.
+    """Return how often readers that go by one feature find the true value of a site (see `draw_site`)."""
+    return draw_site(site, size, random, draws).odds
 
-    A share that is above 1/size by no more than chance explains counts as 1/size. In a grid of sites a reader goes by
-    the same feature in all of them, so that its odds are multiplied.
+
+def draw_site(site: Mapping[str, Any], size: int, random: Random, draws: int = _FINAL_DRAWS) -> SiteDraws:
+    """Return the odds and votes of readers in draws of a site's values.
+
+    A share that is above 1/size by no more than chance explains counts as 1/size.
 
     Args:
         site: a site with features; where `is_natural`, the true value is the one that anybody would take for true.
@@ -72,13 +107,39 @@ def measure_odds(site: Mapping[str, Any], size: int, random: Random, draws: int 
 
     true = np.array(site["features"], dtype=float)
     others = np.array([value["features"] for value in site["values"]], dtype=float).reshape(-1, true.size)
+    voters = [voter for voter in VOTERS if voter < true.size]
+    size = min(size, len(others) + 1)
     if site.get("is_natural"):
-        return np.full(2 * true.size, SHOWN_ODDS)
-    chance = 1 / min(size, len(others) + 1)
+        votes = np.zeros((draws, size, len(voters)), dtype=np.float32)
+        votes[:, 0] = 1
+        return SiteDraws(odds=np.full(2 * true.size, SHOWN_ODDS), vote=np.array([SHOWN_ODDS]), votes=votes)
     chosen = draw_choices(others > true, others == true, size - 1, draws, np.random.default_rng(random.getrandbits(64)))
     n_equal, n_above, n_below = (chosen @ side.astype(float) for side in (others == true, others > true, others < true))
     # Values that are equal for a reader are equally likely to be taken.
     shares = np.concatenate([((beyond == 0) / (1 + n_equal)).mean(axis=0) for beyond in (n_above, n_below)])
+    drawn = others[:, voters][np.nonzero(chosen)[1].reshape(draws, size - 1)]
+    values = np.concatenate([np.broadcast_to(true[voters], (draws, 1, len(voters))), drawn], axis=1)
+    is_best = values == values.max(axis=1, keepdims=True)
+    votes = (is_best / is_best.sum(axis=1, keepdims=True)).astype(np.float32)
+    return SiteDraws(odds=_estimate(shares, 1 / size, draws), vote=count_votes(votes), votes=votes)
+
+
+def count_votes(votes: NDArray[np.float32]) -> Odds:
+    """Return the odds of a reader that takes the most votes, of shape 1.
+
+    Args:
+        votes: votes for the drawn values or instances, the true one first, of shape draws x instances x voters.
+    """
+    totals = votes.sum(axis=2).round(_VOTE_DIGITS)
+    is_most = totals == totals.max(axis=1, keepdims=True)
+    share = (is_most[:, 0] / is_most.sum(axis=1)).mean(keepdims=True)
+    return _estimate(share, 1 / votes.shape[1], len(votes))
+
+
+def _estimate(shares: Odds, chance: float, draws: int) -> Odds:
+    """Return the odds of readers from the shares of draws in which they find the true value."""
+    import numpy as np  # noqa: PLC0415 - see `draw_site`
+
     is_usual = shares <= chance + _SURPRISE * sqrt(chance * (1 - chance) / draws)
     # By the rule of succession (see `SHOWN_ODDS`).
     estimated = (shares * draws + 1) / (draws + 2)
@@ -96,7 +157,7 @@ def sort_by_odds(sites: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _find_best_odds(site: Mapping[str, Any]) -> float:
-    import numpy as np  # noqa: PLC0415 - see `measure_odds`
+    import numpy as np  # noqa: PLC0415 - see `draw_site`
 
     if site["is_natural"]:
         return SHOWN_ODDS
@@ -120,7 +181,7 @@ def draw_choices(
 
     Returns: draws x values.
     """
-    import numpy as np  # noqa: PLC0415 - see `measure_odds`
+    import numpy as np  # noqa: PLC0415 - see `draw_site`
 
     n_values, n_features = above.shape
     if number >= n_values:

@@ -307,7 +307,8 @@ def _list_trials(site: Site, texts: Iterable[str], *, can_be_silent: bool) -> It
 
 
 def _read_surroundings(file: TestFile, block: TestBlock, site: Site, tree: TreeCounts) -> Surroundings:
-    return Surroundings.read(file, (block.start, block.end), site.spans, tree)
+    name = file.source[slice(*block.name_span)].decode(errors="replace") if block.name_span else ""
+    return Surroundings.read(file, (block.start, block.end), site.spans, tree, name)
 
 
 def read_true(file: TestFile, site: Site) -> str:

@@ -19,11 +19,12 @@ Positions count the bytes of the file. A block is a test, as its file defines it
 times in its file, and exactly one instance is true (`guest.controls.choices`). Where instances cannot stand side by
 side, a block has `forms`: it stands once, and a coin decides in each evaluation whether it is real or has the edits of
 a form. `features` are those by which a reader could find the true value (`evaluation.controls.features`), and `readers`
-are the probabilities that it is found by the most and by the least of each feature, in the same order in all blocks; a
-block with `forms` has `odds` where a reader sees whether it is real. Each other value of a site and each form is one
-with which the gold patch was seen to fail the tests in `fails`, and no other of the block; `ids` has the tests whose
-ids contain the value, as those of a table of cases do. A block is `blind` unless the agent's tree has its text, and
-`required` if it has a FAIL_TO_PASS test.
+are the probabilities that it is found by the most and by the least of each feature and, in later documents, by votes
+of features (`evaluation.controls.odds`), in the same order in all blocks; a block with `forms` has `odds` where a
+reader sees whether it is real. Each other value of a site and each form is one with which the gold patch was seen to
+fail the tests in `fails`, and no other of the block; `ids` has the tests whose ids contain the value, as those of a
+table of cases do. A block is `blind` unless the agent's tree has its text, and `required` if it has a FAIL_TO_PASS
+test.
 
 With `partial`, evaluations after the first run only the files of the tests in blocks. Documents of earlier versions
 have forms alone, and `copies` of each block beside it; as the real copies are alike and the others are not, a
@@ -87,7 +88,7 @@ class Evaluation:
 def compute_bound(document: Mapping[str, Any]) -> float:
     """Return the probability of passing for a submission that solves nothing and chooses the instances that look true.
 
-    The larger one of two kinds of readers: those that go by one feature of values in all tests, the best of them, and
+    The larger one of two kinds of readers: those that go by one feature or vote in all tests, the best of them, and
     those with a preference of their own, which are right about the same tests in each evaluation. Blocks that the
     agent's own tree contains unchanged are not counted, as their text can be compared with that.
     """

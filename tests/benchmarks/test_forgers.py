@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from benchmarks.forgers.__main__ import (
+    LEARNED,
     KnownTree,
     ReaderCounts,
+    ReadTask,
     find_word,
     grade_readers,
     read_tests,
     render_table,
 )
+from benchmarks.forgers.__main__ import measure as measure_tasks
 from benchmarks.forgers.readers import READERS
 from evaluation.controls.blocks import count_trigrams
 from guest.controls import blind
@@ -109,3 +112,25 @@ def test_a_task_whose_bound_is_false_is_named_though_the_sums_allow_it(paid: int
     assert counts.is_within_bounds()
     lines = counts.list_false_bounds(len(READERS))
     assert lines == (["false: paid in 12 of 100 gradings, its bound is 0.01"] if is_false else [])
+
+
+def test_a_reader_learns_from_other_projects_only() -> None:
+    """The true values of one kind of project are smaller than all others, and those of the other larger."""
+    smallest, largest = make_given_away(), make_given_away()
+    for block in largest["blocks"]:
+        for value in block["sites"][0]["values"]:
+            value["text"] = value["text"][0].replace("0", "1")
+            block["sites"][0]["values"] = [{**value, "text": text} for text in ("-7", "-8", "-9", "-6")]
+    tasks = [
+        ReadTask(name=f"{project}-{number}", project=project, document=document, tree=NO_TREE)
+        for number, (project, document) in enumerate(
+            [("a", smallest), ("b", smallest), ("c", smallest), ("d", largest)]
+        )
+    ]
+    paid = measure_tasks(tasks, 40)[LEARNED].tasks
+    assert [paid.get(task.name, 0) > 30 for task in tasks] == [True, True, True, False]
+
+
+def test_no_reader_learns_where_there_is_one_project() -> None:
+    task = ReadTask(name="a-1", project="a", document=make_given_away(), tree=NO_TREE)
+    assert measure_tasks([task], 5)[LEARNED].gradings == 0

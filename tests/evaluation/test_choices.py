@@ -16,8 +16,18 @@ import pytest
 
 from backends.services import Services
 from evaluation.controls.blocks import parse_test_file
-from evaluation.controls.features import Surroundings, TreeCounts
-from evaluation.controls.odds import SHOWN_ODDS, draw_choices, measure_odds, select_menus, sort_by_odds
+from evaluation.controls.features import VOTERS, Surroundings, TreeCounts
+from evaluation.controls.odds import (
+    SHOWN_ODDS,
+    SiteDraws,
+    combine_draws,
+    count_votes,
+    draw_choices,
+    draw_site,
+    measure_odds,
+    select_menus,
+    sort_by_odds,
+)
 from evaluation.controls.planning import (
     BOUND,
     MAX_EVALUATIONS,
@@ -528,7 +538,7 @@ def test_odds_are_those_of_the_reader_of_each_feature() -> None:
     assert 1 / 4 < most < 1
     assert least < 1 / 4
     sites = [*given_away["sites"], {**alike["sites"][0], "spans": [[1, 2]]}]
-    assert select_menus(sites, [[(0, 4)], [(1, 4)]], Random(1)) == ([[(1, 4)]], [1 / 4] * 4)
+    assert select_menus(sites, [[(0, 4)], [(1, 4)]], Random(1)) == ([[(1, 4)]], [1 / 4] * 6)
     _, readers = select_menus(sites, [[(0, 4), (1, 4)]], Random(1))
     assert max(readers) == pytest.approx(1 / 4, abs=0.01), "of the grid a reader sees one site"
     document = {**make_document(), "blocks": [{**given_away, "odds": 1.0}, {**alike, "odds": 0.25}]}
@@ -588,6 +598,62 @@ def test_the_shortest_value_is_found_among_words_and_numbers() -> None:
     texts = [*(f"'{number}'" for number in range(10)), *(f"'{letter}'" for letter in "abcdefghij")]
     values = [{"text": text, "features": surroundings.describe(text)} for text in texts]
     assert measure_odds({"features": surroundings.describe("''"), "values": values}, 10, Random(1)).max() > 0.95
+
+
+def test_lines_of_the_tree_known_words_and_the_head_of_the_test_are_features() -> None:
+    source = b"def test_red_apple():\n    assert f(1) == g('apple',\n        2)\n    pear()\n"
+    file = parse_test_file("test_a.py", source)
+    assert file is not None
+    span = (source.index(b"'apple'"), source.index(b"'apple'") + 7)
+    tree = TreeCounts(tokens={"plum": 1}, lines={b"assert f(1) == g('plum',": 2, b"2)": 1})
+    surroundings = Surroundings.read(file, (0, len(source)), [span], tree, "test_red_apple")
+    described = {text: surroundings.describe(f"'{text}'")[8:] for text in ("apple", "plum", "pear", "2", "3")}
+    assert described == {"apple": [0, 0, 1], "plum": [1, 1, 0], "pear": [0, 1, 0], "2": [0, 1, 1], "3": [0, 0, 0]}
+
+
+def test_lines_are_counted_where_a_value_stands_in_several_places() -> None:
+    source = b"def test_a():\n    a = f(17)\n    b = 3\n    assert a == 17, 17\n"
+    file = parse_test_file("test_a.py", source)
+    assert file is not None
+    spans = [(start, start + 2) for start in range(len(source)) if source[start : start + 2] == b"17"]
+    tree = TreeCounts(lines=dict.fromkeys((b"a = f(17)", b"a = f(20)", b"assert a == 20, 20", b"b = 3"), 1))
+    surroundings = Surroundings.read(file, (0, len(source)), spans, tree)
+    assert [surroundings.describe(text)[8] for text in ("17", "20", "5")] == [2, 3, 1]
+
+
+def make_voted_block(n_values: int) -> dict[str, Any]:
+    """Return a block whose true value is the second of most features, and the first of none but three of the votes.
+
+    Three others are first in each of the other features.
+    """
+    true = [1.0] * 11
+    others = [[0.0] * 11 for _ in range(n_values)]
+    for place, voter in enumerate(VOTERS[:6]):
+        others[place][voter] = 2.0
+    return make_featured_block(others, true)
+
+
+def test_a_vote_joins_features_none_of_which_finds_the_true_value() -> None:
+    """Each of six others is the first in one feature; the true one is in three of nine."""
+    site = make_voted_block(6)["sites"][0]
+    drawn = draw_site(site, 7, Random(1))
+    assert list(drawn.vote) == [SHOWN_ODDS]
+    (menu,), readers = select_menus([site], [[(0, 7)]], Random(1))
+    assert menu == [(0, 7)]
+    assert max(readers) == pytest.approx(SHOWN_ODDS, abs=1e-3)
+    assert max(readers[voter] for voter in VOTERS[:6]) < 1 / 7
+
+
+def test_a_vote_for_instances_may_have_another_result_than_votes_at_their_sites() -> None:
+    """At each site two voters take the true value and three another, but those are not the same at both sites."""
+    votes = np.zeros((300, 2, 5), dtype=np.float32)
+    first, second = votes.copy(), votes.copy()
+    first[:, 0, [0, 1]] = first[:, 1, [2, 3, 4]] = 1
+    second[:, 0, [0, 1, 2]] = second[:, 1, [3, 4]] = 1
+    sites = [SiteDraws(odds=np.ones(2), vote=count_votes(shares), votes=shares) for shares in (first, second)]
+    by_site, by_instance = combine_draws(sites)[-2:]
+    assert by_site < 0.05  # the first site is lost
+    assert by_instance == pytest.approx(1 / 2, abs=0.2)  # two voters for the true instance, two for the one of 3 and 4
 
 
 def test_a_brief_grading_has_fewer_instances_of_a_test_that_stands_hundreds_of_times() -> None:

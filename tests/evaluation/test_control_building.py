@@ -402,16 +402,24 @@ TREE = (
 
 @pytest.mark.parametrize("tree", [(), TREE])
 def test_common_words_hide_a_word_that_stands_nowhere_else(tree: Sequence[str]) -> None:
-    source = "".join(f"def test_{fruit}():\n    assert name({n}) == '{fruit}'\n\n\n" for n, fruit in enumerate(FRUITS))
+    source = "".join(f"def test_{n}():\n    assert name({n}) == '{fruit}'\n\n\n" for n, fruit in enumerate(FRUITS))
     controls, _ = build(
         {FILE: source},
         {"name": lambda number: FRUITS[number]},
-        required=[f"{FILE}::test_pear"],
+        required=[f"{FILE}::test_{FRUITS.index('pear')}"],
         tree=dict.fromkeys(tree, 1),
     )
     assert controls.document is not None
     (odds,) = [max(block["readers"]) for block in controls.document["blocks"] if block["required"]]
     assert odds < 0.02
+
+
+def test_a_value_that_its_test_is_named_after_is_found() -> None:
+    source = "".join(f"def test_{fruit}():\n    assert name({n}) == '{fruit}'\n\n\n" for n, fruit in enumerate(FRUITS))
+    controls, _ = build({FILE: source}, {"name": lambda number: FRUITS[number]}, required=[f"{FILE}::test_{FRUITS[0]}"])
+    assert controls.document is not None
+    (odds,) = [max(block["readers"]) for block in controls.document["blocks"] if block["required"]]
+    assert odds > 0.99
 
 
 def test_members_of_a_set_do_not_take_the_place_of_each_other() -> None:
