@@ -182,7 +182,7 @@ def grade_readers(
     for evaluation in blind.draw_evaluations(document, random):
         for test, true, origin in list_choices(evaluation, tree, odds, salt):
             for name, reader in readers.items():
-                is_right = _choose(reader(test), random) == true
+                is_right = _choose(test.score(reader), random) == true
                 counts[name].choices += 1
                 counts[name].right += is_right
                 counts[name].by_chance += 1 / len(test.names)

@@ -22,7 +22,7 @@ _PENALTY = 0.01
 
 def rank_instances(test: ReadTest, rules: Iterable[Reader]) -> Features:
     """Return the features of the instances of a test; 0 in the columns of rules that do not distinguish them."""
-    columns = [rankdata(rule(test)) for rule in rules]
+    columns = [rankdata(test.score(rule)) for rule in rules]
     return np.array([2 * (column - 1) / (len(column) - 1) - 1 for column in columns], dtype=float).T
 
 

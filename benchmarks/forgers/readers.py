@@ -9,15 +9,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from math import log1p
+from os.path import commonprefix
 
 from evaluation.controls.blocks import count_trigrams
 
 TOKEN = re.compile(r"\w+|[^\w\s]+")
+
+
+Reader = Callable[["ReadTest"], Sequence[float]]
+"""Returns a score for each instance; the highest is taken for the true one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +48,13 @@ class ReadTest:
     trigrams: Mapping[str, int]
     lines: frozenset[str]
     salt: str = ""
+    _scores: dict[Reader, Sequence[float]] = field(default_factory=dict, repr=False)
+
+    def score(self, reader: Reader) -> Sequence[float]:
+        """Return the scores of a reader, which are computed once."""
+        if reader not in self._scores:
+            self._scores[reader] = reader(self)
+        return self._scores[reader]
 
     @cached_property
     def tokens(self) -> list[list[str]]:
@@ -75,10 +87,6 @@ def _count_common(first: Sequence[str], second: Sequence[str]) -> int:
     while number < min(len(first), len(second)) and first[number] == second[number]:
         number += 1
     return number
-
-
-Reader = Callable[[ReadTest], Sequence[float]]
-"""Returns a score for each instance; the highest is taken for the true one."""
 
 
 def guess(test: ReadTest) -> Sequence[float]:
@@ -183,18 +191,24 @@ def prefer_sorted_values(test: ReadTest) -> Sequence[float]:
 def prefer_usual_characters(test: ReadTest) -> Sequence[float]:
     """Return how frequent the characters of an instance are next to each other in the file and the tree."""
     rest = count_trigrams([test.rest.encode()])
-    counts = [count_trigrams([body.encode()]) for body in test.bodies]
-    return [
-        sum(number * log1p(rest[t] + test.trigrams.get(t, 0)) for t, number in own.items()) / max(1, own.total())
-        for own in counts
-    ]
+    start = commonprefix(test.bodies)  # noqa: RUF071 - of characters
+    end = commonprefix([body[len(start) :][::-1] for body in test.bodies])[::-1]  # noqa: RUF071 - of characters
+
+    def add(text: str) -> tuple[float, int]:
+        counts = count_trigrams([text.encode()])
+        return sum(n * log1p(rest[t] + test.trigrams.get(t, 0)) for t, n in counts.items()), counts.total()
+
+    # The instances differ in few places: the rest of their text is counted once.
+    common, n_common = (first + last for first, last in zip(add(start), add(end), strict=True))
+    own = [add(start[-2:] + body[len(start) : len(body) - len(end)] + end[:2]) for body in test.bodies]
+    return [(common + frequency) / max(1, n_common + number) for frequency, number in own]
 
 
 def vote(test: ReadTest) -> Sequence[float]:
     """Return how many of the readers of values take an instance: a forger who combines them."""
     votes = [0.0] * len(test.names)
     for reader in VOTERS:
-        scores = reader(test)
+        scores = test.score(reader)
         best = [number for number, score in enumerate(scores) if score == max(scores)]
         for number in best:
             votes[number] += 1 / len(best)
