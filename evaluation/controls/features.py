@@ -6,6 +6,7 @@ The values of a draw are chosen so that the true one is as likely first as last 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,14 +25,16 @@ _MAX_TREE_BYTES = 4_000_000
 _MAX_DIGITS = 15
 _FAMILIAR = (0, 1, 2, 6)
 """Features that are counts of tokens or trigrams."""
-VOTERS = (0, 1, 2, 4, 5, 6, 8, 9, 10)
+VOTERS = (0, 1, 2, 4, 5, 8, 9, 10, 11)
 """Features of which a value that somebody wrote is expected to have more than one that a machine made."""
 _HEAD_LINES = 3
 """First lines of a test, which often show its subject."""
 _COARSE = (9, 10)
 """Features in which most values are equal: whether they stand anywhere, which counts show, and in the first lines."""
-_CONTEXT_BYTES = 8
-"""Bytes in which the characters next to a site are looked for."""
+_CONTEXT_BYTES = 200
+"""Bytes in which the characters next to a site, and the rest of a word of which it is a part, are looked for."""
+_WORD_END = re.compile(r"\w*\Z")
+_WORD_START = re.compile(r"\w*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,7 @@ class Surroundings:
     """Tokens of the rest of its file."""
     file_trigrams: Mapping[str, int]
     before: str
+    """The text before it, of `_CONTEXT_BYTES`."""
     after: str
     tree: TreeCounts
     test_text: bytes = b""
@@ -93,8 +97,8 @@ class Surroundings:
             file=file.tokens - count_tokens([block_text]),
             # Also those that begin before the test or end after it.
             file_trigrams=file.trigrams - count_trigrams([file.source[max(0, start - 2) : end + 2]]),
-            before=file.source[max(0, first - _CONTEXT_BYTES) : first].decode(errors="replace")[-2:],
-            after=file.source[last : last + _CONTEXT_BYTES].decode(errors="replace")[:2],
+            before=file.source[max(0, first - _CONTEXT_BYTES) : first].decode(errors="replace"),
+            after=file.source[last : last + _CONTEXT_BYTES].decode(errors="replace"),
             tree=tree,
             test_text=bytes(test),
             other_text=file.source[:start] + b" " + file.source[end:],
@@ -105,9 +109,11 @@ class Surroundings:
 
     def describe(self, text: str) -> list[float]:
         """Return the features of a value."""
-        tokens = TOKEN.findall(text)
+        # A part of a word is looked for with the rest of it.
+        tokens = TOKEN.findall(f"{self._word_start}{text}{self._word_end}")
         number = text.strip("'\"")
-        written = f"{self.before}{text}{self.after}".encode()
+        trigrams = count_trigrams([f"{self.before[-2:]}{text}{self.after[:2]}".encode()])
+        usual = sum(n * self._weigh(trigram) for trigram, n in trigrams.items())
         return [
             # A value without words, such as `{}`, stands elsewhere as it is.
             *(
@@ -122,13 +128,31 @@ class Surroundings:
             float(number) if number.isdecimal() and len(number) <= _MAX_DIGITS else float(len(text)),
             float(len(number) - len(number.rstrip("0"))) if number[:1].isdigit() else 0.0,
             _average(first <= second for first, second in pairwise(tokens)),
-            round(_average(log1p(self._count(trigram)) for trigram in count_trigrams([written])), 2),
+            round(_average(self._weigh(trigram) for trigram in trigrams), 2),
             # Also of a number, as it may stand among words.
             float(len(text)),
             float(self._count_known_lines(text)),
             _average(token in self.test or token in self.file or token in self.tree.tokens for token in tokens),
             float(sum(token.lower() in self._head for token in tokens)),
+            # By this the usual characters of the whole test are more, or fewer, on average.
+            round(usual - trigrams.total() * self._usual_weight, 2),
         ]
+
+    @cached_property
+    def _word_start(self) -> str:
+        """The beginning of the word of which the site is a part."""
+        return (_WORD_END.search(self.before) or [""])[0]
+
+    @cached_property
+    def _word_end(self) -> str:
+        """The end of that word."""
+        return (_WORD_START.match(self.after) or [""])[0]
+
+    @cached_property
+    def _usual_weight(self) -> float:
+        """How usual the characters of the rest of the test are, on average."""
+        trigrams = count_trigrams([self.test_text])
+        return sum(n * self._weigh(trigram) for trigram, n in trigrams.items()) / max(1, trigrams.total())
 
     @cached_property
     def _head(self) -> str:
@@ -143,8 +167,9 @@ class Surroundings:
         edits = [[start, end, text] for start, end in self.spans]
         return sum(line.strip() in self.tree.lines for line in apply_edits(self.lines, edits).splitlines())
 
-    def _count(self, trigram: str) -> int:
-        return self.file_trigrams.get(trigram, 0) + self.tree.trigrams.get(trigram, 0)
+    def _weigh(self, trigram: str) -> float:
+        """Return how usual three characters in a row are in file and tree."""
+        return log1p(self.file_trigrams.get(trigram, 0) + self.tree.trigrams.get(trigram, 0))
 
 
 def _average(numbers: Iterable[float]) -> float:
@@ -244,8 +269,9 @@ def add_sums(rows: Sequence[list[float]]) -> list[list[float]]:
     all `VOTERS`.
     """
     columns = list(zip(*rows, strict=True))
-    places = {voter: _rank(columns[voter]) for voter in VOTERS}
-    joined = [[sum(places[voter][row] for voter in group) for row in range(len(rows))] for group in (_FAMILIAR, VOTERS)]
+    places = {feature: _rank(columns[feature]) for feature in (*_FAMILIAR, *VOTERS)}
+    groups = (_FAMILIAR, VOTERS)
+    joined = [[sum(places[feature][row] for feature in group) for row in range(len(rows))] for group in groups]
     return [[*row, *sums] for row, sums in zip(rows, zip(*joined, strict=True), strict=True)]
 
 

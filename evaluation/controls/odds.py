@@ -31,6 +31,8 @@ _SURPRISE = 2.5
 """Standard deviations above chance from which a reader counts as better than chance."""
 _SIMILAR = 1.25
 """Ratio to the lowest odds up to which a menu is kept."""
+_FIRST_VALUES = 3
+"""Values of which a reader may take one, the first in its order."""
 _VOTE_DIGITS = 4
 """Decimal places of sums of votes, in which shares of equal values are equal."""
 _MAX_CELLS = 2_000_000
@@ -95,7 +97,7 @@ def measure_odds(site: Mapping[str, Any], size: int, random: Random, draws: int 
 def draw_site(site: Mapping[str, Any], size: int, random: Random, draws: int = _FINAL_DRAWS) -> SiteDraws:
     """Return the odds and votes of readers in draws of a site's values.
 
-    A share that is above 1/size by no more than chance explains counts as 1/size.
+    A share that chance explains counts as 1/size (see `_estimate`).
 
     Args:
         site: a site with features; where `is_natural`, the true value is the one that anybody would take for true.
@@ -115,13 +117,12 @@ def draw_site(site: Mapping[str, Any], size: int, random: Random, draws: int = _
         return SiteDraws(odds=np.full(2 * true.size, SHOWN_ODDS), vote=np.array([SHOWN_ODDS]), votes=votes)
     chosen = draw_choices(others > true, others == true, size - 1, draws, np.random.default_rng(random.getrandbits(64)))
     n_equal, n_above, n_below = (chosen @ side.astype(float) for side in (others == true, others > true, others < true))
-    # Values that are equal for a reader are equally likely to be taken.
-    shares = np.concatenate([((beyond == 0) / (1 + n_equal)).mean(axis=0) for beyond in (n_above, n_below)])
+    odds = np.concatenate([_estimate(beyond, n_equal, size) for beyond in (n_above, n_below)])
     drawn = others[:, voters][np.nonzero(chosen)[1].reshape(draws, size - 1)]
     values = np.concatenate([np.broadcast_to(true[voters], (draws, 1, len(voters))), drawn], axis=1)
     is_best = values == values.max(axis=1, keepdims=True)
     votes = (is_best / is_best.sum(axis=1, keepdims=True)).astype(np.float32)
-    return SiteDraws(odds=_estimate(shares, 1 / size, draws), vote=count_votes(votes), votes=votes)
+    return SiteDraws(odds=odds, vote=count_votes(votes), votes=votes)
 
 
 def count_votes(votes: NDArray[np.float32]) -> Odds:
@@ -130,20 +131,35 @@ def count_votes(votes: NDArray[np.float32]) -> Odds:
     Args:
         votes: votes for the drawn values or instances, the true one first, of shape draws x instances x voters.
     """
-    totals = votes.sum(axis=2).round(_VOTE_DIGITS)
-    is_most = totals == totals.max(axis=1, keepdims=True)
-    share = (is_most[:, 0] / is_most.sum(axis=1)).mean(keepdims=True)
-    return _estimate(share, 1 / votes.shape[1], len(votes))
-
-
-def _estimate(shares: Odds, chance: float, draws: int) -> Odds:
-    """Return the odds of readers from the shares of draws in which they find the true value."""
     import numpy as np  # noqa: PLC0415 - see `draw_site`
 
-    is_usual = shares <= chance + _SURPRISE * sqrt(chance * (1 - chance) / draws)
-    # By the rule of succession (see `SHOWN_ODDS`).
-    estimated = (shares * draws + 1) / (draws + 2)
-    odds: Odds = np.where(is_usual, np.minimum(chance, estimated), np.maximum(chance, estimated))
+    totals = votes.sum(axis=2).round(_VOTE_DIGITS)
+    n_above, n_equal = ((totals > totals[:, :1]).sum(axis=1), (totals == totals[:, :1]).sum(axis=1) - 1)
+    return _estimate(n_above[:, np.newaxis], n_equal[:, np.newaxis], votes.shape[1])
+
+
+def _estimate(n_above: Odds, n_equal: Odds, size: int) -> Odds:
+    """Return the odds of readers that take one of the first values in an order of theirs, of those numbers the best.
+
+    A reader whose rule is a little different has another value first, and readers that take the second or third are
+    as good for a test whose true value is never the first: so the odds of a reader are never below chance.
+
+    Args:
+        n_above: number of values that stand before the true one, of shape draws x readers.
+        n_equal: number of values that are equal to it, of the same shape.
+        size: number of values.
+    """
+    import numpy as np  # noqa: PLC0415 - see `draw_site`
+
+    draws, chance = len(n_above), 1 / size
+    odds = np.full(n_above.shape[1], chance)
+    for first in range(1, min(_FIRST_VALUES, size) + 1):
+        # Values that are equal for a reader are equally likely to be among its first.
+        share = (np.clip((first - n_above) / (1 + n_equal), 0, 1)).mean(axis=0)
+        is_usual = share <= first * chance + _SURPRISE * sqrt(first * chance * (1 - first * chance) / draws)
+        # By the rule of succession (see `SHOWN_ODDS`).
+        estimated = (share * draws + 1) / (draws + 2) / first
+        odds = np.where(is_usual, odds, np.maximum(odds, estimated))
     return odds
 
 
