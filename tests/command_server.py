@@ -202,6 +202,7 @@ def serve(requests: socket.socket) -> None:
     from taskdb.store import Store  # noqa: PLC0415
     from tests.drawn_arguments import keep_drawn_arguments  # noqa: PLC0415
     from tests.new_databases import copy_new_databases  # noqa: PLC0415
+    from tests.taskdb.lineages import add_lineage  # noqa: PLC0415
 
     commands = [f"mergemill.cli.{entry.module}" for entry in COMMANDS.values()]
     for module in (*commands, *USUAL_MODULES, "tests.short_certificates"):
@@ -209,8 +210,9 @@ def serve(requests: socket.socket) -> None:
     Settings.model_rebuild()
     copy_new_databases()
     keep_drawn_arguments()
-    with tempfile.TemporaryDirectory() as folder:
-        Store.open(f"sqlite:///{folder}/new.db").engine.dispose()  # it is migrated, those of the commands are copies
+    # It is migrated, those of the commands are copies; and the statements of most writers are compiled.
+    with tempfile.TemporaryDirectory() as folder, Store.open(f"sqlite:///{folder}/new.db") as store:
+        add_lineage(store)
     assert threading.active_count() == len(list(Path("/proc/self/task").iterdir())) == 1, "forks lose threads"
     gc.collect()
     gc.freeze()

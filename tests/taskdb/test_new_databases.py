@@ -26,9 +26,9 @@ def dump_new_database(folder: Path) -> Sequence[str]:
 
 def test_a_copied_database_is_the_migrated_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert dump_new_database(tmp_path / "first")
-    assert new_databases.KNOWN.statements
+    assert new_databases.KNOWN.content
     copied = dump_new_database(tmp_path / "copied")
-    monkeypatch.setattr(database, "_migrate", new_databases.migrate)
+    monkeypatch.setattr(database, "_open_sqlite", new_databases.open_sqlite)
     assert copied == dump_new_database(tmp_path / "migrated")
 
 
