@@ -45,8 +45,10 @@ def add_lineage(
         Stage.DERIVE: task,
         Stage.CERTIFY: records.make_certificate(task),
     }
-    for stage, record in made.items():
-        store.add_stage_results(StageResult(stage=stage, result=record, source=source, name=pull.name, seconds=1.0))
-        if stage is to:
-            break
+    results = [
+        StageResult(stage=stage, result=record, source=source, name=pull.name, seconds=1.0)
+        for stage, record in made.items()
+    ]
+    # In one transaction: the listings are brought up to date once.
+    store.add_stage_results(*results[: list(made).index(to) + 1])
     return task
