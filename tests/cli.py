@@ -106,12 +106,16 @@ class OpenCommand:
 
 
 @contextmanager
-def open_mergemill(*arguments: str, cwd: Path, **variables: str) -> Iterator[OpenCommand]:
-    """Start `mergemill ARGUMENTS` in `cwd`, with pipes for its outputs; it is killed at the end."""
+def open_mergemill(*arguments: str, cwd: Path, module: str = "", **variables: str) -> Iterator[OpenCommand]:
+    """Start `mergemill ARGUMENTS` in `cwd`, with pipes for its outputs; it is killed at the end.
+
+    Args:
+        module: name of a module that runs as a program instead.
+    """
     output, output_end = os.pipe()
     errors, errors_end = os.pipe()
     environment = make_command_environment(**variables)
-    command = start_command_server().start(arguments, cwd, environment, output_end, errors_end)
+    command = start_command_server().start(arguments, cwd, environment, output_end, errors_end, module)
     os.close(output_end)
     os.close(errors_end)
     with os.fdopen(output) as stdout, os.fdopen(errors) as stderr:

@@ -27,10 +27,9 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 ROOT = Path(__file__).parents[1]
-READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "TMPDIR")
-"""Beginnings of variables that a Python or its C library reads before the command runs: a fork comes too late."""
+READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "SSL_", "TZ", "TMPDIR")
+"""Beginnings of variables that a Python, its libraries or this server read before a command runs."""
 USUAL_MODULES = (
-    "backends.llm.client",
     "builders.agent.policy",
     "builders.build",
     "docker",
@@ -197,7 +196,8 @@ def read_cpu_seconds() -> float:
 
 def serve(requests: socket.socket) -> None:
     """Fork a process for each request until the tests have ended."""
-    from core.config import Settings  # noqa: PLC0415 - the tests' side needs none of it
+    from backends.llm.client import ChatModel  # noqa: PLC0415 - the tests' side needs none of it
+    from core.config import Settings  # noqa: PLC0415
     from mergemill.cli.commands import COMMANDS  # noqa: PLC0415
     from taskdb.store import Store  # noqa: PLC0415
     from tests.drawn_arguments import keep_drawn_arguments  # noqa: PLC0415
@@ -213,6 +213,9 @@ def serve(requests: socket.socket) -> None:
     # It is migrated, those of the commands are copies; and the statements of most writers are compiled.
     with tempfile.TemporaryDirectory() as folder, Store.open(f"sqlite:///{folder}/new.db") as store:
         add_lineage(store)
+    # The first client imports half of the SDK and reads the certificates.
+    settings = Settings.model_validate({"llm": "http://127.0.0.1:9/v1", "model": "none"})
+    assert ChatModel(settings.llm, settings.host)._client.chat.completions.with_raw_response
     assert threading.active_count() == len(list(Path("/proc/self/task").iterdir())) == 1, "forks lose threads"
     gc.collect()
     gc.freeze()

@@ -95,4 +95,4 @@ def create_sharing_engine(url: URL, **options: Any) -> Engine:
 def copy_new_databases() -> None:
     """Let this process, and those forked from it, migrate only its first new database, and compile statements once."""
     database._open_sqlite = open_sqlite_copy
-    database.create_engine = create_sharing_engine
+    vars(database)["create_engine"] = create_sharing_engine

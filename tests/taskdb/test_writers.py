@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
-import sys
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.cli import OpenCommand, open_mergemill
 from tests.taskdb.content import read_content
 from tests.taskdb.lineages import make_url
 from tests.taskdb.writer import write_chains
@@ -18,14 +18,8 @@ ROOT = Path(__file__).parents[2]
 WRITERS = 4
 
 
-def start_writer(url: str, seed: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.taskdb.writer", url, str(seed)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def open_writer(url: str, seed: int) -> AbstractContextManager[OpenCommand]:
+    return open_mergemill(url, str(seed), cwd=ROOT, module="tests.taskdb.writer")
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +34,14 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 def test_four_writers_store_each_record_once(empty_db: str, calm: dict[str, list[str]]) -> None:
     seed = random.randrange(1 << 32)
-    writers = [start_writer(empty_db, seed + n) for n in range(WRITERS)]
-    killed = start_writer(empty_db, seed)
-    assert killed.stdout
-    for _ in range(random.Random(seed).randrange(1, 12)):
-        killed.stdout.readline()
-    killed.send_signal(signal.SIGKILL)
-    _, errors = killed.communicate()
-    assert killed.returncode == -signal.SIGKILL, f"the writer ended before it was killed: {errors}"
-    for writer in (*writers, start_writer(empty_db, seed)):
-        _, errors = writer.communicate(timeout=120)
-        assert (writer.returncode, errors) == (0, ""), f"seed {seed}"
+    with ExitStack() as stack:
+        writers = [stack.enter_context(open_writer(empty_db, seed + n)) for n in range(WRITERS)]
+        with open_writer(empty_db, seed) as killed:
+            for _ in range(random.Random(seed).randrange(1, 12)):
+                assert killed.stdout.readline()
+            killed.process.kill()
+            assert killed.process.returncode == -signal.SIGKILL, f"it had ended: {killed.stderr.read()}"
+        for writer in (*writers, stack.enter_context(open_writer(empty_db, seed))):
+            code = writer.process.wait(timeout=120)
+            assert (code, writer.stderr.read()) == (0, ""), f"seed {seed}"
     assert read_content(empty_db) == calm, f"seed {seed}"
