@@ -33,15 +33,21 @@ USUAL_MODULES = (
     "builders.agent.policy",
     "builders.build",
     "docker",
+    "git",
     "mergemill.agents.sampling.run",
+    "mergemill.bench.export",
+    "mergemill.bench.judging",
+    "mergemill.bundles.foreign_import",
     "mergemill.grading.grading",
     "mergemill.pipeline.kinds",
     "mergemill.pipeline.runs",
     "mergemill.simulation.environment",
     "mergemill.simulation.run",
     "mergemill.worlds.making.run",
+    "miner.github.api",
     "miner.mine",
     "miner.tags.tag",
+    "rich._emoji_codes",
     "sklearn.cluster",
     "sqlalchemy.dialects.sqlite",
     "taskdb.queries.where",
@@ -196,17 +202,24 @@ def read_cpu_seconds() -> float:
 
 def serve(requests: socket.socket) -> None:
     """Fork a process for each request until the tests have ended."""
-    from backends.llm.client import ChatModel  # noqa: PLC0415 - the tests' side needs none of it
+    from typer.main import get_command  # noqa: PLC0415 - the tests' side needs none of it
+
+    from backends.llm.client import ChatModel  # noqa: PLC0415
     from core.config import Settings  # noqa: PLC0415
-    from mergemill.cli.commands import COMMANDS  # noqa: PLC0415
+    from mergemill import cli  # noqa: PLC0415
+    from mergemill.cli import lazy_group  # noqa: PLC0415
     from taskdb.store import Store  # noqa: PLC0415
     from tests.drawn_arguments import keep_drawn_arguments  # noqa: PLC0415
     from tests.new_databases import copy_new_databases  # noqa: PLC0415
     from tests.taskdb.lineages import add_lineage  # noqa: PLC0415
 
-    commands = [f"mergemill.cli.{entry.module}" for entry in COMMANDS.values()]
-    for module in (*commands, *USUAL_MODULES, "tests.short_certificates"):
+    for module in (*USUAL_MODULES, "tests.short_certificates"):
         importlib.import_module(module)
+    # The options of commands are made of annotations, which takes more time than many a command.
+    lazy_group.load_command = cache(lazy_group.load_command)
+    for _, command in lazy_group.iterate_commands(get_command(cli.app)):
+        for option in command.params:
+            option.get_runtime_param()
     Settings.model_rebuild()
     copy_new_databases()
     keep_drawn_arguments()
