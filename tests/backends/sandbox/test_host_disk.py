@@ -7,7 +7,6 @@ import os
 import shutil
 import tempfile
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from backends.sandbox.host_disk import LEAST_FREE_BYTES, DiskObserver, HostDisk
 from benchmarks.isolated_engine import BASES, start_engine
 from benchmarks.small_disk import fill_disk, mount_disk
 from core.errors import Transient
+from tests.small_base import remove_base
 
 LIMITS = ResourceLimits(seconds=60, memory_mb=256, disk_mb=1000, pids=64, cpus=1, output_bytes=100_000)
 WRITE = ["bash", "-c", "for n in 1 2 3 4 5 6; do sleep 0.5; head -c 1000000 /dev/zero > /opt/$n || exit 9; done"]
@@ -76,11 +76,7 @@ def small_base(base: str) -> Iterator[str]:
     assert packed.exit_code == 0, packed.output
     sandbox.images.import_rootfs(io.BytesIO(packed.files["/small.tar"]), name, env={}, labels={})
     yield name
-    end = time.monotonic() + 10
-    # The container whose network the other engine used may take a moment to go, and an image in use is kept.
-    while sandbox.images.inspect(name) is not None and time.monotonic() < end:
-        sandbox.images.remove(name)
-        time.sleep(0.1)
+    remove_base(name, sandbox.images)
 
 
 @pytest.mark.docker

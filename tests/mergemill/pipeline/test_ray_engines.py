@@ -15,12 +15,14 @@ import pytest
 from benchmarks.isolated_engine import IsolatedEngine, remove_built_images, start_engine
 from tests.cli import run_mergemill
 from tests.command_server import SHORT_CERTIFICATES
+from tests.containers import make_services
 from tests.ray_nodes import QUICK, RayNodes, start_ray_nodes
 from tests.registry import LocalRegistry, find_bridge_address
 from tests.sample import ALIKE, make_sample
 from tests.samplers.scripted_model import ScriptedModel
 from tests.samplers.worlds.database import make_database
 from tests.samplers.worlds.player import AGENT, ScenarioPlayer
+from tests.small_base import name_base, open_small_base
 from tests.taskdb.conftest import PostgresServer, server  # noqa: F401 - the databases of those tests
 from tests.taskdb.content import read_records
 
@@ -43,10 +45,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         registry.start()
         stack.callback(registry.stop)
         cluster = stack.enter_context(start_ray_nodes())
+        tag, base = stack.enter_context(open_small_base(make_services(folder)))
         engines = []
         for name in ("node-a", "node-b"):
-            engine = start_engine(folder / name, ("python3.11-*",), registries=[registry.host])
+            engine = start_engine(folder / name, (tag,), registries=[registry.host])
             engines.append(stack.enter_context(engine))
+            name_base(engines[-1], tag, base)
             store = tmp_path_factory.mktemp(name)
             cluster.add(name, env={"DOCKER_HOST": engines[-1].host, "MERGEMILL_NODE_STORE": str(store)})
         yield Site(cluster, tuple(engines), registry)
