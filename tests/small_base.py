@@ -1,4 +1,4 @@
-"""The base image of Python without what pure Python projects do not need, for tests that copy it to their own engines."""
+"""The base image of Python without what pure Python projects do not need, for tests that copy or read all of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REMOVE_SECONDS = 10.0
 STRIP = """
 cd /usr && rm -rf include lib/gcc lib/apt lib/x86_64-linux-gnu/{perl,gprofng,ldscripts,*.a,libgprofng*,lib*san.so*} \
     share/{perl,perl5,doc,man,info,locale,zoneinfo/right,zoneinfo/posix} bin/{x86_64-linux-gnu-*,perl*,scalar,openssl} \
-    lib/python3/dist-packages lib/python3.*/{idlelib,lib2to3,pydoc_data,test} /var/{lib/apt,cache}/*
+    lib/python3.*/{idlelib,lib2to3,pydoc_data,test} /var/{lib/apt,cache}/*
 """
 
 

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 
 from backends.git import GitRepository
@@ -192,8 +193,8 @@ def _find_reach(search: BugSearch, whole: TestGroup, functions: FunctionMap, pro
         return TestReach(groups=groups, functions=functions)
     environment = search.lineage.require_environment()
     limits = search.services.test_limits(environment.plan.language)
-    with search.services.sandbox.open_pool(environment.image, limits=limits) as pool:
-        reach = measure_reach(pool, whole, functions, search.test_files, script=search.script, workdir=search.workdir)
+    open_pool = partial(search.services.sandbox.open_pool, environment.image, limits=limits)
+    reach = measure_reach(open_pool, whole, functions, search.test_files, script=search.script, workdir=search.workdir)
     add_groups(progress, reach.groups)
     return reach
 

@@ -7,7 +7,8 @@ collected where the language has a collector (`evaluation.reports.coverage`). Wh
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -90,7 +91,7 @@ class TestReach:
 
 
 def measure_reach(
-    pool: ContainerPool,
+    open_pool: Callable[[], AbstractContextManager[ContainerPool]],
     whole: TestGroup,
     functions: FunctionMap,
     test_files: Collection[str],
@@ -103,7 +104,7 @@ def measure_reach(
     The whole suite is the only group without a collector, and where groups save nothing.
 
     Args:
-        pool: containers of the base tree.
+        open_pool: function that opens containers of the base tree; it is called only where groups may save time.
         whole: the whole suite, with the lines that it executes.
         functions: functions of the source files.
         test_files: files of tests that may be run alone.
@@ -120,13 +121,15 @@ def measure_reach(
     if len(parts) < 2:
         return undivided
     groups: list[TestGroup] = []
-    for part in parts:
-        result = run_tests(pool, script, workdir=workdir, files=part, collect_lines=True)
-        seconds = result.exec_result.seconds
-        if result.covered_lines is None or (not groups and seconds > MAX_GROUP_SHARE * whole.seconds):
-            return undivided
-        passing = list_passing(result.report) & whole.passing
-        groups.append(TestGroup(files=tuple(part), passing=passing, covered=result.covered_lines, seconds=seconds))
+    with open_pool() as pool:
+        for place, part in enumerate(parts, 1):
+            last = place == len(parts)
+            result = run_tests(pool, script, workdir=workdir, files=part, collect_lines=True, last=last)
+            seconds = result.exec_result.seconds
+            if result.covered_lines is None or (not groups and seconds > MAX_GROUP_SHARE * whole.seconds):
+                return undivided
+            passing = list_passing(result.report) & whole.passing
+            groups.append(TestGroup(files=tuple(part), passing=passing, covered=result.covered_lines, seconds=seconds))
     return TestReach(groups=tuple(groups), functions=functions)
 
 

@@ -89,11 +89,12 @@ class BugSearch:
 
     lineage: Lineage
     services: Services
-    pool: ContainerPool
     files: tuple[str, ...]
     """Test files that are run; empty for the whole suite."""
     test_files: frozenset[str]
     """All test files of the base tree that can be hidden."""
+    pool: ContainerPool = field(init=False)
+    """Containers of the runs; set by `open_base` for the base run, and by callers for those with bugs."""
     started: float = field(default_factory=time.monotonic)
     tally: Counter[Reason] = field(default_factory=Counter)
     """Rejected bugs by reason."""
@@ -125,29 +126,26 @@ class BugSearch:
         environment = lineage.require_environment()
         hideable = find_hideable_files(entry.path for entry in repository.ls_tree(lineage.candidate.base_commit))
         files = select_test_files(lineage, services, hideable)
-        with services.sandbox.open_pool(
-            environment.image, limits=services.test_limits(environment.plan.language)
-        ) as pool:
-            search = cls(lineage=lineage, services=services, pool=pool, files=files, test_files=hideable)
-            return search, search.run_base(earlier)
+        search = cls(lineage=lineage, services=services, files=files, test_files=hideable, base_result=earlier)
+        if earlier is None:
+            limits = services.test_limits(environment.plan.language)
+            with services.sandbox.open_pool(environment.image, limits=limits) as search.pool:
+                search.run_base()
+        return search, list_passing(search.stable_report)
 
-    def run_base(self, earlier: EvaluationResult | None = None) -> frozenset[TestId]:
-        """Run the tests without a bug, with coverage, into `base_result`; return the tests that pass.
-
-        Args:
-            earlier: result of such a run, in place of another one.
+    def run_base(self) -> None:
+        """Run the tests without a bug, with coverage, into `base_result`.
 
         Raises:
             Transient: the engine failed.
         """
         plan = self.lineage.require_environment().plan
-        self.base_result = earlier or run_tests(
+        self.base_result = run_tests(
             self.pool, self._render_script(metered=True), workdir=plan.workdir, collect_lines=True, last=True
         )
-        return list_passing(self.stable_report)
 
     def describe_passing(self, passing: frozenset[TestId]) -> str:
-        """Return in a line why too few tests pass. `passing`: those that `run_base` returned."""
+        """Return in a line why too few tests pass. `passing`: those that `open_base` returned."""
         now = list_passing(self.base_result.report if self.base_result else None)
         n_flaky = len(now - passing)
         unstable = f"; {format_count(n_flaky, 'further test')} passed now and not in every run" if n_flaky else ""

@@ -85,6 +85,7 @@ def run_series(
     tests_uid: int,
     passing: Collection[TestId],
     patch: bytes = b"",
+    last: bool = False,
 ) -> list[EvaluationResult] | None:
     """Return the result of each run; None where the tree was not as before in the end, so that none of them counts.
 
@@ -96,6 +97,7 @@ def run_series(
         tests_uid: id of the user that runs the tests.
         passing: tests that pass in the last run where the tree is as before.
         patch: patch that makes the original tree of the image's; may be empty.
+        last: whether the pool need not prepare a container for a later run.
 
     Raises:
         Transient: the engine failed.
@@ -112,6 +114,7 @@ def run_series(
         files=inputs,
         collect=[f"{run_dir}/{number:04}/report/{name}" for number in range(len(runs)) for name in names],
         env={"MERGEMILL_SEED": "0", "MERGEMILL_TZ": ""},
+        last=last,
     )
     if result.killed_by:
         return None
@@ -127,8 +130,8 @@ def run_series(
         )
         for number, run in enumerate(runs)
     ]
-    last = results[-1].report
-    return results if last is not None and all(last.has_passed(test) for test in passing) else None
+    original = results[-1].report
+    return results if original is not None and all(original.has_passed(test) for test in passing) else None
 
 
 def _list_inputs(run: SeriesRun) -> dict[str, bytes]:

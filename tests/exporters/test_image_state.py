@@ -21,8 +21,9 @@ from exporters.item import ExportItem
 from exporters.task_files import build_grader_files
 from mergemill.execution.services import make_services as open_services
 from taskdb.records import Task
-from tests.containers import make_services
+from tests.containers import LABEL, make_services
 from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task, make_task_with_image
+from tests.small_base import STRIP
 
 ONE_CONTAINER_FORMATS = ("swebench", "swe-smith", "multi-swe-bench")
 GradeAfter = Callable[[str], tuple[str, str]]
@@ -94,10 +95,21 @@ def certify_image(task: Task, services: Services) -> Task:
 
 @pytest.fixture(scope="module")
 def imaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Services, Task]:
-    """A task whose image is certified, and services that read the state of the image once."""
+    """A task whose image is certified, and services that read the state of the image once.
+
+    The image lacks what it takes to compile: each container reads all files of its image.
+    """
     folder = tmp_path_factory.mktemp("image-state")
     services = make_services(folder)
-    return services, certify_image(make_task_with_image(services, folder, evaluations=2), services)
+    task = make_task_with_image(services, folder, evaluations=2)
+    small = f"{task.image}-small"
+    if services.images.inspect(small) is None:
+        command, limits = ["/bin/bash", "-c", STRIP], services.build_limits()
+        stripped, image = services.images.build(
+            task.image, command, small, limits=limits, network=False, workdir="/testbed", labels={LABEL: "1"}
+        )
+        assert image is not None, stripped.output
+    return services, certify_image(task.model_copy(update={"image": small}), services)
 
 
 @pytest.fixture(scope="module")

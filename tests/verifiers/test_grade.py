@@ -219,9 +219,10 @@ def short_task(graded_task: GradedTask) -> GradedTask:
 @pytest.mark.parametrize("name", CHEATS)
 def test_an_exploit_earns_nothing(name: str, guarded_task: GradedTask) -> None:
     patch = guarded_task.patch(name, CHEATS[name])
-    # One evaluation shows what is forged; that a test is not forged shows only once both its sides were seen.
+    # One evaluation shows what is forged; that a test is not forged shows only once both its sides were seen. A brief
+    # grading ends then, whatever the outcome, and prepares no container for another evaluation.
     need_rates = name not in (*DETECTED, *UNSURE)
-    score = grade(guarded_task.task, guarded_task.services, patch, need_rates=need_rates)
+    score = grade(guarded_task.task, guarded_task.services, patch, need_rates=need_rates, is_brief=need_rates)
     assert score.value == 0.0, score
     assert name in UNSURE or bool(score.tampering) == (name in DETECTED), score
 

@@ -164,7 +164,7 @@ TREES: Mapping[str, dict[str, str | None]] = {
         "tests/.gitattributes": "* working-tree-encoding=UTF-16 -diff\n",
         PACKAGE: SHOP_RIGHT,
     },
-    "many-files": {**{f"many/{n // 500}/{n}": "" for n in range(3_000)}, PACKAGE: SHOP_RIGHT},
+    "many-files": {**{f"many/{n // 500}/{n}": "" for n in range(1_500)}, PACKAGE: SHOP_RIGHT},
 }
 """Trees with the right solution in which the protected files must be restored."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -93,7 +94,11 @@ def test_a_suite_is_divided_where_that_saves_time(
     tests = [f"tests/test_{name}.py::test" for name in "abc"]
     monkeypatch.setattr(reach, "MAX_GROUPS", 2 if suite == 10.0 else 40)
 
-    def run_tests(*_: Any, files: Sequence[str], **__: Any) -> EvaluationResult:
+    opened: list[None] = []
+    prepared: list[bool] = []
+
+    def run_tests(*_: Any, files: Sequence[str], last: bool, **__: Any) -> EvaluationResult:
+        prepared.append(not last)
         outcomes = {f"{file}::test": Outcome(status=OutcomeStatus.PASSED) for file in files}
         result = make_result()
         return replace(
@@ -106,6 +111,13 @@ def test_a_suite_is_divided_where_that_saves_time(
     monkeypatch.setattr(reach, "run_tests", run_tests)
     whole = TestGroup(files=(), passing=frozenset(tests), covered=lines, seconds=suite)
     files = {test.partition("::")[0] for test in tests}
-    measured = measure_reach(cast("Any", None), whole, REACH.functions, files, script="", workdir="/testbed")
+
+    def open_pool() -> Any:
+        opened.append(None)
+        return nullcontext()
+
+    measured = measure_reach(open_pool, whole, REACH.functions, files, script="", workdir="/testbed")
     assert [group.files for group in measured.groups] == groups
+    assert len(opened) == (covered and suite > 3.0), "no container is started where no group is run"
+    assert prepared == [number < len(groups) for number in range(1, len(groups) + 1)] or groups == [()]
     assert frozenset[str]().union(*(group.passing for group in measured.groups)) == set(tests)

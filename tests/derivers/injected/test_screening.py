@@ -42,12 +42,15 @@ class Runs:
 
     disturbed: bool = False
     series: list[Sequence[SeriesRun]] = field(default_factory=list)
+    prepares: list[bool] = field(default_factory=list)
+    """Whether each series let a further container be prepared."""
     alone: list[tuple[str, ...]] = field(default_factory=list)
 
-    def run_series(self, *arguments: Any, **_: Any) -> list[EvaluationResult] | None:
+    def run_series(self, *arguments: Any, last: bool, **_: Any) -> list[EvaluationResult] | None:
         """See `evaluation.runner.series`."""
         runs: Sequence[SeriesRun] = arguments[2]
         self.series.append(runs)
+        self.prepares.append(not last)
         return None if self.disturbed else [self._make_result(run.files, run.after) for run in runs]
 
     def run_tests(self, *_: Any, files: tuple[str, ...], patch: bytes, **__: Any) -> EvaluationResult:
@@ -79,11 +82,11 @@ def make_screening(bugs: Sequence[Mutation]) -> BugScreening:
     search = BugSearch(
         lineage=cast("Any", lineage),
         services=cast("Any", services),
-        pool=cast("Any", None),
         files=(),
         test_files=frozenset({"tests/test_f.py", "tests/test_g.py"}),
     )
     search.base_result = replace(make_result(), cpu_seconds=0.75)
+    search.pool = cast("Any", None)
     return BugScreening(
         search=search,
         queue=BugQueue(bugs, functions),
@@ -109,6 +112,7 @@ def test_bugs_are_tried_with_the_tests_that_call_their_function(
     assert (detected.mutation.line, detected.failing_tests) == (2, (TEST_F,))
     assert detected.report.has_failed(TEST_F)
     (series,) = runs.series
+    assert runs.prepares == [False]
     assert [run.files for run in series] == [
         ("tests/test_f.py",),
         ("tests/test_g.py",),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from backends.sandbox.execution import ExecResult
-from derivers.injected.search import Reason, classify_run, find_hideable_files
+from derivers.injected.search import BugSearch, Reason, classify_run, find_hideable_files
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.run import EvaluationResult
 
@@ -58,3 +61,18 @@ def test_a_bug_is_kept_when_some_tests_fail_with_it(
 def test_only_test_files_can_be_hidden() -> None:
     paths = ["tests/test_a.py", "tests/helper.py", "a.py", "a_test.go", "src/lib.rs", "tests/data.json"]
     assert find_hideable_files(paths) == {"tests/test_a.py", "a_test.go"}
+
+
+def test_a_search_whose_base_run_is_known_starts_no_container() -> None:
+    environment = SimpleNamespace(plan=SimpleNamespace(language="python"), test_seconds=1.0, base_report="")
+    candidate = SimpleNamespace(base_commit="0" * 40)
+    lineage: Any = SimpleNamespace(require_environment=lambda: environment, candidate=candidate)
+    services: Any = SimpleNamespace(  # without a sandbox
+        test_limits=lambda _: SimpleNamespace(seconds=600.0),
+        settings=SimpleNamespace(budget=SimpleNamespace(seconds=1000.0)),
+    )
+    tree = SimpleNamespace(ls_tree=lambda _: [SimpleNamespace(path="tests/test_a.py")])
+    earlier = make_result()
+    search, passing = BugSearch.open_base(lineage, services, cast("Any", tree), earlier)
+    assert search.require_base_result() is earlier
+    assert passing == PASSING | {"tests/test_a.py::test_old"}
