@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.command_server import SHORT_CERTIFICATES, RunningCommand, start_command_server
+from tests.command_server import NO_CONTROLS, SHORT_CERTIFICATES, RunningCommand, start_command_server
+
+WITHOUT_CONTROLS = {NO_CONTROLS: "yes"}
+"""Variables of a command whose tasks have no controls, for tests that neither export tasks nor audit them."""
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,22 @@ A certificate takes at least three, each in one or two containers, and in twenty
 takes more than half of the containers of a command such as `mergemill run`. Three gradings, their conditions and the
 exploits are tested in tests/verifiers/test_certify.py, and in test_end_to_end.py by the command. A certificate that is
 compared with one of another process must be whole: new processes, such as the nodes of a cluster, make no short ones.
+
+Controls take two of the four containers of a verification, in one of which the tests run several times. Commands whose
+variables are those of `tests.cli.WITHOUT_CONTROLS` make none; they are tested in tests/evaluation and tests/verifiers.
 """
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import verifiers
 from backends.services import Services
+from evaluation.controls.controls import BlindControls
+from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from taskdb.records import Certificate, Rejection
 from taskdb.records.lineage import Lineage
 
@@ -32,3 +39,15 @@ def certify_shortly(lineage: Lineage, services: Services, *arguments: Any, **nam
 def shorten_certificates() -> None:
     """Let the stage `certify` of this process grade the gold submission once."""
     verifiers.certify = certify_shortly
+
+
+def leave_out_controls(set_attribute: Callable[[object, str, object], None] = setattr) -> None:
+    """Let the stage `verify` of this process make no controls, and prepare no container for them."""
+    module = importlib.import_module("verifiers.verify")  # whose name in the package is that of its function
+    set_attribute(module, "build_controls", lambda *_, **__: BlindControls())
+    run = Evaluator.run
+
+    def run_as_last(*arguments: Any, **named: Any) -> EvaluationRun:
+        return run(*arguments, **named | {"last": True})
+
+    set_attribute(Evaluator, "run", run_as_last)

@@ -34,8 +34,10 @@ from tests.builders.test_acceptance import make_result, make_tree
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.sample import BASE
+from tests.verifiers.no_controls import no_controls
 from verifiers.verify import verify
 
+__all__ = ["no_controls"]
 PYPROJECT = """[project]
 name = "greet"
 version = "1.0"
@@ -88,6 +90,7 @@ def repair_and_verify(tmp_path: Path, after: dict[str, str]) -> tuple[Environmen
     return environment, [test for test, _ in verification.FAIL_TO_PASS]
 
 
+@pytest.mark.usefixtures("no_controls")
 @pytest.mark.docker
 def test_a_package_that_only_the_change_needs_is_installed(tmp_path: Path) -> None:
     after = {"greet/names.py": NAMES, "tests/test_names.py": NAMES_TEST}
@@ -97,6 +100,7 @@ def test_a_package_that_only_the_change_needs_is_installed(tmp_path: Path) -> No
     assert fail_to_pass == ["tests/test_names.py::test_read"]
 
 
+@pytest.mark.usefixtures("no_controls")
 @pytest.mark.docker
 def test_requests_to_a_public_echo_service_are_answered_by_one_in_the_container(tmp_path: Path) -> None:
     after = {"greet/web.py": WEB, "tests/test_web.py": WEB_TEST}
@@ -109,6 +113,7 @@ CLOCK = "import time\n\n\ndef hour(seconds):\n    return time.strftime('%H:%M', 
 CLOCK_TEST = "from greet.clock import hour\n\n\ndef test_hour():\n    assert hour(1700000000) == '17:13'\n"
 
 
+@pytest.mark.usefixtures("no_controls")
 @pytest.mark.docker
 def test_a_time_zone_that_no_file_names_is_found_by_trial(tmp_path: Path) -> None:
     after = {"greet/clock.py": CLOCK, "tests/test_clock.py": CLOCK_TEST}

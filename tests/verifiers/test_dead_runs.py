@@ -13,10 +13,12 @@ from evaluation.runner.run import EvaluationResult
 from taskdb.records import FailureKind, RunVariant, Verification
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
+from tests.verifiers.no_controls import no_controls
 from tests.verifiers.shop import HIDDEN, PYPROJECT, SHOP_RIGHT, TESTS
 from verifiers.dead_runs import TestTexts, find_unfinished_tests, has_died, has_lost_tests
 from verifiers.verify import verify
 
+__all__ = ["no_controls"]
 PASSED = Outcome(status=OutcomeStatus.PASSED)
 GOLD = EvaluationReport(
     outcomes=dict.fromkeys(("t/test_a.py::test_x", "t/test_b.py::test_x[a b]", "t/test_b.py::test_y"), PASSED),
@@ -125,6 +127,7 @@ def label(price):
 """
 
 
+@pytest.mark.usefixtures("no_controls")
 @pytest.mark.docker
 @pytest.mark.parametrize(
     "death",
@@ -159,6 +162,7 @@ def test_the_other_tests_of_a_runner_that_dies_before_the_fix_pass(death: str, t
     assert [(run.seed, run.counts.passed) for run in base_runs] == [(0, 3), (1, 3)]
 
 
+@pytest.mark.usefixtures("no_controls")
 @pytest.mark.docker
 def test_a_runner_that_dies_in_collection_and_in_the_base_run(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=1)
@@ -179,6 +183,7 @@ def test_a_runner_that_dies_in_collection_and_in_the_base_run(tmp_path: Path) ->
     assert (rejection.reason, "in the base run" in rejection.detail) == ("no-report", True)
 
 
+@pytest.mark.usefixtures("no_controls")
 @pytest.mark.docker
 def test_tests_that_cannot_be_loaded_before_the_fix_stay_absent(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=1)

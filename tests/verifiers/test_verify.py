@@ -13,11 +13,13 @@ from mergemill.pipeline.kinds import derive
 from taskdb.records import FailureKind, PublishedLists, Rejection, RunVariant, Verification, Weakness
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
+from tests.verifiers.no_controls import no_controls
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, TESTS, make_shop, open_shop_task
 from verifiers.certify import compute_guess_bound
 from verifiers.grade import grade
 from verifiers.verify import Reason, verify
 
+__all__ = ["no_controls"]
 pytestmark = pytest.mark.docker
 
 F2P = (
@@ -132,6 +134,7 @@ def test_a_long_suite_runs_once_as_a_whole_and_then_with_the_files_that_matter(t
     assert grade(made[0], services, services.artifacts.get(lineage.candidate.gold_patch)).value == 1.0
 
 
+@pytest.mark.usefixtures("no_controls")
 def test_a_flaky_test_is_left_out_and_a_flaky_f2p_alone_rejects(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     repo = TinyRepo(tmp_path / "repo")
@@ -156,6 +159,7 @@ def test_a_flaky_test_is_left_out_and_a_flaky_f2p_alone_rejects(tmp_path: Path) 
     assert rejection.reason == "flaky", rejection.detail
 
 
+@pytest.mark.usefixtures("no_controls")
 @pytest.mark.parametrize(
     ("source", "test", "reason"),
     [
@@ -191,6 +195,7 @@ def test_every_failed_verification_has_its_reason(source: str, test: str, reason
         assert result.reason == reason, result.detail
 
 
+@pytest.mark.usefixtures("no_controls")
 def test_a_thread_that_outlives_the_tests_does_not_cost_their_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +302,7 @@ def test_never():
 """
 
 
+@pytest.mark.usefixtures("no_controls")
 def test_weak_tests_are_named_in_the_verification_and_the_task(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=1)
     repo = TinyRepo(tmp_path / "repo")

@@ -13,7 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import CommandResult, OpenCommand, make_command_environment, open_mergemill, run_mergemill
+from tests.cli import (
+    WITHOUT_CONTROLS,
+    CommandResult,
+    OpenCommand,
+    make_command_environment,
+    open_mergemill,
+    run_mergemill,
+)
 from tests.helpers import TinyRepo
 from tests.miner.pypi.index import run_index
 from tests.sample import COUNT_RIGHT, TEST_COUNT_RIGHT, make_sample
@@ -271,7 +278,7 @@ def test_an_engine_that_dies_during_a_run_loses_no_result(tmp_path: Path) -> Non
     make_sample(tmp_path / "ada__greet")
     cable = EngineSocketProxy(tmp_path / "docker.sock")
     try:
-        with running(tmp_path, DOCKER_HOST=f"unix://{cable.path}") as driver:
+        with running(tmp_path, DOCKER_HOST=f"unix://{cable.path}", **WITHOUT_CONTROLS) as driver:
             cable.disconnect()
             out, err = driver.stdout.read(), driver.stderr.read()
             exit_code = driver.process.wait(timeout=120)
@@ -283,7 +290,7 @@ def test_an_engine_that_dies_during_a_run_loses_no_result(tmp_path: Path) -> Non
     assert [line["rejected"] for line in map(json.loads, out.splitlines()) if line["event"] == "summary"] == [
         {"no-base": 1, "no-source": 1}
     ]
-    again = run_mergemill("run", SOURCE, cwd=tmp_path)
+    again = run_mergemill("run", SOURCE, cwd=tmp_path, **WITHOUT_CONTROLS)
     assert again.exit_code == 0, again.stderr
     assert list_certified(tmp_path) == TASKS
 
@@ -320,10 +327,10 @@ def test_a_full_disk_during_a_run_loses_no_result(what: str, tmp_path: Path) -> 
         place = "disk/store" if what == "--store" else f"sqlite:///{disk}/tasks.db"
         assert run_mergemill("mine", SOURCE, what, place, cwd=tmp_path).exit_code == 0
         fill(disk, leave=12 * 1024 if what == "--store" else 120 * 1024)
-        full = run_mergemill("run", SOURCE, what, place, cwd=tmp_path)
+        full = run_mergemill("run", SOURCE, what, place, cwd=tmp_path, **WITHOUT_CONTROLS)
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         before = run_mergemill("funnel", "--json", what, place, cwd=tmp_path).lines
-        again = run_mergemill("run", SOURCE, what, place, cwd=tmp_path)
+        again = run_mergemill("run", SOURCE, what, place, cwd=tmp_path, **WITHOUT_CONTROLS)
         done = list_certified(tmp_path, what, place)
 
     assert full.exit_code == 75, full.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import CommandResult, run_mergemill
+from tests.cli import WITHOUT_CONTROLS, CommandResult, run_mergemill
 from tests.github import GitHub
 from tests.github.three_repositories import LIST, make_three_repositories
 
@@ -35,9 +35,8 @@ def folder(hub: GitHub, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(hub: GitHub, folder: Path) -> CommandResult:
-    return run_mergemill(
-        "run", "@repos.txt", "--json", cwd=folder, MERGEMILL_GITHUB_API=hub.url, GITHUB_TOKEN="ghp_reader"
-    )
+    variables = {"MERGEMILL_GITHUB_API": hub.url, "GITHUB_TOKEN": "ghp_reader", **WITHOUT_CONTROLS}
+    return run_mergemill("run", "@repos.txt", "--json", cwd=folder, **variables)
 
 
 @pytest.mark.docker

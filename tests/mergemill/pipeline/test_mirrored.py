@@ -30,7 +30,7 @@ from taskdb.store import Store
 from tests import records
 from tests.backends.llm.conftest import server
 from tests.backends.llm.server import ModelServer, ScriptedAnswer
-from tests.cli import run_mergemill
+from tests.cli import WITHOUT_CONTROLS, run_mergemill
 from tests.containers import make_services
 from tests.derivers.injected.test_tasks import CART, LABEL, TEST_CART, TEST_LABEL
 from tests.derivers.mirrored.answers import GOLD, GOOD, STATEMENT, TESTS
@@ -52,7 +52,13 @@ def receipt(line, columns):
 '''
 TEST_RECEIPT = "from till.receipt import receipt\n\n\ndef test_short():\n    assert receipt('ab', 4) == 'ab'\n"
 TEST_CUT = f"{TEST_RECEIPT}\n\ndef test_one_sign_too_wide():\n    assert receipt('abcde', 4) == 'abcd'\n"
-MODEL = {"NO_PROXY": "127.0.0.1", "MERGEMILL_CERTIFY_EXPLOITS": "off", "MERGEMILL_REPEATS": "1", **ALIKE}
+MODEL = {
+    "NO_PROXY": "127.0.0.1",
+    "MERGEMILL_CERTIFY_EXPLOITS": "off",
+    "MERGEMILL_REPEATS": "1",
+    **ALIKE,
+    **WITHOUT_CONTROLS,
+}
 
 
 def make_projects(folder: Path) -> None:

@@ -44,7 +44,8 @@ def test_tasks_are_exported_graded_and_audited_when_the_clone_is_gone(tmp_path: 
     assert made.lines[-1]["certified"] == 1, made.stderr
 
     def call(*arguments: str) -> CommandResult:
-        return run_mergemill(*arguments, cwd=elsewhere, MERGEMILL_DB=f"sqlite:///{home}/work/mergemill.db")
+        variables = {"MERGEMILL_DB": f"sqlite:///{home}/work/mergemill.db", "MERGEMILL_STRENGTH_RUNS": "2"}
+        return run_mergemill(*arguments, cwd=elsewhere, **variables)
 
     assert call("tasks", "show", NAME, "--json").json["source"] == f"git:{home}/ada__greet"
     audited = call("audit", NAME, "--json").json  # first, since bundles name the result of the newest audit

@@ -14,7 +14,7 @@ from taskdb.records import Candidate, Task, Verification
 from taskdb.store import Store
 from tests.backends.llm.conftest import server
 from tests.backends.llm.server import ModelServer, ScriptedAnswer
-from tests.cli import run_mergemill
+from tests.cli import WITHOUT_CONTROLS, run_mergemill
 from tests.verifiers.written_tests.words import (
     RANDOM_REASONS,
     REASONS,
@@ -30,6 +30,7 @@ LIMITS = {
     "NO_PROXY": "127.0.0.1",
     "MERGEMILL_CERTIFY_EXPLOITS": "off",
     "MERGEMILL_WRITE_ATTEMPTS": "2",
+    **WITHOUT_CONTROLS,
 }
 
 
