@@ -13,8 +13,10 @@ from taskdb.records import Environment, Verification
 from taskdb.records.lineage import Lineage
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
+from tests.verifiers.no_controls import no_controls
 from verifiers.verify import verify
 
+__all__ = ["no_controls"]
 BASE = {
     ".gitignore": "_version.py\n*.egg-info\n",
     "setup.py": "from pathlib import Path\nfrom setuptools import setup\n\n"
@@ -34,6 +36,7 @@ AFTER = {
 SHADOWS = ("lib/xml/tree.py", "src/pluggy.py", "src/pluggy/hooks.py", "xml/__init__.py")
 
 
+@pytest.mark.usefixtures("no_controls")
 @pytest.mark.docker
 def test_generated_and_added_modules_of_the_tree_stay_and_shadows_go(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "repo")
