@@ -17,9 +17,9 @@ from taskdb.records.lineage import Lineage
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.short_certificates import certify_shortly
+from tests.verifiers.no_controls import verify_without_controls
 from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, TESTS
 from verifiers.grade import grade
-from verifiers.verify import verify
 
 pytestmark = pytest.mark.docker
 
@@ -37,7 +37,7 @@ def verified(repo: TinyRepo, services: Services, base: str, merge: str, name: st
         environment=lineage.require_environment().model_copy(update={"parent": lineage.candidate.id}),
         candidate=lineage.candidate.model_copy(update={"problem_statement": f"What {name} says."}),
     )
-    verification = verify(lineage, services)
+    verification = verify_without_controls(lineage, services)
     assert isinstance(verification, Verification), verification
     return lineage.with_record(verification)
 

@@ -18,7 +18,8 @@ from tests.containers import make_lineage, make_services
 from tests.exporters.tasks import make_task
 from tests.helpers import TinyRepo
 from tests.verifiers.edits import make_edit
-from verifiers import inspect, verify
+from tests.verifiers.no_controls import verify_without_controls
+from verifiers import inspect
 from verifiers.inspection import read_target
 from verifiers.probes import NO_OP, make_patch
 from verifiers.strength import EditKind, EditOutcome, draft_edits, judge_run, read_gold_files, summarize_edits
@@ -183,7 +184,7 @@ def test_an_untested_hunk_is_named_and_a_refused_rewrite_is_counted(tmp_path: Pa
     base = repo.commit("Start", {"cart.py": CART, "tests/test_cart.py": TESTS, "pyproject.toml": project})
     merge = repo.commit("Count the first price", {"cart.py": CART_RIGHT, "tests/test_cart.py": HIDDEN})
     lineage = make_lineage(repo, services, base, merge)
-    verification = verify(lineage, services)
+    verification = verify_without_controls(lineage, services)
     assert isinstance(verification, Verification), verification
     made = derive(lineage.with_record(verification), services)
     assert not isinstance(made, Rejection)

@@ -21,9 +21,9 @@ from tests.backends.llm.server import ModelServer, ScriptedAnswer, run_model_ser
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.short_certificates import certify_shortly
+from tests.verifiers.no_controls import verify_without_controls
 from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, TESTS
 from verifiers.judge import judge
-from verifiers.verify import verify
 
 pytestmark = pytest.mark.docker
 
@@ -48,7 +48,7 @@ def lineage(services: Services, tmp_path_factory: pytest.TempPathFactory) -> Lin
     base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/test_shop.py": TESTS})
     merge = repo.commit("Count the first", {"shop/__init__.py": SHOP_RIGHT, "tests/test_shop.py": PRICED})
     made = make_lineage(repo, services, base, merge)
-    verification = verify(made, services)
+    verification = verify_without_controls(made, services)
     assert isinstance(verification, Verification), verification
     return restate(made.with_record(verification), STATEMENT, services)
 

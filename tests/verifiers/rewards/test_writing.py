@@ -16,8 +16,8 @@ from taskdb.records.oracles import TestWritingOracle
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.shared_folders import copy_shared_folder
+from tests.verifiers.no_controls import verify_without_controls
 from verifiers.rewards import writing
-from verifiers.verify import verify
 
 pytestmark = pytest.mark.docker
 
@@ -145,7 +145,7 @@ def _make_writing_task(folder: Path) -> None:
     base = repo.commit("Start", {"pieces/__init__.py": CHUNKS, "tests/test_pieces.py": TESTS, "checks/x.txt": "x"})
     merge = repo.commit("Keep the rest", {"pieces/__init__.py": CHUNKS_RIGHT, "tests/test_pieces.py": OWN})
     lineage = make_lineage(repo, services, base, merge)
-    verification = verify(lineage, services)
+    verification = verify_without_controls(lineage, services)
     assert isinstance(verification, Verification), verification
     made = derive_test_writing(lineage.with_record(verification), services)
     assert isinstance(made, list), made
