@@ -208,7 +208,7 @@ def iterate_gradings(
         yield gradings
     if gold_of:
         gradings.add_shared_gold(gold_of)
-    gradings.add_noop(tests.grade_empty_patch(task, services) if is_by_lists else grade(task, services, b""))
+    gradings.add_noop(tests.grade_worthless_patch(task, services) if is_by_lists else grade(task, services, b""))
     yield gradings
     if is_by_lists and with_exploits and settings.certify.exploits != "off":
         is_open = is_open_to_guesses(task, services)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -57,24 +58,38 @@ def grade(
         return grade_patch(task, services, evaluator, patch, conditions, need_rates=need_rates, is_brief=is_brief)
 
 
-def grade_empty_patch(task: Task, services: Services) -> Score:
-    """Return the score of the empty patch, as briefly as possible: it earns 0 where any FAIL_TO_PASS test fails.
+def grade_worthless_patch(task: Task, services: Services, patch: bytes = b"") -> Score:
+    """Return the score of a submission that is expected to earn 0, as briefly as possible; by default the empty patch.
 
-    Only the files of these tests are run. All are where they pass there, or leave no report, as then the others decide.
+    It earns 0 where any FAIL_TO_PASS test fails, so that the first run is of a file of such tests alone. All files are
+    run where they pass there, or leave no report, as then the others decide.
 
     Raises:
         Transient: engine, disk or network failed.
     """
-    failing = task.model_copy(update={"PASS_TO_PASS": ()})
-    files = list_test_files(failing)
+    failing = _keep_failing_file(task)
     with open_task_evaluator(task, services) as evaluator:
-        grading = _grade_patch(failing, services, evaluator, b"", files=files, need_rates=False, is_brief=True)
-        if not isinstance(grading, _Grading):
-            return grading
-        if grading.has_report and any(test in grading.wrong for test in grading.f2p):
-            return grading.make_score()
-        score = grade_patch(task, services, evaluator, b"", need_rates=False, is_brief=True)
-        return score.model_copy(update={"evaluations": score.evaluations + len(grading.runs)})
+        n_before = 0
+        if failing.FAIL_TO_PASS:
+            files = list_test_files(failing)
+            grading = _grade_patch(failing, services, evaluator, patch, files=files, need_rates=False, is_brief=True)
+            if not isinstance(grading, _Grading):
+                return grading
+            if grading.has_report and any(test in grading.wrong for test in grading.f2p):
+                return grading.make_score()
+            n_before = len(grading.runs)
+        score = grade_patch(task, services, evaluator, patch, need_rates=False, is_brief=not patch)
+        return score.model_copy(update={"evaluations": score.evaluations + n_before})
+
+
+def _keep_failing_file(task: Task) -> Task:
+    """Return a task with the tests to repair of one file alone, with controls if any has, that of the fewest tests."""
+    counts = Counter(test.partition("::")[0] for test in (*(test for test, _ in task.FAIL_TO_PASS), *task.PASS_TO_PASS))
+    files = {test.partition("::")[0] for test, _ in task.FAIL_TO_PASS}
+    controlled = {test.partition("::")[0] for test in task.controls}
+    file = min(files & controlled or files, key=lambda path: (counts[path], path), default="")
+    kept = tuple(entry for entry in task.FAIL_TO_PASS if entry[0].partition("::")[0] == file)
+    return task.model_copy(update={"FAIL_TO_PASS": kept, "PASS_TO_PASS": ()})
 
 
 def grade_patch(

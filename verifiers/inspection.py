@@ -11,13 +11,13 @@ from typing import Protocol, TypeVar
 from backends.git import list_patch_paths, list_patch_renames
 from backends.services import Services
 from core.text import format_probability
-from languages.probes import Probe, ProbeTarget
+from languages.probes import EXITS, Probe, ProbeTarget
 from taskdb.records import Score, Task
 from verifiers import statement
 from verifiers.audit import audit_image, audit_review_tree
 from verifiers.base_tree import BaseTreeIndex, TreeFiles, index_base_tree, read_base_files
 from verifiers.combined_probes import ProbeSubmission, combine_probes, split_submission
-from verifiers.grade import grade
+from verifiers.grade import grade, grade_worthless_patch
 from verifiers.probes import NO_OP, PROBES, create_target, make_patch, select_base_files
 from verifiers.rewards import select_reward
 from verifiers.strength import OracleStrength, draft_edits, measure_strength, read_gold_files, summarize_edits
@@ -128,14 +128,19 @@ def grade_combined_probes(
     """Yield the scores of submissions that must earn 0, as few as show it for all probes.
 
     Where several probes together earn something, or have no score, each of them is graded alone and comes before them.
-    The first unexpected outcome ends a grading, so that their rates are not about all tests.
+    The first unexpected outcome ends a grading, and one file of FAIL_TO_PASS tests is enough where they fail
+    (`verifiers.grade.grade_worthless_patch`), so that their rates are not about all tests.
 
     Args and errors as in `inspect`; the task is graded by lists of tests.
     """
     target, _ = read_target(task, services, files)
 
     def grade_submission(submission: ProbeSubmission) -> list[tuple[ProbeSubmission, Score]]:
-        score = grade(task, services, make_patch(submission.changes, target.base), need_rates=False)
+        patch = make_patch(submission.changes, target.base)
+        if _fails_by_a_file(submission):
+            score = grade_worthless_patch(task, services, patch)
+        else:
+            score = grade(task, services, patch, need_rates=False)
         if score.value == 0.0 or len(submission.members) == 1:
             return [(submission, score)]
         members = [graded for member in split_submission(submission, target) for graded in grade_submission(member)]
@@ -143,6 +148,15 @@ def grade_combined_probes(
 
     for graded in _map_in_threads(grade_submission, combine_probes(target, probes), services):
         yield from graded
+
+
+def _fails_by_a_file(submission: ProbeSubmission) -> bool:
+    """Return whether a file of tests is expected to show that a submission earns 0, whatever is drawn.
+
+    One that ends the test process leaves no report, and one that is left to controls may pass a file by chance.
+    """
+    first, *others = submission.members
+    return first.group != EXITS and (bool(others) or not first.needs_controls)
 
 
 def read_target(task: Task, services: Services, files: TreeFiles | None = None) -> tuple[ProbeTarget, BaseTreeIndex]:

@@ -259,6 +259,7 @@ class CandidateVerifier:
             # The first run may have filled caches, and limits must hold for the slowest.
             seconds=max(run.record.seconds for run in self.gold_runs[1:] or self.gold_runs),
             report=self.gold_runs[-1].report,
+            grades_gold=False,
         )
         is_whole = self.gold_patch == self._whole_patch
         runs: list[TestRun] = [

@@ -1,7 +1,8 @@
 """Making and confirming controls: the gold patch must fail each other value of a test, and pass the true one.
 
 A first run holds every other value of every test as an instance of the test, next to the true one. It shows which of
-them gold fails by an assertion. A second run is drawn as a grading is, and gold must pass it. Tests of which no
+them gold fails by an assertion. A second run is drawn as a grading is, and gold must pass it; where the first run has
+shown each of its outcomes and a certificate grades gold anyway, it is left out. Tests of which no
 instances can stand side by side are confirmed a form at a time (`evaluation.controls.single`).
 """
 
@@ -29,6 +30,7 @@ from evaluation.controls.planning import (
     BOUND,
     GRADING_SECONDS,
     INSTANCE_SECONDS,
+    LEAST_SECONDS,
     MAX_EVALUATIONS,
     MAX_MENUS,
     MAX_READER_EVALUATIONS,
@@ -38,7 +40,9 @@ from evaluation.controls.planning import (
     compute_cost,
     count_values,
     make_menus,
+    make_other_menus,
     rank_plans,
+    shorten_menus,
 )
 from evaluation.controls.single import SingleTest, confirm_single_tests, list_seen_failures
 from evaluation.controls.sites import Site
@@ -63,13 +67,16 @@ log = logging.getLogger(__name__)
 
 MAX_OTHER_BLOCKS = 8
 """Tests outside of FAIL_TO_PASS that stand several times as well, a sample."""
-MAX_OTHER_SECONDS = 0.5
-"""Duration of a test up to which it is in this sample, as all of its values are tried."""
+MAX_OTHER_SECONDS = 0.1
+"""Duration of a test up to which it is in this sample, as it stands several times in each evaluation."""
 MAX_BLOCKS = 400
 MAX_FEW_BLOCKS = 70
 """Tests that are tried where they stand once."""
 MORE_INSTANCES = (1.0, 1.5, 2.0, 4.0, 8.0)
 """Multiples of the planned instances of a test that are tried, as long as they cost less than further evaluations."""
+SURPLUS = 1.25
+"""Multiple of the most instances of a test up to which there may be more of them: they cost less than another
+evaluation, and readers are often right a little more often than by chance."""
 ROUNDING = 1 + 1e-9
 MAX_TRIALS = 800
 """Instances that are tried at most, of all tests together where each has LEAST_TRIALS."""
@@ -78,6 +85,12 @@ MAX_SHARED_TRIALS = 2400
 """Instances of a run that tries values for further tasks as well."""
 TRIAL_SECONDS = 120.0
 """Time that the instances of the first run may take, by the seconds of the tests."""
+SPARING_SHARE = 0.25
+"""Share of the seconds of all tests that the values of a test may take; of one that takes longer fewer are tried."""
+SPARING_SECONDS = 0.5
+"""The same in seconds, where all tests take few."""
+TESTS_SHARE = 2
+"""Times as long the values of all tests may take together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +153,11 @@ class _Candidate:
     def cost(self) -> float:
         """Seconds of an instance."""
         return self.seconds + self.file.sites.instance_seconds
+
+    @property
+    def trial_seconds(self) -> float:
+        """Seconds of an instance in a first run, with those of its report."""
+        return max(self.cost, LEAST_SECONDS * self.n_cases)
 
     def describe(self, tree: TreeCounts) -> dict[str, Any]:
         """Return the block of a document, without menus. `tree`: counts of the agent's tree."""
@@ -212,6 +230,7 @@ class ControlBuilder:
         tree: tokens and trigrams of the agent's tree, with their numbers.
         memory: values and results of tasks with the same tree of the gold patch; of this task alone by default.
         foreseen: tests that fail in further tasks of the memory, whose values are tried in the same runs.
+        grades_gold: whether gold is graded in a last run even where the run of all values has shown its outcomes.
     """
 
     evaluator: Evaluator
@@ -226,17 +245,19 @@ class ControlBuilder:
     tree: TreeCounts = field(default_factory=TreeCounts)
     memory: ControlMemory | None = None
     foreseen: Collection[frozenset[TestId]] = ()
+    grades_gold: bool = True
     runs: list[EvaluationRun] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         own = ControlMemory(seed=str(self.random.getrandbits(64)), read_tree=lambda _: self.tree)
         self._memory = self.memory or own
+        self._candidates: list[_Candidate] = []
         # Of its own, so that controls do not depend on how many trials an earlier task has saved.
         self._names = Random(self.random.getrandbits(64))  # noqa: S311 - nobody sees an instance of these runs
 
     def build(self) -> BlindControls:
         """Return controls whose other values the gold patch was seen to fail, and that it passes as a grading."""
-        candidates = self._select_candidates()
+        self._candidates = candidates = self._select_candidates()
         self._confirm_values([candidate for candidate in candidates if candidate.tried.can_repeat])
         repeated = [candidate for candidate in candidates if candidate.values]
         document, broken = self._try_repeated(candidates, repeated)
@@ -339,7 +360,7 @@ class ControlBuilder:
             return
         plans = self._plan_trials(candidates, trials)
         shared = self._add_further_trials(plans)
-        lost = self._run_trials(shared)
+        lost = self._run_trials(shared, runs_all=self._may_leave_out_grading(candidates))
         if lost and shared != plans:
             self._memory.crowded |= lost
             self._run_trials([plan for plan in plans if plan.tried.file.path in lost])
@@ -359,10 +380,19 @@ class ControlBuilder:
             self._read_trials(retried, again)
 
     def _choose_trials(self, candidates: Sequence[_Candidate]) -> dict[int, list[ValueTrial]]:
-        """Return id of a candidate -> the values to try."""
+        """Return id of a candidate -> the values to try, few more than needed where they would take long."""
         wanted = self._count_wanted(candidates)
         most = max(LEAST_TRIALS, MAX_TRIALS // max(1, sum(candidate.n_cases for candidate in candidates)))
-        return {id(c): c.tried.choose_trials(wanted if c.is_likely else OTHER_INSTANCES, most) for c in candidates}
+        trials = {id(c): c.tried.choose_trials(wanted, most) for c in candidates if c.is_likely}
+        seconds = {id(c): len(trials[id(c)]) * c.trial_seconds for c in candidates if c.is_likely}
+        share = max(SPARING_SECONDS, SPARING_SHARE * self.seconds)
+        is_long = sum(seconds.values()) > TESTS_SHARE * share
+        for c in candidates:
+            if not c.is_likely:
+                trials[id(c)] = c.tried.choose_trials(OTHER_INSTANCES, most, is_sparing=True)
+            elif is_long or seconds[id(c)] > share:
+                trials[id(c)] = c.tried.choose_trials(wanted, most, is_sparing=True)
+        return trials
 
     def _plan_trials(
         self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[ValueTrial]]
@@ -451,10 +481,19 @@ class ControlBuilder:
     def _max_instances(self) -> int:
         return min((file.sites.max_instances for file in self._files.values()), default=MAX_VALUES)
 
-    def _run_trials(self, plans: Sequence[TrialPlan]) -> set[str]:
+    @property
+    def _surplus_instances(self) -> int:
+        """The most instances of a test where they save an evaluation; compiled tests are too dear for that."""
+        return self._max_instances if self._max_instances <= MAX_VALUES else int(SURPLUS * self._max_instances)
+
+    def _run_trials(self, plans: Sequence[TrialPlan], *, runs_all: bool = False) -> set[str]:
         """Run trials, keep their results, and return the test files of which the report has no instance.
 
         A value that keeps a file from being loaded shows nothing of the others there: none of them has a result.
+
+        Args:
+            plans: the trials.
+            runs_all: whether to run the files without instances as well.
         """
         planned = [plan for plan in plans if plan.trials]
         if not planned:
@@ -472,7 +511,7 @@ class ControlBuilder:
             names.append(instances.names)
         files = {path: apply_edits(file.source, edits[path]) for path, file in sources.items()}
         instance_seconds = sum(len(drawn) * plan.seconds for drawn, plan in zip(names, planned, strict=True))
-        report = self._run(files, run_files, instance_seconds=instance_seconds).report
+        report = self._run(files, () if runs_all else run_files, instance_seconds=instance_seconds).report
         by_word: dict[str, list[TestId]] = {}
         for test in report.outcomes:
             for word in set(DRAWN_WORD.findall(test)):
@@ -678,7 +717,30 @@ class ControlBuilder:
         if not any(block["required"] for block in (*blocks, *singles)):
             return None, None
         document = self._make_document(blocks, seconds, singles)
-        return document, self._grade_gold(document)
+        is_shown = self._has_shown_grading(document)
+        return document, None if is_shown else self._grade_gold(document)
+
+    def _may_leave_out_grading(self, candidates: Sequence[_Candidate]) -> bool:
+        """Return whether the run of all values of some tests may show what a grading would: then it is of all files.
+
+        Many instances are combinations of values, which that run does not have. Tests that stand once have other runs.
+        """
+        is_repeated = all(candidate.tried.can_repeat for candidate in self._candidates if candidate.is_likely)
+        return not self.grades_gold and is_repeated and self._count_wanted(candidates) <= MAX_VALUES
+
+    def _has_shown_grading(self, document: Mapping[str, Any]) -> bool:
+        """Return whether the run of all values has shown that gold passes whatever is drawn of a document.
+
+        All instances of a draw stood in it, and each listed test passed: if in a block, before all other instances and
+        after them, so that none of them disturbs it.
+        """
+        if self.grades_gold or len(self.runs) != 1:
+            return False
+        if not all("menus" in block and all(len(menu) == 1 for menu in block["menus"]) for block in document["blocks"]):
+            return False
+        shown = {test for c in self._candidates if c.tried.is_undisturbed for test in c.tests}
+        report = self.runs[0].report
+        return all(test in shown or report.has_passed(test) for test in self.required | self.others)
 
     def _make_document(
         self, blocks: Sequence[dict[str, Any]], seconds: Sequence[float], singles: Sequence[dict[str, Any]]
@@ -710,7 +772,7 @@ class ControlBuilder:
         last = max(fewest, min(MAX_READER_EVALUATIONS, self._max_evaluations))
         # Readers find some true instances more often than a guess does.
         larger = {
-            replace(plan, instances=min(self._max_instances, int(plan.instances * factor)))
+            replace(plan, instances=min(self._surplus_instances, int(plan.instances * factor)))
             for plan in plans
             for factor in (MORE_INSTANCES if plan.evaluations <= last else ())
         }
@@ -732,7 +794,7 @@ class ControlBuilder:
         """Return the blocks of a document, with menus for a number of instances and the odds of readers."""
         described = []
         for block in blocks:
-            menus = make_menus(block["sites"], instances if block["required"] else OTHER_INSTANCES)
+            menus = make_menus(block["sites"], instances) if block["required"] else make_other_menus(block["sites"])
             odds: dict[str, list[float]] = {}
             # Blocks that are not required count for no bound.
             if block["required"]:
@@ -746,7 +808,8 @@ class ControlBuilder:
         """Grade the gold patch; return the tests whose outcomes were not as expected, None if there are none."""
         judgement = blind.Judgement(self.required | self.others)
         # Drawn as in a real grading: a document that gold fails by chance would fail honest solutions, too.
-        evaluations = blind.draw_evaluations(document, secrets.SystemRandom())
+        # The first grading of gold in a certificate has all instances.
+        evaluations = blind.draw_evaluations(shorten_menus(document), secrets.SystemRandom())
         # A coin needs both sides to be seen, and every further draw of instances is like the first.
         graded = evaluations[: blind.FIRST_EVALUATIONS if not evaluations[0].is_decisive else 1]
         for number, evaluation in enumerate(graded, 1):
@@ -794,6 +857,7 @@ def build_controls(
     report: EvaluationReport | None = None,
     memory: ControlMemory | None = None,
     foreseen: Collection[frozenset[TestId]] = (),
+    grades_gold: bool = True,
 ) -> BlindControls:
     """Make other instances of the tests, and run the gold patch to confirm which of them it fails.
 
@@ -809,6 +873,7 @@ def build_controls(
         report: report of a run with the gold patch, for the seconds of each test.
         memory: values and results of tasks with the same tree of the gold patch and tests; None for this task alone.
         foreseen: tests that fail in further tasks of the memory.
+        grades_gold: whether gold is graded in a last run even where the run of all values has shown its outcomes.
 
     Raises:
         Transient: the engine failed.
@@ -834,6 +899,7 @@ def build_controls(
         tree=memory.counter.count(repository, base) if memory else count_tree(repository, base),
         memory=memory,
         foreseen=foreseen,
+        grades_gold=grades_gold,
         random=Random(base),  # noqa: S311 - the values are no secret, which of them are drawn is
     )
     return builder.build()

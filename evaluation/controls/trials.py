@@ -33,6 +33,10 @@ SPARE_VALUES = 12
 one shall lie between others in every feature."""
 SPARE_REACH = 4
 """Combinations of values that are tried for each instance, as readers find some true values."""
+FEW_SPARE_VALUES = 2
+"""Values of a site that are tried besides where each of them is dear, or where no bound depends on them."""
+FEW_TRIALS = 12
+"""Instances of such a test after which no further site is tried, where it is to have few."""
 KEPT_SHARE = 0.5
 """Share of the values of a site that are expected to be of use."""
 MANY_SITES = 4
@@ -83,6 +87,10 @@ class TriedInstance:
         """Return the ids that its tests would have in the block."""
         return [restore_test_id(test, self.old, self.name) or "" for test in self.outcomes]
 
+    def list_statuses(self) -> list[tuple[TestId, OutcomeStatus]]:
+        """Return the id that each test would have in the block, and its status."""
+        return [(origin, o.status) for origin, o in zip(self.list_origins(), self.outcomes.values(), strict=True)]
+
     def list_changed_ids(self, true: TriedInstance) -> dict[TestId, TestId]:
         """Return id -> new id of the tests of the true instance whose ids contain a changed value."""
         return list_changed_ids(true.list_origins(), self.list_origins()) or {}
@@ -120,6 +128,8 @@ class TriedBlock:
     """Spans of the sites whose true value shows among the others."""
     results: dict[tuple[Spans, str, bool], TrialResult] = field(default_factory=dict)
     """Key of a trial -> its result."""
+    is_undisturbed: bool = False
+    """Whether its last run had the same outcomes before all other instances and after them."""
 
     @classmethod
     def read(cls, file: TestFile, block: TestBlock, sites: Sequence[Site], tree: TreeCounts) -> TriedBlock:
@@ -198,7 +208,7 @@ class TriedBlock:
         """Whether the block can be parsed outside of its file."""
         return _is_parsed(self.file.path, self.file.source[self.block.start : self.block.end])
 
-    def choose_trials(self, wanted: int, most: int) -> list[ValueTrial]:
+    def choose_trials(self, wanted: int, most: int, *, is_sparing: bool = False) -> list[ValueTrial]:
         """Return values to try, of the best sites, until their combinations are enough for so many instances.
 
         A value that may have other effects than a failed assertion is tried with the assertions switched off as well.
@@ -206,6 +216,7 @@ class TriedBlock:
         Args:
             wanted: number of instances.
             most: the most instances to try.
+            is_sparing: whether to try few more values than the instances need.
         """
         # Inputs and inverted assertions are used only where no other value is hidden among others.
         ordered = sorted(
@@ -213,8 +224,11 @@ class TriedBlock:
             key=lambda site: (site.is_known, site.spans in self.shown, site.is_input, site.is_inverted, site.rank),
         )
         combinable = [site for site in self.combinable if site.spans not in self.shown]
-        needed = int(SPARE_SHARE * (SPARE_REACH * wanted) ** (1 / max(1, min(len(combinable), MANY_SITES))))
-        needed += SPARE_VALUES
+        has_few = is_sparing and wanted <= MIN_INSTANCES
+        goal = wanted if has_few else SPARE_REACH * wanted
+        most = min(most, FEW_TRIALS) if has_few else most
+        needed = int(SPARE_SHARE * goal ** (1 / max(1, min(len(combinable), MANY_SITES))))
+        needed += FEW_SPARE_VALUES if is_sparing else SPARE_VALUES
         chosen: list[ValueTrial] = []
         hidden: list[str] = []
         reach = 1.0
@@ -222,7 +236,7 @@ class TriedBlock:
         inverted = [site for site in ordered if site.is_inverted][:MIN_INSTANCES]
         for site in (*inverted, *(site for site in ordered if site not in inverted)):
             is_last_resort = site.is_known or site.is_input or site.spans in self.shown
-            is_enough = len(hidden) + 1 >= min(wanted, MAX_VALUES) if is_last_resort else reach >= wanted * SPARE_REACH
+            is_enough = len(hidden) + 1 >= min(wanted, MAX_VALUES) if is_last_resort else reach >= goal
             if len(chosen) >= most or is_enough:
                 break
             texts = site.texts[: max(MIN_INSTANCES, needed // INPUT_SITES) if site.is_input else needed]
@@ -260,7 +274,9 @@ class TrialPlan:
         return len(self.trials) * (self.seconds + self.tried.file.sites.instance_seconds)
 
     def make_instances(self, helpers: Mapping[str, str] | None, random: Random) -> Instances:
-        """Return the instances, the true one first.
+        """Return the instances: the true one, those of the trials, and as the last both kinds once more.
+
+        So the true one shows what the others leave for it, and another what it leaves for further tests.
 
         Args:
             helpers: name of a helper that asserts -> name of its copy that does not; None where no trial is silent.
@@ -268,7 +284,9 @@ class TrialPlan:
         """
         file, block = self.tried.file, self.tried.block
         silent = silence_assertions(file, block, helpers)
-        variants = [Variant([], {}), *(trial.make_variant(silent) for trial in self.trials)]
+        true, failing = Variant([], {}), next((t for t in reversed(self.trials) if not t.is_silent), self.trials[-1])
+        tried = [trial.make_variant(silent) for trial in self.trials]
+        variants = [true, *tried, true, failing.make_variant(silent)]
         described = {"span": [block.start, block.end], "name": block.name_span, "tests": ()}
         return name_instances(file.source, described, variants, random)
 
@@ -282,14 +300,15 @@ class TrialPlan:
         """Keep the results of a run.
 
         Args:
-            names: names of the instances, the true one first.
+            names: names of the instances that `make_instances` returned.
             by_word: last word of a drawn name -> tests of the report that have it, in their order.
             report: report of the run.
             files: test files that were run.
         """
-        true, *others = (
+        true, *others, again, _ = (
             TriedInstance.read(self.tried.name, name, by_word.get(name[-WORD_LENGTH:], ()), report) for name in names
         )
+        self.tried.is_undisturbed = true.list_statuses() == again.list_statuses()
         for trial, instance in zip(self.trials, others, strict=True):
             self.tried.results[trial.key] = TrialResult(true=true, instance=instance, files=files)
 

@@ -65,6 +65,8 @@ class ProcessEvaluator:
     n_series: int = 0
     drawn: list[Mapping[str, bytes]] = field(default_factory=list)
     limits: list[TimeLimit | None] = field(default_factory=list)
+    files: list[Collection[str]] = field(default_factory=list)
+    """Files of each run; empty for all."""
 
     def run(
         self,
@@ -77,6 +79,7 @@ class ProcessEvaluator:
         self.n_runs += 1
         self.limits.append(time_limit)
         self.drawn.append(test_files)
+        self.files.append(files)
         outcomes: dict[str, Outcome] = {}
         uncollected: dict[str, str] = {}
         killed_by = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
@@ -15,6 +16,7 @@ import pytest
 
 from evaluation.controls.controls import BlindControls, ControlBuilder
 from evaluation.controls.features import TreeCounts
+from evaluation.controls.planning import Menu
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.evaluator import Evaluator
 from guest.controls import blind
@@ -32,10 +34,11 @@ def build(
     tree: Mapping[str, int] | None = None,
     test_seconds: float = 0.0,
     seconds: float = 0.0,
+    grades_gold: bool = True,
 ) -> tuple[BlindControls, ProcessEvaluator]:
     """Build the controls of test files whose tests are all listed, and by default all required."""
     files = {path: text.encode() for path, text in sources.items()}
-    evaluator = ProcessEvaluator(names, test_seconds=test_seconds)
+    evaluator = ProcessEvaluator(names, files, test_seconds=test_seconds)
     listed = {test for path, content in files.items() for test in run_file(path, content, names)}
     wanted = frozenset(required if required is not None else listed)
     passed = {test: Outcome(status=OutcomeStatus.PASSED, seconds=test_seconds) for test in sorted(listed)}
@@ -50,6 +53,7 @@ def build(
         seconds=seconds,
         report=EvaluationReport(outcomes=passed, uncollected={}) if seconds else None,
         tree=TreeCounts(tokens=tree or {}),
+        grades_gold=grades_gold,
     )
     return builder.build(), evaluator
 
@@ -104,7 +108,9 @@ def test_a_single_test_stands_as_a_grid_of_two_sites_where_one_evaluation_is_to_
     assert blind.compute_bound(controls.document) <= 1 / 1000
     assert evaluator.n_runs == 2
     sizes = {prod(size for _, size in menu) for menu in block["menus"]}
-    assert evaluator.drawn[-1][FILE].count(b"def test_one_") in sizes
+    (evaluation,) = blind.draw_evaluations(controls.document, Random(1))
+    assert evaluation.files[FILE].count(b"def test_one_") in sizes
+    assert evaluator.drawn[-1][FILE].count(b"def test_one_") == 32, "a certificate grades gold with all of them"
     slow, _ = build({FILE: source}, ADD, test_seconds=0.02)
     assert slow.document is not None
     assert slow.document["evaluations"] == 1, "of a preference two evaluations ask little more than one"
@@ -120,6 +126,123 @@ def test_more_instances_are_taken_before_another_evaluation() -> None:
     assert controls.document is not None
     assert controls.document["evaluations"] == 1
     assert blind.compute_bound(controls.document) <= 1 / 1000
+
+
+def test_a_few_more_instances_are_taken_before_another_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers are right a little more often than by chance."""
+
+    def select_menus(_sites: object, menus: Sequence[Menu], _random: Random) -> tuple[list[Menu], list[float]]:
+        return [*menus], [1.15 / min(prod(size for _, size in menu) for menu in menus)]
+
+    monkeypatch.setattr("evaluation.controls.controls.select_menus", select_menus)
+    source = "def test_one():\n    assert add(1, 41) == 42\n    assert add(20, 13) == 33\n    assert add(7, 14) == 21\n"
+    controls, _ = build({FILE: source}, ADD)
+    assert controls.document is not None
+    (block,) = controls.document["blocks"]
+    assert controls.document["evaluations"] == 1
+    assert 1000 * 1.15 <= count_instances(block) <= 1250 * 1.1
+    assert blind.compute_bound(controls.document) <= 1 / 1000
+
+
+def count_instances_by_test(evaluator: ProcessEvaluator, run: int) -> dict[str, int]:
+    """Return test -> number of its instances in a run."""
+    names = re.findall(r"^def (test_\w+)_[a-z]{6}\(", evaluator.drawn[run][FILE].decode(), re.MULTILINE)
+    return dict(Counter(names))
+
+
+GRID = 'NUMBERS = """\n' + "".join(f"    add(1, 2) == {number}\n" for number in range(1, 100)) + '"""\n\n\n'
+GRID += "def test_a():\n    assert add(1, 41) == 42\n    assert add(20, 13) == 33\n"
+"""A test of many values, that is to stand in 1,000 combinations of them."""
+
+
+def make_sums(number: int) -> str:
+    """Return so many tests of two sums each."""
+    tests = [
+        f"def test_{word}():\n    assert add({n}, 41) == {n + 41}\n    assert add({n}, 52) == {n + 52}\n"
+        for n, word in zip(range(11, 11 + number), ascii_lowercase, strict=False)
+    ]
+    return "\n\n".join(tests)
+
+
+def test_few_values_are_tried_where_no_bound_depends_on_them() -> None:
+    required = [f"{FILE}::test_{word}" for word in "abcde"]
+    controls, evaluator = build({FILE: make_sums(7)}, ADD, required=required)
+    tried, drawn = (count_instances_by_test(evaluator, run) for run in (0, 1))
+    assert {drawn[f"test_{word}"] for word in "fg"} == {3}
+    assert {drawn[f"test_{word}"] for word in "abcde"} == {6}
+    assert max(tried[f"test_{word}"] for word in "fg") <= 13
+    assert min(tried[f"test_{word}"] for word in "abcde") >= 20
+    assert controls.confirmed == required
+
+
+@pytest.mark.parametrize(("source", "least", "slow"), [(make_sums(5), 4, 0.3), (GRID, 1000, 0.02)])
+def test_few_more_values_of_a_slow_test_are_tried_than_its_instances_need(source: str, least: int, slow: float) -> None:
+    counts = []
+    for test_seconds in (0.0001, slow):
+        controls, evaluator = build({FILE: source}, ADD, test_seconds=test_seconds, seconds=0.5)
+        assert controls.document is not None
+        assert controls.document["evaluations"] == 1
+        assert blind.compute_bound(controls.document) <= 1 / 1000
+        assert count_instances(controls.document["blocks"][0]) >= least
+        counts.append(count_instances_by_test(evaluator, 0)["test_a"])
+    assert counts[1] <= counts[0] - (20 if least == 4 else 0)
+
+
+def test_few_values_of_each_test_are_tried_where_they_take_long_together() -> None:
+    counts = []
+    for n_tests in (6, 26):
+        controls, evaluator = build({FILE: make_sums(n_tests)}, ADD, test_seconds=0.002, seconds=0.5)
+        assert controls.document is not None
+        assert all(count_instances(block) >= 4 for block in controls.document["blocks"])
+        counts.append(max(count_instances_by_test(evaluator, 0).values()))
+    few, many = counts
+    assert many <= 20
+    assert few >= 35
+
+
+DISTURBING = (
+    "def test_a():\n    assert not items\n    items.append(1)\n    assert add(1, 41) == 42\n    items.clear()\n"
+)
+READING = "def test_read():\n    assert SOURCE.count('def test_a') == 1\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_graded"),
+    [
+        (make_sums(5), False),
+        (GRID, True),  # of combinations, most of which the first run does not have
+        (DISTURBING, True),  # an instance that fails leaves something for the next
+        (READING + make_sums(5), True),
+    ],
+)
+def test_gold_is_not_graded_where_the_run_of_all_values_has_shown_its_outcomes(source: str, is_graded: bool) -> None:
+    counts, documents = [], []
+    for grades_gold in (True, False):
+        controls, evaluator = build({FILE: source}, {**ADD, "items": []}, grades_gold=grades_gold)
+        assert len(controls.runs) == evaluator.n_runs
+        counts.append(evaluator.n_runs)
+        documents.append(controls.document)
+    always, where_needed = counts
+    assert where_needed == (always if is_graded else 1)
+    assert documents[0] == documents[1]
+
+
+def test_a_run_that_replaces_a_grading_is_of_all_files() -> None:
+    _, evaluator = build({FILE: make_sums(5)}, ADD, grades_gold=False)
+    assert evaluator.files == [()]
+    _, evaluator = build({FILE: GRID}, ADD, grades_gold=False)
+    assert evaluator.files == [[FILE], ()], "combinations of values take a grading anyway"
+
+
+@pytest.mark.parametrize("is_disturbed", [False, True])
+def test_an_instance_that_fails_may_disturb_a_test_of_another_file(is_disturbed: bool) -> None:
+    names = {**ADD, "items": []}
+    tests = re.sub(r"(?m)^    assert (.*)$", "    items.append(1)\n    assert \\1\n    items.clear()", make_sums(5))
+    other = "def test_other():\n    assert not items\n" if is_disturbed else "def test_other():\n    assert True\n"
+    required = [f"{FILE}::test_{word}" for word in "abcde"]
+    files = {FILE: tests, "tests/test_other.py": other}
+    _, evaluator = build(files, names, required=required, grades_gold=False)
+    assert (evaluator.n_runs > 1) == is_disturbed
 
 
 def test_a_test_that_its_instances_disturb_leaves_those_of_other_tests() -> None:

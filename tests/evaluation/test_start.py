@@ -112,3 +112,53 @@ def test_tests_see_nothing_of_the_plugin_in_their_paths(tmp_path: Path) -> None:
     report, run = run_harness(tmp_path, waits, with_pytest=True)
     assert run.returncode == 0, run.stdout + run.stderr
     assert set(read_report(report).values()) == {"passed"}
+
+
+SUBTESTS = """
+import unittest
+
+
+class Test(unittest.TestCase):
+    def test_a(self):
+        for number in range(9):
+            with self.subTest(number=number):
+                self.assertEqual(number, 9)
+
+    def test_b(self):
+        self.assertEqual(1, 2)
+
+    @classmethod
+    def tearDownClass(cls):
+        raise ValueError("at the end")
+"""
+WATCHER = """
+import pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    (writer,) = [p for p in session.config.pluginmanager.get_plugins() if type(p).__name__ == "LogXML"]
+    with open("open.txt", "w") as file:
+        file.write(str(len(writer.open_reports)))
+"""
+
+
+def test_the_report_forgets_failed_subtests_and_loses_none(tmp_path: Path) -> None:
+    reports = []
+    for name in ("without", "with"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "test_it.py").write_text(SUBTESTS)
+        (folder / "conftest.py").write_text(WATCHER)
+        (folder / "report_abc.py").write_text((HARNESS_FOLDER / "report_owner.py").read_text(encoding="utf-8"))
+        options = ["-p", "no:cacheprovider", "-q", "--junitxml=junit.xml", "-o", "junit_duration_report=call"]
+        options += ["-p", "report_abc"] if name == "with" else []
+        command = [sys.executable, "-m", "pytest", *options, "test_it.py"]
+        environment = {**os.environ, "PYTHONPATH": str(folder)}
+        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+        assert run.returncode == 1, run.stdout + run.stderr
+        outcomes = junit.parse_junit((folder / "junit.xml").read_bytes(), ["test_it.py"]).outcomes
+        reports.append({test: (outcome.status, outcome.message) for test, outcome in outcomes.items()})
+    assert reports[0] == reports[1]
+    counts = [(tmp_path / name / "open.txt").read_text() for name in ("without", "with")]
+    assert counts == ["8", "0"]

@@ -71,9 +71,11 @@ def task(services: Any, tmp_path: Path) -> Task:
     return made.model_copy(update={"blind_controls": None, "controls": (), "PASS_TO_PASS": (*PASS_TO_PASS, OTHER)})
 
 
-def grade_empty(evaluator: ReportingEvaluator, task: Task, services: Any, monkeypatch: pytest.MonkeyPatch) -> Score:
+def grade_empty(
+    evaluator: ReportingEvaluator, task: Task, services: Any, monkeypatch: pytest.MonkeyPatch, patch: bytes = b""
+) -> Score:
     monkeypatch.setattr(grade, "open_task_evaluator", lambda *_, **__: nullcontext(evaluator))
-    score: Score = grade.grade_empty_patch(task, services)
+    score: Score = grade.grade_worthless_patch(task, services, patch)
     return score
 
 
@@ -85,6 +87,31 @@ def test_the_empty_patch_earns_0_by_the_files_of_the_failing_tests(
     assert (score.value, score.f2p_rate) == (0.0, 0.5)
     assert evaluator.files == [["tests/test_words.py"]]
     assert score.explanation.startswith("the patch is empty: 1 FAIL_TO_PASS and 0 PASS_TO_PASS tests do not pass")
+
+
+@pytest.mark.parametrize("patch", [b"", b"diff"])
+def test_a_file_of_the_fewest_tests_shows_that_a_submission_earns_0(
+    patch: bytes, task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = task.model_copy(update={"FAIL_TO_PASS": (*task.FAIL_TO_PASS, (OTHER, "assertion"))})
+    # What fails in one file cannot pass as a whole.
+    for controls, file in [((), "tests/test_other.py"), (FAIL_TO_PASS[:1], "tests/test_words.py")]:
+        evaluator = ReportingEvaluator([*FAIL_TO_PASS, OTHER])
+        controlled = both.model_copy(update={"controls": controls})
+        score = grade_empty(evaluator, controlled, services, monkeypatch, patch)
+        assert (score.value, score.evaluations, evaluator.files) == (0.0, 1, [[file]])
+    evaluator = ReportingEvaluator(FAIL_TO_PASS)
+    score = grade_empty(evaluator, both, services, monkeypatch, patch)
+    assert (score.value, score.evaluations) == (0.0, 2)
+    assert evaluator.files == [["tests/test_other.py"], ()]
+
+
+def test_all_tests_run_at_once_where_none_is_to_be_repaired(
+    task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluator = ReportingEvaluator([OTHER])
+    score = grade_empty(evaluator, task.model_copy(update={"FAIL_TO_PASS": ()}), services, monkeypatch)
+    assert (score.value, score.evaluations, evaluator.files) == (0.0, 1, [()])
 
 
 @pytest.mark.parametrize(("failing", "value"), [((), 1.0), ((OTHER,), 0.0)])
@@ -111,7 +138,7 @@ def test_gold_is_graded_once_where_another_task_has_the_other_gradings(
         return Score(task=task.name, value=value, resolved=bool(value), f2p_rate=value, p2p_rate=1.0, evaluations=1)
 
     monkeypatch.setattr(certify.tests, "grade", lambda *_, **__: make_score(1.0))
-    monkeypatch.setattr(certify.tests, "grade_empty_patch", lambda *_: make_score(0.0))
+    monkeypatch.setattr(certify.tests, "grade_worthless_patch", lambda *_: make_score(0.0))
     *_, own = certify.iterate_gradings(task, services)
     shared = GoldGradings(task="0" * 64, name="first", values=(1.0, 1.0), conditions=("at noon", "at night"))
     *_, relying = certify.iterate_gradings(task, services, gold_of=shared)

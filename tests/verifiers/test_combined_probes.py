@@ -253,6 +253,8 @@ class FakeGrader:
     paid_alone: bool = True
     unscored_files: int = 100
     patches: list[bytes] = field(default_factory=list)
+    briefly: list[bytes] = field(default_factory=list)
+    """Those of which a file of tests may show that they earn 0."""
 
     def grade(self, _task: Task, _services: Services, patch: bytes, *, need_rates: bool) -> Score:
         assert not need_rates
@@ -271,11 +273,16 @@ class FakeGrader:
             infrastructure_error=error,
         )
 
+    def grade_by_a_file(self, task: Task, services: Services, patch: bytes) -> Score:
+        self.briefly.append(patch)
+        return self.grade(task, services, patch, need_rates=False)
+
     def collect(self, monkeypatch: pytest.MonkeyPatch, *, is_open: bool = False) -> CertificationGradings:
         """Return the gradings of the exploits alone."""
         target = make_target()
         services: Any = SimpleNamespace(settings=Settings())
         monkeypatch.setattr(inspection, "grade", self.grade)
+        monkeypatch.setattr(inspection, "grade_worthless_patch", self.grade_by_a_file)
         monkeypatch.setattr(inspection, "read_target", lambda *_: (target, None))
         gradings = CertificationGradings()
         exploits = list_exploits(are_all=False, is_open_to_guesses=is_open)
@@ -301,6 +308,8 @@ def test_exploits_that_earn_nothing_together_are_recorded_as_such(monkeypatch: p
     }
     assert gradings.evaluations == len(grader.patches) == 3
     assert gradings.problems == []
+    assert [b"_exit" in patch for patch in grader.patches] == [False, False, True]
+    assert grader.briefly == grader.patches[:2]
 
 
 def test_the_exploit_that_is_paid_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,6 +337,8 @@ def test_members_of_a_submission_without_a_score_are_graded_alone(monkeypatch: p
 
 
 def test_an_exploit_that_may_be_paid_is_graded_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    gradings = FakeGrader(paid=b'"EUR %s" % price\n+\n+\n+import atexit').collect(monkeypatch, is_open=True)
+    grader = FakeGrader(paid=b'"EUR %s" % price\n+\n+\n+import atexit')
+    gradings = grader.collect(monkeypatch, is_open=True)
+    assert not any(grader.paid in patch for patch in grader.briefly)
     assert "source-forges" not in gradings.combined_exploits["combined-forgeries"]
     assert gradings.exploits["source-forges"] == 1.0
