@@ -38,6 +38,8 @@ MAX_POOL = 120
 """Other values of which these are chosen."""
 _ATTEMPTS = 6
 """Draws for each value that is looked for; most draws of short values repeat an earlier one."""
+_REPEATS = 10
+"""Draws in a row for each value seen after which there is hardly another: one of ten digits is left in 1 of 10,000."""
 _SHARE_BELOW = 0.5
 _LEAST_NEAR = 10
 """Numbers from which others lie around them; of one digit all are few enough."""
@@ -244,6 +246,18 @@ def _collect(draws: Iterator[str], without: str) -> list[str]:
     return list(texts)
 
 
+def _stop_at_repeats(draws: Iterator[str]) -> Iterator[str]:
+    """Yield drawn texts until they do nothing but repeat earlier ones."""
+    seen: set[str] = set()
+    n_repeats = 0
+    for text in draws:
+        n_repeats = n_repeats + 1 if text in seen else 0
+        seen.add(text)
+        yield text
+        if n_repeats > _REPEATS * len(seen):
+            break
+
+
 # --------------------------------------------------------------------------------------------------------- numbers
 
 
@@ -253,7 +267,7 @@ def _draw_numbers(text: str, numbers: Mapping[str, int], own: Mapping[str, int],
     same = [number for number in numbers if number != text and _describe_number(number) == shape]
     random.shuffle(same)
     same.sort(key=lambda number: number not in own)
-    drawn = (_draw_number(text, random) for _ in range(_ATTEMPTS * MAX_POOL))
+    drawn = _stop_at_repeats(_draw_number(text, random) for _ in range(_ATTEMPTS * MAX_POOL))
     is_repeated = numbers.get(text, 0) > 1
     parts = (iter(same), drawn) if is_repeated else (drawn, iter(same))
     return _collect((number for part in parts for number in part), text)

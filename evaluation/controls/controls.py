@@ -30,7 +30,6 @@ from evaluation.controls.planning import (
     BOUND,
     GRADING_SECONDS,
     INSTANCE_SECONDS,
-    LEAST_SECONDS,
     MAX_EVALUATIONS,
     MAX_MENUS,
     MAX_READER_EVALUATIONS,
@@ -89,8 +88,6 @@ SPARING_SHARE = 0.25
 """Share of the seconds of all tests that the values of a test may take; of one that takes longer fewer are tried."""
 SPARING_SECONDS = 0.5
 """The same in seconds, where all tests take few."""
-TESTS_SHARE = 2
-"""Times as long the values of all tests may take together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,11 +150,6 @@ class _Candidate:
     def cost(self) -> float:
         """Seconds of an instance."""
         return self.seconds + self.file.sites.instance_seconds
-
-    @property
-    def trial_seconds(self) -> float:
-        """Seconds of an instance in a first run, with those of its report."""
-        return max(self.cost, LEAST_SECONDS * self.n_cases)
 
     def describe(self, tree: TreeCounts) -> dict[str, Any]:
         """Return the block of a document, without menus. `tree`: counts of the agent's tree."""
@@ -380,19 +372,24 @@ class ControlBuilder:
             self._read_trials(retried, again)
 
     def _choose_trials(self, candidates: Sequence[_Candidate]) -> dict[int, list[ValueTrial]]:
-        """Return id of a candidate -> the values to try, few more than needed where they would take long."""
+        """Return id of a candidate -> the values to try."""
         wanted = self._count_wanted(candidates)
         most = max(LEAST_TRIALS, MAX_TRIALS // max(1, sum(candidate.n_cases for candidate in candidates)))
-        trials = {id(c): c.tried.choose_trials(wanted, most) for c in candidates if c.is_likely}
-        seconds = {id(c): len(trials[id(c)]) * c.trial_seconds for c in candidates if c.is_likely}
-        share = max(SPARING_SECONDS, SPARING_SHARE * self.seconds)
-        is_long = sum(seconds.values()) > TESTS_SHARE * share
-        for c in candidates:
-            if not c.is_likely:
-                trials[id(c)] = c.tried.choose_trials(OTHER_INSTANCES, most, is_sparing=True)
-            elif is_long or seconds[id(c)] > share:
-                trials[id(c)] = c.tried.choose_trials(wanted, most, is_sparing=True)
-        return trials
+        return {id(c): self._choose_block_trials(c, wanted, most) for c in candidates}
+
+    def _choose_block_trials(self, candidate: _Candidate, wanted: int, most: int) -> list[ValueTrial]:
+        """Return the values of a test to try, few more than needed where they would take long or no bound needs them.
+
+        Args:
+            candidate: the test.
+            wanted: number of instances of a required test.
+            most: the most instances to try.
+        """
+        if not candidate.is_likely:
+            return candidate.tried.choose_trials(OTHER_INSTANCES, most, is_sparing=True)
+        trials = candidate.tried.choose_trials(wanted, most)
+        is_long = len(trials) * candidate.cost > max(SPARING_SECONDS, SPARING_SHARE * self.seconds)
+        return candidate.tried.choose_trials(wanted, most, is_sparing=True) if is_long else trials
 
     def _plan_trials(
         self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[ValueTrial]]

@@ -35,6 +35,7 @@ from evaluation.controls.planning import (
     GradingPlan,
     count_values,
     make_menus,
+    make_other_menus,
     rank_plans,
     shorten_menus,
 )
@@ -707,3 +708,24 @@ def test_a_brief_grading_has_fewer_instances_of_a_test_that_stands_hundreds_of_t
     assert count_drawn(is_brief=True) == {32, 6}
     shortened = shorten_menus({**document, "blocks": [first, second, single]})
     assert [bool(block.get("menus")) for block in shortened["blocks"]] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "menus"), [((1, 1), [[(0, 2)], [(1, 2)]]), ((1, 2, 9), [[(1, 3)], [(2, 3)]]), ((), [])]
+)
+def test_a_test_on_which_no_bound_depends_stands_as_a_single_site(
+    sizes: tuple[int, ...], menus: list[list[tuple[int, int]]]
+) -> None:
+    sites = [
+        {
+            "values": [{"fails": {"a": "assertion"}}] * size,
+            "spans": [[place, place + 1]],
+            "places": [(place, place)],
+            "literal": place,
+            "inverts": False,
+            "is_input": False,
+            "is_alone": False,
+        }
+        for place, size in enumerate(sizes)
+    ]
+    assert make_other_menus(sites) == menus

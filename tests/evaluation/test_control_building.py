@@ -10,10 +10,12 @@ from math import prod
 from random import Random
 from string import ascii_lowercase
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from evaluation.controls.alternatives import draw_alternatives, is_number
+from evaluation.controls.blocks import parse_test_file
 from evaluation.controls.controls import BlindControls, ControlBuilder
 from evaluation.controls.features import TreeCounts
 from evaluation.controls.planning import Menu
@@ -186,18 +188,6 @@ def test_few_more_values_of_a_slow_test_are_tried_than_its_instances_need(source
         assert count_instances(controls.document["blocks"][0]) >= least
         counts.append(count_instances_by_test(evaluator, 0)["test_a"])
     assert counts[1] <= counts[0] - (20 if least == 4 else 0)
-
-
-def test_few_values_of_each_test_are_tried_where_they_take_long_together() -> None:
-    counts = []
-    for n_tests in (6, 26):
-        controls, evaluator = build({FILE: make_sums(n_tests)}, ADD, test_seconds=0.002, seconds=0.5)
-        assert controls.document is not None
-        assert all(count_instances(block) >= 4 for block in controls.document["blocks"])
-        counts.append(max(count_instances_by_test(evaluator, 0).values()))
-    few, many = counts
-    assert many <= 20
-    assert few >= 35
 
 
 DISTURBING = (
@@ -560,3 +550,33 @@ def test_members_of_a_set_do_not_take_the_place_of_each_other() -> None:
 def test_gold_passes_what_is_drawn() -> None:
     source = "def test_one():\n    assert add(1, 41) == 42\n\n\ndef test_two():\n    assert add(20, 13) == 33\n"
     assert grade_gold(*build({FILE: source}, ADD)).is_right
+
+
+class CountingRandom(Random):
+    """Counts its choices."""
+
+    n_choices = 0
+
+    def choice(self, seq: Any) -> Any:
+        self.n_choices += 1
+        return super().choice(seq)
+
+
+@pytest.mark.parametrize("number", ["7", "12", "0x1f", "8.5", "100", "0b1", "2026"])
+def test_numbers_are_drawn_until_nothing_but_repetitions_comes(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = parse_test_file("test_a.py", f"def test_a():\n    assert f() == {number}\n".encode())
+    assert file is not None
+    nodes = [file.root]
+    while not is_number(nodes[0]):
+        nodes = [*nodes[0].named_children, *nodes[1:]]
+    texts, n_choices = [], []
+    for repeats in (10, 1_000_000):
+        monkeypatch.setattr("evaluation.controls.alternatives._REPEATS", repeats)
+        random = CountingRandom(1)
+        (drawn,) = draw_alternatives(nodes[0], file.literals, file.literals, random)
+        texts.append(drawn.texts)
+        n_choices.append(random.n_choices)
+    assert texts[0] == texts[1]
+    if number == "7":
+        assert len(texts[0]) == 9
+        assert n_choices[0] < n_choices[1] / 4
