@@ -71,7 +71,7 @@ MAX_OTHER_SECONDS = 0.1
 MAX_BLOCKS = 400
 MAX_FEW_BLOCKS = 70
 """Tests that are tried where they stand once."""
-MORE_INSTANCES = (1.0, 1.5, 2.0, 4.0, 8.0)
+MORE_INSTANCES = (1.0, 1.2, 1.5, 2.0, 4.0, 8.0)
 """Multiples of the planned instances of a test that are tried, as long as they cost less than further evaluations."""
 SURPLUS = 1.25
 """Multiple of the most instances of a test up to which there may be more of them: they cost less than another

@@ -135,16 +135,15 @@ class TriedBlock:
     def read(cls, file: TestFile, block: TestBlock, sites: Sequence[Site], tree: TreeCounts) -> TriedBlock:
         """Return a test that was not tried yet. `tree`: counts by which values are chosen."""
 
-        def choose_alike(site: Site) -> Site:
-            texts = sort_by_likeness(_read_surroundings(file, block, site, tree), read_true(file, site), site.texts)
-            return replace(site, texts=tuple(texts[:MAX_ALTERNATIVES]))
-
-        def shows(site: Site) -> bool:
-            surroundings = _read_surroundings(file, block, site, tree)
-            return compute_balance(surroundings, read_true(file, site), site.texts) < LEAST_BALANCE
-
-        alike = [choose_alike(site) for site in sites]
-        return cls(file=file, block=block, sites=alike, shown=frozenset(site.spans for site in alike if shows(site)))
+        alike: list[Site] = []
+        shown: set[Spans] = set()
+        for site in sites:
+            surroundings, true = _read_surroundings(file, block, site, tree), read_true(file, site)
+            texts = tuple(sort_by_likeness(surroundings, true, site.texts)[:MAX_ALTERNATIVES])
+            alike.append(replace(site, texts=texts))
+            if compute_balance(surroundings, true, texts) < LEAST_BALANCE:
+                shown.add(site.spans)
+        return cls(file=file, block=block, sites=alike, shown=frozenset(shown))
 
     @property
     def name(self) -> str:
