@@ -134,7 +134,6 @@ class TriedBlock:
     @classmethod
     def read(cls, file: TestFile, block: TestBlock, sites: Sequence[Site], tree: TreeCounts) -> TriedBlock:
         """Return a test that was not tried yet. `tree`: counts by which values are chosen."""
-
         alike: list[Site] = []
         shown: set[Spans] = set()
         for site in sites:
