@@ -352,7 +352,7 @@ class ControlBuilder:
             return
         plans = self._plan_trials(candidates, trials)
         shared = self._add_further_trials(plans)
-        lost = self._run_trials(shared, runs_all=self._may_leave_out_grading(candidates))
+        lost = self._run_trials(shared, runs_all=self._may_leave_out_grading)
         if lost and shared != plans:
             self._memory.crowded |= lost
             self._run_trials([plan for plan in plans if plan.tried.file.path in lost])
@@ -703,7 +703,7 @@ class ControlBuilder:
         return self._try(repeated, self._confirm_single(candidates, covered))
 
     def _try(
-        self, repeated: Iterable[_Candidate], singles: Sequence[dict[str, Any]]
+        self, repeated: Sequence[_Candidate], singles: Sequence[dict[str, Any]]
     ) -> tuple[dict[str, Any] | None, set[TestId] | None]:
         """Return a document, and the tests whose outcomes were not as expected of gold; None if there are none.
 
@@ -714,26 +714,30 @@ class ControlBuilder:
         if not any(block["required"] for block in (*blocks, *singles)):
             return None, None
         document = self._make_document(blocks, seconds, singles)
-        is_shown = self._has_shown_grading(document)
+        is_shown = self._has_shown_grading(document, repeated)
         return document, None if is_shown else self._grade_gold(document)
 
-    def _may_leave_out_grading(self, candidates: Sequence[_Candidate]) -> bool:
-        """Return whether the run of all values of some tests may show what a grading would: then it is of all files.
-
-        Many instances are combinations of values, which that run does not have. Tests that stand once have other runs.
-        """
+    @property
+    def _may_leave_out_grading(self) -> bool:
+        """Return whether the run of all values may show what a grading would; then it is of all files."""
         is_repeated = all(candidate.tried.can_repeat for candidate in self._candidates if candidate.is_likely)
-        return not self.grades_gold and is_repeated and self._count_wanted(candidates) <= MAX_VALUES
+        return not self.grades_gold and is_repeated
 
-    def _has_shown_grading(self, document: Mapping[str, Any]) -> bool:
+    def _has_shown_grading(self, document: Mapping[str, Any], repeated: Sequence[_Candidate]) -> bool:
         """Return whether the run of all values has shown that gold passes whatever is drawn of a document.
 
-        All instances of a draw stood in it, and each listed test passed: if in a block, before all other instances and
-        after them, so that none of them disturbs it.
+        All values stood in it, and each listed test passed: if in a block, before all other instances and after them,
+        so that none of them disturbs it. A combination of values that nothing but assertions see fails by the first.
         """
         if self.grades_gold or len(self.runs) != 1:
             return False
-        if not all("menus" in block and all(len(menu) == 1 for menu in block["menus"]) for block in document["blocks"]):
+        plain = {(c.file.path, c.block.start, s.spans) for c in repeated for s in c.values if not s.needs_silence}
+        for block in document["blocks"]:
+            for menu in block.get("menus", ()):
+                sites = [tuple(map(tuple, block["sites"][number]["spans"])) for number, _ in menu]
+                if len(sites) > 1 and any((block["file"], block["span"][0], spans) not in plain for spans in sites):
+                    return False
+        if not all("menus" in block for block in document["blocks"]):
             return False
         shown = {test for c in self._candidates if c.tried.is_undisturbed for test in c.tests}
         report = self.runs[0].report
