@@ -19,6 +19,7 @@ from evaluation.controls.blocks import parse_test_file
 from evaluation.controls.controls import BlindControls, ControlBuilder
 from evaluation.controls.features import TreeCounts
 from evaluation.controls.planning import Menu
+from evaluation.controls.trials import TriedBlock
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.evaluator import Evaluator
 from guest.controls import blind
@@ -233,11 +234,14 @@ def test_gold_passes_whatever_is_drawn_where_it_was_not_graded(source: str) -> N
     assert all(grade_gold(controls, evaluator, seed).is_right for seed in range(10))
 
 
-def test_a_run_that_replaces_a_grading_is_of_all_files() -> None:
+def test_a_run_that_replaces_a_grading_is_of_all_files(monkeypatch: pytest.MonkeyPatch) -> None:
     _, evaluator = build({FILE: make_sums(5)}, ADD, grades_gold=False)
     assert evaluator.files == [()]
     _, evaluator = build({FILE: make_sums(5)}, ADD)
     assert evaluator.files == [[FILE], ()]
+    monkeypatch.setattr(TriedBlock, "can_repeat", property(lambda tried: tried.name != "test_a"))
+    _, evaluator = build({FILE: make_sums(5)}, ADD, grades_gold=False)
+    assert evaluator.files[0] == [FILE], "a test that stands once takes other runs anyway"
 
 
 @pytest.mark.parametrize("is_disturbed", [False, True])
