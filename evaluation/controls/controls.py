@@ -34,6 +34,7 @@ from evaluation.controls.planning import (
     MAX_MENUS,
     MAX_READER_EVALUATIONS,
     MAX_VALUES,
+    MIN_INSTANCES,
     OTHER_INSTANCES,
     GradingPlan,
     compute_cost,
@@ -388,7 +389,9 @@ class ControlBuilder:
         if not candidate.is_likely:
             return candidate.tried.choose_trials(OTHER_INSTANCES, most, is_sparing=True)
         trials = candidate.tried.choose_trials(wanted, most)
+        # Where few tests have to reach the bound, it depends on the values of each.
         is_long = len(trials) * candidate.cost > max(SPARING_SECONDS, SPARING_SHARE * self.seconds)
+        is_long = is_long and wanted <= MIN_INSTANCES
         return candidate.tried.choose_trials(wanted, most, is_sparing=True) if is_long else trials
 
     def _plan_trials(

@@ -214,7 +214,7 @@ class TriedBlock:
         Args:
             wanted: number of instances.
             most: the most instances to try.
-            is_sparing: whether to try few more values than the instances need.
+            is_sparing: whether to try few more values than the instances need, which are to be few.
         """
         # Inputs and inverted assertions are used only where no other value is hidden among others.
         ordered = sorted(
@@ -222,9 +222,8 @@ class TriedBlock:
             key=lambda site: (site.is_known, site.spans in self.shown, site.is_input, site.is_inverted, site.rank),
         )
         combinable = [site for site in self.combinable if site.spans not in self.shown]
-        has_few = is_sparing and wanted <= MIN_INSTANCES
-        goal = wanted if has_few else SPARE_REACH * wanted
-        most = min(most, FEW_TRIALS) if has_few else most
+        goal = wanted if is_sparing else SPARE_REACH * wanted
+        most = min(most, FEW_TRIALS) if is_sparing else most
         needed = int(SPARE_SHARE * goal ** (1 / max(1, min(len(combinable), MANY_SITES))))
         needed += FEW_SPARE_VALUES if is_sparing else SPARE_VALUES
         chosen: list[ValueTrial] = []

@@ -183,7 +183,10 @@ def test_few_values_are_tried_where_no_bound_depends_on_them() -> None:
     assert controls.confirmed == required
 
 
-@pytest.mark.parametrize(("source", "least", "slow"), [(make_sums(5), 4, 0.3), (GRID, 1000, 0.02)])
+@pytest.mark.parametrize(
+    ("source", "least", "slow"),
+    [(make_sums(5), 4, 0.3), (f"{GRID}    assert add(7, 14) == 21\n    assert add(6, 31) == 37\n", 1000, 0.02)],
+)
 def test_few_more_values_of_a_slow_test_are_tried_than_its_instances_need(source: str, least: int, slow: float) -> None:
     counts = []
     for test_seconds in (0.0001, slow):
@@ -193,7 +196,7 @@ def test_few_more_values_of_a_slow_test_are_tried_than_its_instances_need(source
         assert blind.compute_bound(controls.document) <= 1 / 1000
         assert count_instances(controls.document["blocks"][0]) >= least
         counts.append(count_instances_by_test(evaluator, 0)["test_a"])
-    assert counts[1] <= counts[0] - (20 if least == 4 else 0)
+    assert counts[1] <= counts[0] - 20 if least == 4 else counts[1] == counts[0]
 
 
 DISTURBING = (
