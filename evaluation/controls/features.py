@@ -22,6 +22,8 @@ from languages.paths import is_source, is_test_file
 
 _MAX_TREE_FILES = 400
 _MAX_TREE_BYTES = 4_000_000
+_MAX_FILE_BYTES = 1_000_000
+"""Larger files are data."""
 _MAX_DIGITS = 15
 _FAMILIAR = (0, 1, 2, 6)
 """Features that are counts of tokens or trigrams."""
@@ -178,7 +180,7 @@ def _average(numbers: Iterable[float]) -> float:
 
 
 def count_tree(repository: GitRepository, commit: str) -> TreeCounts:
-    """Return the counts of the sources and tests of a commit; of a large tree those of its first files."""
+    """Return the counts of the text files of a commit; of a large tree those of its first files, sources first."""
     return TreeCounter().count(repository, commit)
 
 
@@ -193,7 +195,7 @@ class TreeCounter:
     _lines: Counter[bytes] = field(default_factory=Counter)
 
     def count(self, repository: GitRepository, commit: str, without: str = "") -> TreeCounts:
-        """Return the counts of the sources and tests of a commit; of a large tree those of its first files.
+        """Return the counts of the text files of a commit; of a large tree those of its first files, sources first.
 
         Args:
             repository: repository that contains the commit, and the files of the tree that was counted first.
@@ -222,19 +224,15 @@ def _count_lines(contents: Iterable[bytes]) -> Counter[bytes]:
 
 
 def _read_files(repository: GitRepository, files: Iterable[tuple[str, str]]) -> list[bytes]:
-    """Return the contents of files. `files`: path and id of the content of each."""
-    return list(repository.read_blobs([oid for _, oid in files]))
+    """Return the contents of text files. `files`: path and id of the content of each."""
+    return [content for content in repository.read_blobs([oid for _, oid in files]) if b"\0" not in content]
 
 
 def _list_counted_files(repository: GitRepository, commit: str, without: str) -> list[TreeEntry]:
-    """Return the files of a tree that are counted: the first sources and tests."""
-    entries = [
-        entry
-        for entry in repository.ls_tree(commit)
-        if entry.mode.startswith("100")
-        and entry.path != without
-        and (is_source(entry.path) or is_test_file(entry.path))
-    ][:_MAX_TREE_FILES]
+    """Return the files of a tree that are counted: the first sources and tests, and then the others, such as pages."""
+    files = [entry for entry in repository.ls_tree(commit) if entry.mode.startswith("100") and entry.path != without]
+    files.sort(key=lambda entry: not (is_source(entry.path) or is_test_file(entry.path)))
+    entries = [entry for entry in files if entry.size <= _MAX_FILE_BYTES][:_MAX_TREE_FILES]
     sizes = accumulate(entry.size for entry in entries)
     return [entry for entry, size in zip(entries, sizes, strict=True) if size <= _MAX_TREE_BYTES]
 

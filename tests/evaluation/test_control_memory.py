@@ -340,6 +340,7 @@ def test_a_tree_is_counted_from_one_that_differs_little(
     monkeypatch.setattr("evaluation.controls.features._MAX_TREE_FILES", limit)
     repo = TinyRepo(tmp_path / "repo")
     files = {"a.py": "word = 1\n", "b.py": "word = other\n", "c.py": "third = word\n", "tests/test_a.py": "word\n"}
+    files |= {"README.md": "a page of words\n", "a.png": "no\0text\n"}
     base = repo.commit("Start", files)
     repository, counter = GitRepository(repo.path), TreeCounter()
     counter.count(repository, base)
@@ -362,3 +363,4 @@ deleted file mode 100644
     without = counter.count(repository, base, without="b.py")
     assert without.tokens.get("other") is None
     assert without.tokens["word"] == (3 if limit > 2 else 2)
+    assert (without.lines.get(b"a page of words"), without.tokens.get("text")) == (1 if limit > 2 else None, None)
