@@ -27,6 +27,7 @@ from core.errors import InputError
 from core.files import read_input
 from core.settings.mining import MiningSettings
 from miner.similarity import PatchSketch, build_sketch
+from taskdb.records import Kind
 
 DATA_FOLDER = Path(__file__).parent / "data"
 """Lists with the names of the repositories of well-known benchmarks; they contain no tasks."""
@@ -37,9 +38,11 @@ SET_NAME = "set.json"
 SCENARIO = "scenario"
 """Kind of the subjects of a set that come from no change."""
 
-_INSTANCE = re.compile(r"(?P<owner>[^/\s]+?)__(?P<name>[^/\s]+)-(?P<number>\d+)")
 _CHANGE = re.compile(r"(?P<owner>[^/\s]+?)__(?P<name>[^/\s]+)-(?P<version>[^-/\s]+)")
 """Name of a change: of a pull request by its number, else by a commit or a release."""
+_VERSION = re.compile(r"[0-9a-f]{7,40}|\d[\w.+!]*", re.ASCII)
+_KINDS = re.compile(rf"(?:\.(?:{'|'.join(map(re.escape, Kind))})(?:-\d+)?)+\Z")
+"""End of the name of a task, or of a variant of one: kinds, with numbers where a change gives several."""
 _PLAIN_LINE = re.compile(
     r"(?:https?://[^/\s]+/)?(?P<owner>[\w.-]+)/(?P<name>[\w.-]+?)(?:\.git)?(?:(?:#|/pull/|/issues/)(?P<number>\d+))?/?"
 )
@@ -193,11 +196,43 @@ def _read_set(path: Path, text: str) -> Iterator[BenchmarkEntry]:
             raise InputError(f"{path}:{number}: a subject has no name")
         if subject.get("kind") == SCENARIO:
             continue
-        change = named.rpartition(".")[0] or named
+        change = _KINDS.sub("", named)
         match = _CHANGE.fullmatch(change)
-        repo = f"{match['owner']}/{match['name']}".lower() if match else ""
-        pull = int(match["version"]) if match and match["version"].isdecimal() else None
+        repo, pull = (_read_repo(match), _read_number(match)) if match else ("", None)
         yield BenchmarkEntry(f"{path.name}:{number}", named, repo, pull, change=change)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Instance:
+    """Change that an instance id names. `change` is its name, empty where a number names it."""
+
+    repo: str
+    number: int | None
+    change: str
+
+
+def _parse_instance(text: str) -> _Instance | None:
+    """Parse `owner__name-12`, or the name of a task of ours, which is that of its change and its kind.
+
+    A task has a version before its kind: `ada__greet-3.review-1` is of the third pull request, and `ada__code.review-1`
+    the first one of a repository `code.review`.
+    """
+    change = _KINDS.sub("", text)
+    match = _CHANGE.fullmatch(change)
+    if change == text or match is None or not _VERSION.fullmatch(match["version"]):
+        match, change = _CHANGE.fullmatch(text), ""
+    if match is None or not (change or match["version"].isdecimal()):
+        return None
+    number = _read_number(match)
+    return _Instance(repo=_read_repo(match), number=number, change="" if number is not None else change)
+
+
+def _read_repo(match: re.Match[str]) -> str:
+    return f"{match['owner']}/{match['name']}".lower()
+
+
+def _read_number(match: re.Match[str]) -> int | None:
+    return int(match["version"]) if match["version"].isdecimal() else None
 
 
 def _parse_rows(path: Path, text: str) -> Iterator[tuple[int, str | Mapping[str, Any]]]:
@@ -231,8 +266,10 @@ def _parse_json(line: str, path: Path, number: int) -> Mapping[str, Any]:
 
 
 def _parse_plain_line(text: str, place: str) -> BenchmarkEntry | None:
-    """Parse `owner/name`, `owner/name#12`, an address of either, or `owner__name-12`."""
-    match = _INSTANCE.fullmatch(text) or _PLAIN_LINE.fullmatch(text)
+    """Parse `owner/name`, `owner/name#12`, an address of either, or an instance id."""
+    if instance := _parse_instance(text):
+        return BenchmarkEntry(place, text, instance.repo, instance.number, change=instance.change)
+    match = _PLAIN_LINE.fullmatch(text)
     if not match:
         return None
     number = match["number"]
@@ -245,11 +282,11 @@ def _build_entry(row: Mapping[str, Any], place: str) -> BenchmarkEntry | None:
     def read_field(*names: str) -> str:
         return next((str(row[name]) for name in names if row.get(name) not in (None, "")), "")
 
-    instance = _INSTANCE.fullmatch(read_field("instance_id"))
+    instance = _parse_instance(read_field("instance_id"))
     repo = f"{row['org']}/{read_field('repo')}" if row.get("org") else read_field("repo", "repo_name", "repository")
-    repo = repo or (f"{instance['owner']}/{instance['name']}" if instance else "")
+    repo = repo or (instance.repo if instance else "")
     number = read_field("number", "pull_number", "pr_number", "pull_request")
-    number = number or (instance["number"] if instance else "")
+    number = number or (str(instance.number) if instance and instance.number is not None else "")
     base = row.get("base")
     commit = read_field("base_commit", "base_sha") or (str(base.get("sha", "")) if isinstance(base, dict) else "")
     issues = [issue for issue in row.get("resolved_issues") or () if isinstance(issue, dict)]
@@ -259,4 +296,6 @@ def _build_entry(row: Mapping[str, Any], place: str) -> BenchmarkEntry | None:
     if not (repo or made):
         return None
     label = read_field("instance_id") or (f"{repo}#{number}" if number else repo) or place
-    return BenchmarkEntry(place, label, repo.lower(), int(number) if number.isdigit() else None, commit, made)
+    pull = int(number) if number.isdigit() else None
+    change = instance.change if instance and pull is None else ""
+    return BenchmarkEntry(place, label, repo.lower(), pull, commit, made, change)

@@ -44,6 +44,11 @@ def write_list(folder: Path, name: str, content: str | list[dict[str, object]]) 
         ("g.txt", "https://github.com/acme/widget/pull/7\n"),
         ("h.txt", "acme__widget-7\n"),
         ("i.json", '{"canary": "c", "subjects": [{"name": "acme__widget-7.review-2", "kind": "review"}]}'),
+        ("j.json", '{"canary": "c", "subjects": [{"name": "acme__widget-7.bugfix.traceback", "kind": "traceback"}]}'),
+        ("k.txt", "acme__widget-7.review-8\n"),
+        ("l.jsonl", [{"instance_id": "acme__widget-7.injected-8", "repo": "acme/widget", "base_commit": "0" * 40}]),
+        ("m.jsonl", [{"instance_id": "acme__widget-7.test-writing"}]),
+        ("n.csv", "instance_id\nacme__widget-7.bugfix.user-story\n"),
     ],
 )
 def test_a_pull_request_is_named_in_many_ways(
@@ -64,6 +69,34 @@ def test_a_frozen_set_names_changes_without_a_number_by_name(tmp_path: Path) -> 
     assert index.find_by_name("acme/widget", None, "", "acme__widget-ffffffff") is None
     assert index.find_by_name("acme/widget", 1, "") is None
     assert (len(index.changes), index.repos) == (1, {"acme/widget"})
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", "{task}\n"),
+        ("b.jsonl", '{{"instance_id": "{task}"}}\n'),
+        ("c.jsonl", '{{"instance_id": "{task}", "repo": "Acme/Widget", "base_commit": "1111"}}\n'),
+        ("d.json", '{{"canary": "c", "subjects": [{{"name": "{task}", "kind": "review"}}]}}'),
+    ],
+)
+@pytest.mark.parametrize("change", ["acme__widget-1a2b3c4d5e", "acme__widget-4.9.0rc1"])
+@pytest.mark.parametrize("kind", ["review-3", "bugfix.traceback", "feature"])
+def test_a_task_of_a_change_without_a_number_names_that_change_alone(
+    change: str, kind: str, name: str, content: str, tmp_path: Path
+) -> None:
+    index = load_benchmarks([write_list(tmp_path, name, content.format(task=f"{change}.{kind}"))])
+    assert index.find_by_name("acme/widget", None, "", change) is not None
+    assert index.find_by_name("acme/widget", None, "", f"{change}f") is None
+    assert [index.find_by_name("acme/widget", number, "") for number in (3, 1, 4)] == [None] * 3
+    assert index.repos == {"acme/widget"}
+
+
+@pytest.mark.parametrize("repo", ["acme/widget.review", "acme/my-widget.review", "acme/widget.js"])
+def test_a_repository_may_end_like_a_task(repo: str, tmp_path: Path) -> None:
+    index = load_benchmarks([write_list(tmp_path, "a.txt", f"{repo.replace('/', '__')}-1\n")])
+    assert index.find_by_name(repo, 1, "") is not None
+    assert (index.repos, index.find_by_name(repo, 2, "")) == ({repo}, None)
 
 
 def test_the_rejection_names_list_line_and_instance(tiny: TinyRepo, harness: MinerHarness, tmp_path: Path) -> None:
