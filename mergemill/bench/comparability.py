@@ -11,7 +11,7 @@ from mergemill.bench.metrics import Metric
 from mergemill.bench.results import ReportedSubject, RunResults
 from mergemill.execution.grader_version import compute_grader_version, compute_scenario_grader_version
 from taskdb.queries.bench import name_run
-from taskdb.records.bench import PREDICTIONS, BenchRun
+from taskdb.records.bench import BenchRun
 from taskdb.records.rollouts import Rollout
 
 
@@ -24,13 +24,11 @@ class RunGrading:
     """Subject -> versions of the grader that scored it; empty where none was stored."""
     judges: Mapping[str, Mapping[str, frozenset[str]]]
     """Name of a metric -> subject -> judges that decided its columns; empty for none."""
-    has_scenarios: bool
 
 
 def collect_grading(
     results: RunResults,
     rollouts: Sequence[Rollout],
-    subjects: Mapping[str, ReportedSubject],
     metrics: Sequence[Metric],
 ) -> RunGrading:
     """Return the graders and judges of the scored rollouts of a run, which the metrics have begun."""
@@ -41,7 +39,6 @@ def collect_grading(
             for name, group in results.rollouts.items()
         },
         judges={metric.name: _collect_judges(metric, rollouts) for metric in metrics if metric.name},
-        has_scenarios=any(subjects[name].task is None for name in results.rollouts if name in subjects),
     )
 
 
@@ -79,22 +76,14 @@ def check_graders(gradings: Sequence[RunGrading]) -> None:
 
 
 def _advise_grading(gradings: Sequence[RunGrading]) -> str:
-    """Return how the runs that were not graded by the present version get scores of it."""
+    """Return the command that grades the runs again that were not graded by the present version."""
     current = {compute_grader_version(), compute_scenario_grader_version()}
-    advice = []
-    for grading in gradings:
-        run = grading.run
-        if current.issuperset(chain.from_iterable(grading.graders.values())):
-            continue
-        if run.scaffold == PREDICTIONS:
-            advice.append(f"score the file of {name_run(run)} again")
-        elif run.model:
-            advice.append(f"run {name_run(run)} again under another --checkpoint")
-        elif grading.has_scenarios:
-            advice.append(f"run {name_run(run)} in another database")
-        else:
-            advice.append(f"bench export {run.name}, and bench score the predictions of {name_run(run)}")
-    return "; ".join(advice)
+    runs = [
+        name_run(grading.run)
+        for grading in gradings
+        if not current.issuperset(chain.from_iterable(grading.graders.values()))
+    ]
+    return f"mergemill bench regrade {' '.join(runs)}"
 
 
 def check_judges(gradings: Sequence[RunGrading]) -> None:

@@ -32,7 +32,7 @@ from mergemill.worlds.bundles.export import WorldExportRequest, export_worlds
 from taskdb.queries.bench import SCENARIO, list_runs, name_run
 from taskdb.queries.images import load_image_copies
 from taskdb.queries.task_filters import TaskFilters
-from taskdb.records import Task
+from taskdb.records import Score, Task
 from taskdb.records.bench import BenchRun, BenchSet
 from taskdb.records.rollouts import Rollout
 from taskdb.records.worlds import Scenario
@@ -215,15 +215,18 @@ class _SetWriter:
                 for metric in self._export.metrics:
                     metric.begin_run([rollout for rollout in rollouts if rollout.value is not None])
                 for rollout in rollouts:
-                    file.write(_dump_row(self._describe_rollout(rollout, run)))
+                    file.write(_dump_row(self._describe_rollout(rollout, run, results.first_scores.get(rollout.id))))
                 number += len(rollouts)
                 self._write_predictions(run, rollouts)
         request = ReportRequest(runs=self.runs, metrics=self._export.metrics)
         self.write_text(REPORT_NAME, render_markdown(build_report(self._store, self._materials, request)))
         return number
 
-    def _describe_rollout(self, rollout: Rollout, run: BenchRun) -> dict[str, Any]:
-        """Return the row of a rollout: set, subject, run, facts, hashes, and the columns of all metrics."""
+    def _describe_rollout(self, rollout: Rollout, run: BenchRun, first: Score | None) -> dict[str, Any]:
+        """Return the row of a rollout: set, subject, run, facts, hashes, and the columns of all metrics.
+
+        `first`: the score that a rollout was stored with that was graded again since.
+        """
         reported = self._reported[rollout.name]
         subject, task = reported.subject, self.tasks.get(reported.subject.id)
         columns: dict[str, float | None] = {}
@@ -251,6 +254,8 @@ class _SetWriter:
             "rollout_id": rollout.id,
             **{name: facts[name] for name in FACTS},
             "grader": rollout.score.grader if rollout.score else None,
+            "first_value": first.value if first else None,
+            "first_grader": first.grader if first else None,
             "leaks": [leak.name for leak in rollout.leaks],
             "columns": columns,
         }

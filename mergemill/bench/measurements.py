@@ -2,20 +2,22 @@
 
 An artifact of a `BenchRun` holds those of its submissions: JSON with the time, by which a judge that is chosen again is
 the newest, and `results`, rows of `{"metric", "maker", "task", "submission", "result"}`. A submission that several runs
-handed in is measured once.
+handed in is measured once. `grades`, where rollouts of the run were graded again: id of a rollout -> its newest score,
+which counts in place of the one that the rollout was stored with.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from taskdb.artifacts import Artifacts
 from taskdb.queries.bench import list_run_results
-from taskdb.records.bench import BenchSet
+from taskdb.records import Score
+from taskdb.records.bench import BenchRun, BenchSet
 from taskdb.records.rollouts import Rollout
 from taskdb.store import Store
 
@@ -33,9 +35,10 @@ class MeasurementKey(NamedTuple):
 
 @dataclass
 class Measurements:
-    """Results by key, in the order in which they were stored."""
+    """Results by key, in the order in which they were stored, and the grades of a run by the ids of its rollouts."""
 
     results: dict[MeasurementKey, Mapping[str, Any]] = field(default_factory=dict)
+    grades: dict[str, Score] = field(default_factory=dict)
 
     def add_newest(self, results: Mapping[MeasurementKey, Mapping[str, Any]]) -> None:
         """Add results behind all others, in the place of equal keys."""
@@ -90,13 +93,40 @@ def read_measurements(artifacts: Artifacts, result: str) -> Measurements:
     Raises:
         InputError: it does not exist.
     """
-    rows = json.loads(artifacts.get_text(result))["results"]
+    document = json.loads(artifacts.get_text(result))
+    rows = document["results"]
     return Measurements(
-        {MeasurementKey(row["metric"], row["maker"], row["task"], row["submission"]): row["result"] for row in rows}
+        {MeasurementKey(row["metric"], row["maker"], row["task"], row["submission"]): row["result"] for row in rows},
+        {key: Score.model_validate(score) for key, score in document.get("grades", {}).items()},
     )
+
+
+def read_run_measurements(artifacts: Artifacts, run: BenchRun) -> Measurements:
+    """Return the measurements that the record of a run names.
+
+    Raises:
+        InputError: their artifact does not exist.
+    """
+    return read_measurements(artifacts, run.result) if run.result else Measurements()
+
+
+def apply_grades(rollouts: Iterable[Rollout], grades: Mapping[str, Score]) -> list[Rollout]:
+    """Return rollouts with the grades that count; `grades`: id of a rollout -> its newest score."""
+    return [_replace_score(rollout, grades[rollout.id]) if rollout.id in grades else rollout for rollout in rollouts]
+
+
+def list_graders(rollouts: Iterable[Rollout]) -> tuple[str, ...]:
+    """Return the versions of the grader that the scores of some rollouts have, sorted."""
+    return tuple(sorted({rollout.score.grader for rollout in rollouts if rollout.score}))
+
+
+def _replace_score(rollout: Rollout, score: Score) -> Rollout:
+    return rollout.model_copy(update={"score": score, "value": score.value, "resolved": score.resolved})
 
 
 def write_measurements(artifacts: Artifacts, measurements: Measurements, at: str) -> str:
     """Store measurements as an artifact; return its hash. `at`: time (ISO 8601, UTC)."""
     rows = [{**key._asdict(), "result": result} for key, result in measurements.results.items()]
-    return artifacts.put_text(json.dumps({"at": at, "results": rows}, ensure_ascii=False))
+    grades = {key: score.model_dump(mode="json") for key, score in sorted(measurements.grades.items())}
+    document = {"at": at, "results": rows, **({"grades": grades} if grades else {})}
+    return artifacts.put_text(json.dumps(document, ensure_ascii=False))

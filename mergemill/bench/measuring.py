@@ -13,10 +13,9 @@ from backends.llm.parallel import ParallelCalls
 from core.errors import MergemillError
 from mergemill.bench.measurements import (
     MeasurementKey,
-    Measurements,
     load_measurements,
     make_key,
-    read_measurements,
+    read_run_measurements,
     write_measurements,
 )
 from taskdb.artifacts import Artifacts
@@ -122,7 +121,7 @@ def _store(
     store: Store, artifacts: Artifacts, run: BenchRun, results: Mapping[MeasurementKey, Mapping[str, Any] | None]
 ) -> BenchRun:
     """Store a run with measurements, those of other metrics and judges included; return its record."""
-    own = read_measurements(artifacts, run.result) if run.result else Measurements()
+    own = read_run_measurements(artifacts, run)
     own.add_newest({key: result for key, result in results.items() if result is not None})
     at = store.clock()
     stored = BenchRun.model_validate(run.model_dump() | {"result": write_measurements(artifacts, own, at), "at": at})

@@ -145,7 +145,7 @@ def report_run(results: RunResults, subjects: Mapping[str, ReportedSubject], req
         figures=_make_figures(results, columns, subjects, request),
         columns=columns,
         coverage=coverage,
-        grading=collect_grading(results, scored, subjects, request.metrics),
+        grading=collect_grading(results, scored, request.metrics),
     )
 
 
@@ -223,6 +223,7 @@ def _describe_run(
         "incomplete": incomplete,
         "flags": flags,
         "graders": list(filter(None, graders)),
+        **({"regraded": len(results.first_scores)} if results.first_scores else {}),
         "ends": dict(sorted(Counter(rollout.reason or rollout.status.value for rollout in rollouts).items())),
         "leaks": dict(sorted(Counter(leak.name for rollout in rollouts for leak in rollout.leaks).items())),
         "quality": _count_broken_rules(results, subjects, rollouts),
@@ -353,6 +354,8 @@ def _list_run_remarks(run: Mapping[str, Any]) -> list[str]:
         f"of {format_count(quality['measured'], 'conversation')}, that break rules of selection:": quality["rules"],
     }
     lines = [f"{title} {_format_counts(numbers)}" for title, numbers in counts.items() if numbers]
+    if number := run.get("regraded"):
+        lines.append(f"{format_count(number, 'rollout')} graded again since")
     return [*lines, *(remark for facts in run.get("metrics", {}).values() for remark in facts["remarks"])]
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from core.errors import InputError
+from mergemill.bench.measurements import apply_grades, read_run_measurements
 from samplers.gateway.translation import to_chat_answer
 from samplers.trajectories.reading import load_exchanges
 from taskdb.artifacts import Artifacts
@@ -17,7 +18,7 @@ from taskdb.queries.bench import SCENARIO
 from taskdb.queries.families import get_family_keys, unite_families
 from taskdb.queries.histograms import EDGES
 from taskdb.queries.trajectories import load_main_metrics
-from taskdb.records import Task
+from taskdb.records import Score, Task
 from taskdb.records.bench import BenchRun, BenchSet, BenchSubject
 from taskdb.records.oracles import ReviewOracle
 from taskdb.records.rollouts import Rollout
@@ -59,6 +60,8 @@ class RunResults:
     """Whether all runs of each subject are equal, token for token."""
     measures: Mapping[str, Sequence[Mapping[str, float]]] = field(default_factory=dict)
     """Id of a rollout -> measures of its main conversations (`Trajectory.metrics`), for those that have any."""
+    first_scores: Mapping[str, Score] = field(default_factory=dict)
+    """Id of a rollout that was graded again -> the score that it was stored with; the rollout here has the newest."""
 
     @cached_property
     def _scored(self) -> Mapping[str, Sequence[Rollout]]:
@@ -124,18 +127,34 @@ def load_results(store: Store, artifacts: Artifacts, run: BenchRun) -> RunResult
     Raises:
         InputError: a rollout is missing.
     """
-    records = store.get_many(Rollout, run.rollouts)
-    if missing := [key for key in run.rollouts if key not in records]:
-        raise InputError(f"{len(missing)} rollouts of {run.name} are not in the database", advice="run it again")
+    records = load_rollouts(store, run)
+    grades = read_run_measurements(artifacts, run).grades
     by_name: dict[str, list[Rollout]] = {}
-    for rollout in sorted(records.values(), key=lambda rollout: (rollout.name, rollout.attempt, rollout.id)):
+    for rollout in apply_grades(records, grades):
         by_name.setdefault(rollout.name, []).append(rollout)
-    measures = load_main_metrics(store, run.rollouts)
-    results = RunResults(run=run, runs=run.runs, rollouts=by_name, measures=measures)
+    results = RunResults(
+        run=run,
+        runs=run.runs,
+        rollouts=by_name,
+        measures=load_main_metrics(store, run.rollouts),
+        first_scores={rollout.id: rollout.score for rollout in records if rollout.id in grades and rollout.score},
+    )
     if run.runs == 1 or not are_identical(artifacts, by_name):
         return results
     first = {name: rollouts[:1] for name, rollouts in by_name.items()}
     return replace(results, runs=1, rollouts=first, identical=True)
+
+
+def load_rollouts(store: Store, run: BenchRun) -> list[Rollout]:
+    """Return the rollouts of a run as they were stored, by subject and attempt.
+
+    Raises:
+        InputError: a rollout is missing.
+    """
+    records = store.get_many(Rollout, run.rollouts)
+    if missing := [key for key in run.rollouts if key not in records]:
+        raise InputError(f"{len(missing)} rollouts of {run.name} are not in the database", advice="run it again")
+    return sorted(records.values(), key=lambda rollout: (rollout.name, rollout.attempt, rollout.id))
 
 
 def are_identical(artifacts: Artifacts, rollouts: Mapping[str, Sequence[Rollout]]) -> bool:

@@ -20,10 +20,13 @@ from mergemill.agents.sampling.request import (
 from mergemill.agents.sampling.run import run_sampling
 from mergemill.agents.sampling.world_scaffolds import WorldScaffold, make_world_scaffolds
 from mergemill.agents.sampling.worlds import run_world_sampling
+from mergemill.bench.measurements import apply_grades, list_graders, read_run_measurements
+from mergemill.bench.results import load_rollouts
 from mergemill.bench.sets import CHANGED, ChangedSubject, find_changed_subjects
 from samplers.scaffolds.base import SampledScaffold, Scaffold
 from samplers.scaffolds.registry import load_scaffold
-from taskdb.queries.bench import SCENARIO, find_results
+from taskdb.artifacts import Artifacts, open_artifacts
+from taskdb.queries.bench import SCENARIO, find_newest_run, find_results
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.records.bench import BenchRun, BenchSet, BenchSubject
 from taskdb.records.rollouts import RolloutPlan
@@ -111,7 +114,9 @@ def run_bench(
             tasks, scenarios, request, settings, make_progress=make_progress, open_server=open_server
         )
     finally:
-        runs = [_make_run(store, request, groups, number, left_out) for number in range(len(request.scaffolds))]
+        artifacts = open_artifacts(settings.storage)
+        made = [_make_run(store, request, groups, number, left_out) for number in range(len(request.scaffolds))]
+        runs = [_keep_measurements(store, artifacts, run) for run in made]
         store.add(*runs)
     return runs, code
 
@@ -211,6 +216,16 @@ def _make_run(
         left_out=tuple(sorted(left_out)),
         rollouts=tuple(sorted(rollout.id for rollout in rollouts)),
         cutoff=request.cutoff,
-        graders=tuple(sorted({rollout.score.grader for rollout in rollouts if rollout.score})),
+        graders=list_graders(rollouts),
         at=store.clock(),
     )
+
+
+def _keep_measurements(store: Store, artifacts: Artifacts, run: BenchRun) -> BenchRun:
+    """Return the record of a run with the grades and measurements that its newest stored record has."""
+    earlier = find_newest_run(store, run)
+    if earlier is None or earlier.result is None:
+        return run
+    grades = read_run_measurements(artifacts, earlier).grades
+    graders = list_graders(apply_grades(load_rollouts(store, run), grades))
+    return BenchRun.model_validate(run.model_dump() | {"result": earlier.result, "graders": graders})

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.errors import InputError, MergemillError, Transient
+from mergemill.bench.measurements import list_graders
 from mergemill.bench.running import SKIP, STOP, check_subjects
 from mergemill.bench.submissions import SubmittedFile, UngradedSubject, read_submissions
 from mergemill.execution.grader_version import compute_grader_version
@@ -88,7 +89,8 @@ def score_file(
     result = ScoredFile(submitted=read_submissions(request.path, tasks, ungraded))
     if not result.submitted.has_rows:
         raise InputError(f"{request.path} has no prediction")
-    scores = _grade(grader, result, make_progress, notify)
+    submitted = [row for row in result.submitted.predictions if row.submission.content]
+    scores = grade_predictions(grader, submitted, result.failures, make_progress, notify)
     artifacts = require_writable_store(grader.settings.storage)
     for model, rows in sorted(result.submitted.rows.items()):
         rollouts = []
@@ -133,14 +135,26 @@ def _list_ungraded(store: Store, bench_set: BenchSet, *, skip: bool) -> list[Ung
     ]
 
 
-def _grade(
+def grade_predictions(
     grader: TaskGrader,
-    result: ScoredFile,
+    predictions: Sequence[Prediction],
+    failures: Counter[int],
     make_progress: Callable[[int], ScoreProgress],
     notify: Callable[[str], None],
 ) -> dict[tuple[str, str], Score]:
-    """Return task and submission -> score, of those that have any; count the others in `failures`."""
-    rows = {row.submission.key: row for row in result.submitted.predictions if row.submission.content}
+    """Return task and submission -> score, of those that have any.
+
+    Args:
+        grader: grader on the database of the tasks; what it has graded before is not graded again.
+        predictions: rows with the submissions; equal submissions to a task are graded once.
+        failures: exit code -> submissions without a score, to which those are added that failed.
+        make_progress: function that returns the progress of a number of gradings.
+        notify: function that receives messages.
+
+    Raises:
+        MachineError: no engine answers.
+    """
+    rows = {row.submission.key: row for row in predictions}
     scores = {key: score for key, row in rows.items() if (score := grader.find_score(row.submission))}
     missing = [row for key, row in rows.items() if key not in scores]
     if with_image := next((row for row in missing if row.submission.task.image), None):
@@ -151,7 +165,7 @@ def _grade(
             progress.add(graded)
             in_row = 0 if graded.score.value is not None else in_row + 1
             if graded.score.value is None:
-                result.failures[_report_failure(graded, notify)] += 1
+                failures[_report_failure(graded, notify)] += 1
             else:
                 scores[graded.prediction.submission.key] = graded.score
             if in_row >= grader.settings.cluster.workers + MAX_FAILURES_IN_ROW:
@@ -214,6 +228,6 @@ def _make_run(
         runs=1,
         left_out=tuple(sorted(left_out)),
         rollouts=tuple(sorted(rollout.id for rollout in rollouts)),
-        graders=tuple(sorted({rollout.score.grader for rollout in rollouts if rollout.score})),
+        graders=list_graders(rollouts),
         at=at,
     )

@@ -22,6 +22,7 @@ class CommandEntry:
         return self.panel == PIPELINE or self.module in (
             "agents.sample",
             "bench.run",
+            "bench.regrade",
             "bench.score",
             "simulation.simulate",
             "worlds.import_worlds",
@@ -139,6 +140,9 @@ BENCH_COMMANDS: Mapping[str, CommandEntry] = {
         "bench.score",
         "Score submissions of others to a set, or stored runs by metrics that need a judge or runs of tests.",
         AGENTS,
+    ),
+    "regrade": CommandEntry(
+        "bench.regrade", "Grade the stored submissions of runs again, by the present version of the grader.", AGENTS
     ),
     "judge": CommandEntry(
         "bench.judge",

@@ -59,12 +59,20 @@ def list_sets(store: Store) -> list[BenchSet]:
 
 def list_runs(store: Store) -> list[BenchRun]:
     """Return the newest record of each run, by set, scaffold, model and checkpoint."""
-    runs = {}
-    for run in store.load_all(BenchRun):
-        if run.scaffold != JUDGE:
-            settings = run.model_dump_json(exclude={"rollouts", "graders", "at", "left_out", "result", "cutoff"})
-            runs[settings] = run
+    runs = {_get_run_key(run): run for run in store.load_all(BenchRun) if run.scaffold != JUDGE}
     return sorted(runs.values(), key=lambda run: (run.name, run.scaffold, run.model, run.checkpoint, run.runs, run.id))
+
+
+def find_newest_run(store: Store, run: BenchRun) -> BenchRun | None:
+    """Return the newest stored record of the same run, whatever its results are; None where there is none."""
+    key = _get_run_key(run)
+    records = [known for known in store.load_all(BenchRun) if known.parent == run.parent and _get_run_key(known) == key]
+    return records[-1] if records else None
+
+
+def _get_run_key(run: BenchRun) -> str:
+    """Return the set and settings of a run as text: what all its records share."""
+    return run.model_dump_json(exclude={"rollouts", "graders", "at", "left_out", "result", "cutoff"})
 
 
 def list_run_results(store: Store, set_id: str) -> list[str]:

@@ -94,6 +94,21 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def test_rows_of_rollouts_that_were_graded_again_have_the_first_score_as_well(tmp_path: Path) -> None:
+    settings, bench_set, subjects = make_set(tmp_path)
+    fields: dict[str, Any] = {"submission": open_artifacts(settings.storage).put_text(FINDINGS), "grader": "old"}
+    add_run(tmp_path, bench_set, subjects, lambda *_: 1.0, runs=1, url=settings.storage.db, **fields)
+    export(settings, bench_set, tmp_path / "before")
+    done = run_mergemill("bench", "regrade", "first/react/m", "--db", settings.storage.db, cwd=tmp_path)
+    assert done.exit_code == 0, done.stderr
+    export(settings, bench_set, tmp_path / "after")
+    graders = (("old", None, None), (compute_grader_version(), 1.0, "old"))
+    for folder, value, expected in zip(("before", "after"), (1.0, 0.0), graders, strict=True):
+        for row in read_rows(tmp_path / folder / "results.jsonl"):
+            assert row["value"] == row["columns"]["value"] == value
+            assert (row["grader"], row["first_value"], row["first_grader"]) == expected
+
+
 @needs_root
 def test_an_export_has_all_subjects_and_runs_and_the_canary(tmp_path: Path) -> None:
     settings, bench_set, subjects = make_set(tmp_path, with_world=True)
@@ -224,7 +239,7 @@ def test_exported_predictions_get_scores_of_the_present_grader_which_can_be_comp
     for name in ("first/noop", "first/oracle"):
         stopped = run_mergemill(*compare, name, cwd=tmp_path)
         assert stopped.exit_code == 3
-        assert f"bench export first, and bench score the predictions of {name}" in stopped.stderr
+        assert f"mergemill bench regrade {name}" in stopped.stderr
     export(settings, bench_set, tmp_path / "out")
     for path in (tmp_path / "out" / "predictions").glob("first-[no]*"):
         done = run_mergemill("bench", "score", "first", "--predictions", str(path), *given, cwd=tmp_path)

@@ -95,7 +95,7 @@ def test_runs_by_two_versions_of_the_code_that_grades_are_not_compared(
     assert later.graders != (version,)
     with pytest.raises(InputError, match="changed-grader: ") as raised:
         report(settings, [later], against=base)
-    assert raised.value.advice == "run worlds/oracle in another database"
+    assert raised.value.advice == "mergemill bench regrade worlds/oracle"
 
 
 @needs_root
