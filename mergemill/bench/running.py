@@ -18,13 +18,13 @@ from mergemill.agents.sampling.request import (
     make_plan,
 )
 from mergemill.agents.sampling.run import run_sampling
-from mergemill.agents.sampling.world_scaffolds import WorldScaffold, make_world_scaffolds
+from mergemill.agents.sampling.world_scaffolds import MODES, WorldScaffold, make_world_scaffolds
 from mergemill.agents.sampling.worlds import run_world_sampling
 from mergemill.bench.measurements import apply_grades, list_graders, read_run_measurements
 from mergemill.bench.results import load_rollouts
 from mergemill.bench.sets import CHANGED, ChangedSubject, find_changed_subjects
 from samplers.scaffolds.base import SampledScaffold, Scaffold
-from samplers.scaffolds.registry import load_scaffold
+from samplers.scaffolds.registry import SCAFFOLDS, load_scaffold
 from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.queries.bench import SCENARIO, find_newest_run, find_results
 from taskdb.queries.task_filters import TaskFilters
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from mergemill.worlds.containers import OpenServer
 
 STOP, SKIP = "stop", "skip"
+PAIRED = "+"
+"""Stands between the scaffold for tasks and that for scenarios of a set with both, in options and names of runs."""
 SHOWN_SUBJECTS = 10
 
 
@@ -47,7 +49,7 @@ class BenchRequest:
 
     bench_set: BenchSet
     scaffolds: tuple[str, ...]
-    """Names; those of tasks may be MODULE:CLASS."""
+    """Names, or pairs such as `react+tools`; those of tasks may be MODULE:CLASS."""
     model: str
     runs: int
     """Rollouts of each subject by each scaffold: k."""
@@ -77,6 +79,11 @@ class SubjectGroup:
 
     subjects: tuple[BenchSubject, ...]
     scaffolds: tuple[SampledScaffold, ...]
+    """A scaffold for each run, so that two runs may have the same one."""
+
+    def list_distinct(self) -> list[SampledScaffold]:
+        """Return the scaffolds, each once: what two runs share is sampled once."""
+        return list({(scaffold.name, scaffold.version): scaffold for scaffold in self.scaffolds}.values())
 
 
 def run_bench(
@@ -108,7 +115,7 @@ def run_bench(
     tasks, scenarios = _group_subjects(subjects, request)
     limits = request.bench_set.limits
     settings = replace_values(settings, {"rollout_turns": limits.turns, "rollout_seconds": limits.seconds})
-    groups = [group for group in (tasks, scenarios) if group.subjects]
+    groups = [group for group in (tasks, scenarios) if group.scaffolds]
     try:
         code = sample_subjects(
             tasks, scenarios, request, settings, make_progress=make_progress, open_server=open_server
@@ -134,7 +141,7 @@ def sample_subjects(
     codes = []
     if tasks.subjects:
         filters = TaskFilters(ids=tuple(sorted(subject.id for subject in tasks.subjects)))
-        scaffolds = tuple(scaffold for scaffold in tasks.scaffolds if isinstance(scaffold, Scaffold))
+        scaffolds = tuple(scaffold for scaffold in tasks.list_distinct() if isinstance(scaffold, Scaffold))
         codes.append(
             run_sampling(
                 # The set decides what is run: published reviews have no certificate.
@@ -145,7 +152,7 @@ def sample_subjects(
         )
     if scenarios.subjects:
         world_request = WorldSampleRequest(
-            scaffolds=tuple(scaffold for scaffold in scenarios.scaffolds if isinstance(scaffold, WorldScaffold)),
+            scaffolds=tuple(scaffold for scaffold in scenarios.list_distinct() if isinstance(scaffold, WorldScaffold)),
             only=tuple(subject.id for subject in scenarios.subjects),
             **request.attempts,
         )
@@ -177,15 +184,42 @@ def describe_changed(changed: Sequence[ChangedSubject]) -> str:
 
 
 def _group_subjects(subjects: Sequence[BenchSubject], request: BenchRequest) -> tuple[SubjectGroup, SubjectGroup]:
-    """Return tasks and scenarios with the scaffolds of the request for them."""
+    """Return tasks and scenarios with the scaffolds of the request for them, at equal places.
+
+    Raises:
+        UsageError: as of `run_bench`.
+    """
     tasks = tuple(subject for subject in subjects if subject.kind != SCENARIO)
     scenarios = tuple(subject for subject in subjects if subject.kind == SCENARIO)
-    of_tasks = tuple(map(load_scaffold, request.scaffolds)) if tasks else ()
-    of_scenarios = make_world_scaffolds(request.scaffolds, request.user) if scenarios else ()
+    kinds = {subject.kind == SCENARIO for subject in request.bench_set.subjects}
+    pairs = [split_scaffold(word, has_tasks=False in kinds, has_scenarios=True in kinds) for word in request.scaffolds]
+    of_tasks = tuple(load_scaffold(word) for word, _ in pairs if word)
+    of_scenarios = make_world_scaffolds([word for _, word in pairs if word], request.user)
     scaffolds: tuple[SampledScaffold, ...] = (*of_tasks, *of_scenarios)
     if not request.model and any(scaffold.uses_model for scaffold in scaffolds):
         raise UsageError("--model is missing", advice="name the model as the server at --upstream does")
     return SubjectGroup(subjects=tasks, scaffolds=of_tasks), SubjectGroup(subjects=scenarios, scaffolds=of_scenarios)
+
+
+def split_scaffold(word: str, *, has_tasks: bool, has_scenarios: bool) -> tuple[str, str]:
+    """Return the scaffold for tasks and that for scenarios of a word of `--scaffold`; empty where the set has none.
+
+    `react+tools` names two, for a set with both; a word without a plus is for all subjects.
+
+    Raises:
+        UsageError: the set has no subject for one of two, or a scaffold for tasks alone is named for a set with both.
+    """
+    of_tasks, plus, of_scenarios = word.partition(PAIRED)
+    if plus and not (has_tasks and has_scenarios):
+        missing, other = ("tasks", of_scenarios) if has_scenarios else ("scenarios", of_tasks)
+        raise UsageError(f"--scaffold {word}: the set has no {missing}", advice=f"--scaffold {other}")
+    is_for_tasks = word in SCAFFOLDS or ":" in word
+    if not plus and has_tasks and has_scenarios and is_for_tasks != (word in MODES):
+        other = f"{word}{PAIRED}tools" if is_for_tasks else f"react{PAIRED}{word}"
+        raise UsageError(
+            f"--scaffold {word} is not for all subjects: the set has tasks and scenarios", advice=f"such as {other}"
+        )
+    return of_tasks if has_tasks else "", (of_scenarios if plus else word) if has_scenarios else ""
 
 
 def _list_plans(group: SubjectGroup, scaffold: SampledScaffold, request: BenchRequest) -> list[RolloutPlan]:
@@ -207,7 +241,7 @@ def _make_run(
     return BenchRun(
         parent=request.bench_set.id,
         name=request.bench_set.name,
-        scaffold=plans[0].scaffold,
+        scaffold=PAIRED.join(dict.fromkeys(group.scaffolds[number].name for group in groups)),
         scaffold_version=" + ".join(sorted({plan.scaffold_version for plan in plans})),
         model=max(plan.model for plan in plans),
         checkpoint=max(plan.checkpoint for plan in plans),

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from core.config import Settings
+from core.errors import UsageError
 from core.settings.agents import RolloutSettings
 from core.settings.storage import StorageSettings
 from core.text import format_count
@@ -50,6 +51,17 @@ def freeze_command(
             "again elsewhere, where each subject is certified before it is run.",
         ),
     ] = False,
+    of_each_kind: Annotated[
+        int | None,
+        typer.Option(
+            "--of-each-kind",
+            min=1,
+            metavar="N",
+            show_default=False,
+            help="Freeze N tasks of each kind of --kind, spread over repositories, in an order by --seed and name. "
+            "Fewer of a kind is an error.",
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Write the set to this file.")],
     environment: EnvironmentOption = None,
     world: WorldOption = None,
@@ -75,7 +87,7 @@ def freeze_command(
     if wants_tasks:
         words = None if choice.words is None else tuple(word for word in choice.words if word != SYNTHETIC)
         wanted = filters if words is None else replace(filters, environment=words)
-        subjects += _load_tasks(settings.storage, wanted)
+        subjects += _load_tasks(settings.storage, wanted, of_each_kind)
     with Store.open(settings.storage.db, create=False, writes=True) as store:
         if choice.has_scenarios:
             subjects += _load_scenarios(store, choice.worlds)
@@ -89,11 +101,27 @@ def freeze_command(
     output.print_text(f"{bench_set.name} {bench_set.version}: {number} in {out}{held}")
 
 
-def _load_tasks(storage: StorageSettings, filters: TaskFilters) -> list[Task]:
+def _load_tasks(storage: StorageSettings, filters: TaskFilters, of_each_kind: int | None) -> list[Task]:
+    """Return the tasks that the filters select, or as many of each kind of theirs.
+
+    Raises:
+        InputError: a kind has too few.
+        UsageError: no kind is named, or a sample is drawn in another way as well.
+    """
+    from mergemill.bench.choice import choose_of_each_kind  # noqa: PLC0415 - as in the command
+
+    kinds = tuple(dict.fromkeys(word.lower() for word in filters.kind or ()))
+    if of_each_kind is not None and not kinds:
+        raise UsageError("--of-each-kind needs --kind", advice="such as --kind bugfix,review")
+    if of_each_kind is not None and filters.sample is not None:
+        raise UsageError("--of-each-kind and --sample are two ways to draw", advice="leave one out")
     selected = select_certified(filters, storage)
     with Store.open(storage.db, create=False) as store:
-        rows = queries.list_tasks(store, selected, columns=("id",))
-        return list(store.get_many(Task, [row["id"] for row in rows]).values())
+        rows = queries.list_tasks(store, selected, columns=("id", "name", "kind", "repo"))
+        keys = [row["id"] for row in rows]
+        if of_each_kind is not None:
+            keys = choose_of_each_kind(rows, kinds, of_each_kind, filters.seed)
+        return list(store.get_many(Task, keys).values())
 
 
 def _load_scenarios(store: Store, worlds: tuple[str, ...]) -> list[Scenario]:

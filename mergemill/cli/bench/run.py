@@ -36,7 +36,12 @@ def run(
     *,
     scaffold: Annotated[
         list[str],
-        typer.Option("--scaffold", metavar="S[,S]", help="Scaffolds, or MODULE:CLASS; may be given several times."),
+        typer.Option(
+            "--scaffold",
+            metavar="S[,S]",
+            help="Scaffolds, or MODULE:CLASS; may be given several times. For a set with tasks and scenarios two with "
+            "a plus, such as react+tools.",
+        ),
     ],
     runs: Annotated[
         int, typer.Option("--runs", min=1, max=MAX_ATTEMPTS, metavar="K", help="Rollouts of each subject.")

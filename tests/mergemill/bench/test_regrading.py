@@ -61,8 +61,8 @@ def add_reviews(settings: Settings, tasks: list[Task], folder: Path, **fields: A
     submission = open_artifacts(settings.storage).put(encode_review(FOUND))
     with Store.open(settings.storage.db) as store:
         bench_set = store.load_all(BenchSet)[-1]
-    given = {"grader": "old", "submission": submission, "runs": 1} | fields
-    return add_run(folder, bench_set, tasks, lambda *_: 0.0, **given)
+    given: dict[str, Any] = {"grader": "old", "submission": submission, "runs": 1}
+    return add_run(folder, bench_set, tasks, lambda *_: 0.0, **given | fields)
 
 
 def regrade(settings: Settings, name: str, **fields: Any) -> RegradedRun:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from core.errors import InputError, UsageError
+from mergemill.bench.choice import choose_of_each_kind
 from mergemill.bench.sets import find_changed_subjects, freeze, hash_grading, open_set, read_set, write_set
-from taskdb.records import Stage, Task
+from taskdb.records import Kind, Stage, Task
 from taskdb.records.bench import BenchLimits
 from taskdb.records.work import StageResult
 from taskdb.schema.stored_records import compress_body
@@ -57,6 +59,44 @@ def test_a_frozen_set_is_a_file_with_hashes_and_a_canary(tmp_path: Path) -> None
     assert (
         freeze_by_command(tmp_path, "first", "--held-out", "--out", "again.json", "--rollout-turns", "30") == document
     )
+
+
+def test_as_many_tasks_of_each_kind_are_drawn_from_several_repositories(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"{kind}{repo}{number}", "name": f"{repo}-{number}.{kind}", "kind": kind, "repo": f"ada/{repo}"}
+        for kind, size in (("bugfix", 9), ("feature", 2), ("review", 9))
+        for repo in ("cart", "Cart", "greet", "thermo")
+        for number in range(size)
+    ]
+    kinds = ("feature", "bugfix")
+    chosen = choose_of_each_kind(rows, kinds, 6, "0")
+    by_id = {row["id"]: row for row in rows}
+    assert [by_id[key]["kind"] for key in chosen] == ["feature"] * 6 + ["bugfix"] * 6
+    for part in (chosen[:6], chosen[6:]):
+        assert sorted(Counter(by_id[key]["repo"].lower() for key in part).values()) == [2, 2, 2]
+    assert choose_of_each_kind(rows[::-1], kinds, 6, "0") == chosen
+    assert choose_of_each_kind(rows, kinds, 6, "1") != chosen
+    assert set(choose_of_each_kind(rows, kinds, 3, "0")) < set(chosen)
+    with pytest.raises(InputError, match=r"--of-each-kind 9: there are fewer tasks of feature 8, terse 0$"):
+        choose_of_each_kind(rows, ("feature", "bugfix", "terse"), 9, "0")
+
+
+def test_a_set_of_each_kind_is_frozen_by_command(tmp_path: Path) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        for number in range(1, 4):
+            add_lineage(store, number)
+        fields = {"kind": Kind.FEATURE, "name": "ada__greet-4.feature"}
+        add_lineage(store, 4, task_fields=fields)
+    words = ("even", "--kind", "bugfix,feature", "--out", "even.json")
+    subjects = freeze_by_command(tmp_path, *words, "--of-each-kind", "1")["subjects"]
+    assert [subject["kind"] for subject in subjects] == ["bugfix", "feature"]  # type: ignore[attr-defined]
+    for given, line in (
+        ((*words, "--sample", "2"), "--of-each-kind and --sample are two ways to draw"),
+        ((words[0], *words[3:]), "--of-each-kind needs --kind"),
+    ):
+        command = ("bench", "freeze", *given, "--of-each-kind", "1", "--db", make_url(tmp_path))
+        done = run_mergemill(*command, cwd=tmp_path)
+        assert (done.exit_code, line in done.stderr) == (2, True), done.stderr
 
 
 def test_a_sample_is_drawn_and_other_content_is_another_version(tmp_path: Path) -> None:
