@@ -4,7 +4,8 @@ Both commands run the same rollouts, `--attempts` of each scenario of the exampl
 in turn and each in a new copy of the same database, `--rounds` times; which of them is first alternates. The model is
 scripted and waits `--delay` seconds before each answer, less than a real one takes, so that its part is rather too
 small than too large. Printed are the seconds of both commands, from start to end of the process, as medians over the
-rounds, and the ratio, the median of the rounds' ratios. Docker is needed, for the container of the worlds.
+rounds, the ratio, the median of the rounds' ratios, and the processor time that `bench run` uses beyond that of
+`sample`. Docker is needed, for the container of the worlds.
 
 The exit code is 1 when `bench run` adds more than 2 %, or when the two did not make the same rollouts.
 """
@@ -12,6 +13,7 @@ The exit code is 1 when `bench run` adds more than 2 %, or when the two did not 
 from __future__ import annotations
 
 import argparse
+import resource
 import shutil
 import statistics
 import subprocess
@@ -39,9 +41,10 @@ LIMITS = BenchLimits(turns=50, seconds=600.0)
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredCommand:
-    """Seconds of a command, and the plans of the rollouts that it made."""
+    """Wall and processor seconds of a command, and the plans of the rollouts that it made."""
 
     seconds: float
+    cpu_seconds: float
     plans: frozenset[str]
 
 
@@ -68,7 +71,7 @@ class Comparison:
     def _run(self, folder: Path, words: Sequence[str]) -> MeasuredCommand:
         shutil.copytree(self.source, folder)
         given = ["--scaffold", "tools", "--model", AGENT, "--upstream", self.upstream, "--workers", str(self.workers)]
-        start = time.perf_counter()
+        start, used = time.perf_counter(), read_cpu_seconds()
         done = subprocess.run(
             ["mergemill", *words, *given],
             cwd=folder,
@@ -77,11 +80,18 @@ class Comparison:
             text=True,
             check=False,
         )
-        seconds = time.perf_counter() - start
+        seconds, cpu_seconds = time.perf_counter() - start, read_cpu_seconds() - used
         if done.returncode:
             raise RuntimeError(f"mergemill {words[0]} ended with {done.returncode}: {done.stderr[-2000:]}")
         with Store.open(f"sqlite:///{folder}/mergemill.db", create=False) as store:
-            return MeasuredCommand(seconds=seconds, plans=frozenset(row.plan for row in store.load_all(Rollout)))
+            plans = frozenset(row.plan for row in store.load_all(Rollout))
+        return MeasuredCommand(seconds=seconds, cpu_seconds=cpu_seconds, plans=plans)
+
+
+def read_cpu_seconds() -> float:
+    """Return the processor time of all processes that this one started and that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def make_source(folder: Path) -> int:
@@ -126,6 +136,8 @@ def main(words: Sequence[str] | None = None) -> int:
     ratio = statistics.median(bench.seconds / sample.seconds for sample, bench in pairs)
     ratios = ", ".join(f"{bench.seconds / sample.seconds:.3f}" for sample, bench in pairs)
     print(f"{rollouts} rollouts: sample {sampled:.1f} s, bench run {benched:.1f} s: {ratio:.3f} times ({ratios})")
+    added = statistics.median(bench.cpu_seconds - sample.cpu_seconds for sample, bench in pairs)
+    print(f"bench run uses {added:.2f} s of processor time more, {added / rollouts * 1000:.0f} ms for each rollout")
     is_same = all(sample.plans == bench.plans and len(sample.plans) == rollouts for sample, bench in pairs)
     if not is_same:
         print("the commands did not make the same rollouts", file=sys.stderr)

@@ -6,8 +6,10 @@ import json
 import subprocess
 from pathlib import Path
 
-from benchmarks.known_skill import ScriptedSubject, SkilledModel, check_means, write_file
-from tests.samplers.scripted_model import ModelRequest
+from benchmarks.known_skill import ScriptedScenario, ScriptedSubject, SkilledModel, check_means, write_file
+from tests.samplers.scripted_model import Call, ModelRequest, Turn
+from tests.samplers.worlds.player import COMPLETED
+from worlds.definitions import Call as WorldCall
 
 FIRST = ScriptedSubject(instruction="Fix it.\nAll of it.", command="echo 1", value=1.0)
 SECOND = ScriptedSubject(instruction="Fix it.", command="echo 2", value=0.0)
@@ -27,6 +29,23 @@ def test_a_conversation_gets_the_commands_of_its_instruction() -> None:
     assert ask("Begin.", "Now: Fix it.\nAll of it. Go.") == ["echo 1\necho 2"]
     assert ask("Fix it. Go.") == ["echo 2"]
     assert ask("A title, please.") == ["true"]
+
+
+def test_a_scenario_gets_the_calls_of_its_solution_or_none() -> None:
+    opened = WorldCall(tool="open_loan", arguments={"member": "m1"})
+    scenarios = [
+        ScriptedScenario(task="Lend it.", calls=(opened,), value=1.0),
+        ScriptedScenario(task="Take it back.", calls=(), value=0.0),
+    ]
+    model = SkilledModel([FIRST], scenarios)
+
+    def play(task: str, *results: str) -> Turn:
+        messages = [{"role": "user", "content": task}, *({"role": "tool", "content": result} for result in results)]
+        return model(ModelRequest(path="/v1", headers={}, body={"messages": messages}, raw=b"", at=0.0))
+
+    assert play("A library.\nLend  it.").calls == (Call("open_loan", {"member": "m1"}),)
+    assert play("A library.\nLend  it.", '{"success": true}') == COMPLETED
+    assert play("A library. Take it back.") == COMPLETED
 
 
 def test_a_file_is_written_as_it_is(tmp_path: Path) -> None:
