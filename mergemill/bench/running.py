@@ -17,9 +17,7 @@ from mergemill.agents.sampling.request import (
     WorldSampleRequest,
     make_plan,
 )
-from mergemill.agents.sampling.run import run_sampling
 from mergemill.agents.sampling.world_scaffolds import MODES, WorldScaffold, make_world_scaffolds
-from mergemill.agents.sampling.worlds import run_world_sampling
 from mergemill.bench.measurements import apply_grades, list_graders, read_run_measurements
 from mergemill.bench.results import load_rollouts
 from mergemill.bench.sets import CHANGED, ChangedSubject, find_changed_subjects
@@ -139,7 +137,10 @@ def sample_subjects(
 ) -> int:
     """Run the pending rollouts of the subjects; return the first exit code that is not 0. Errors as of `run_bench`."""
     codes = []
+    # What tasks need takes long to load, and a set of scenarios alone needs none of it.
     if tasks.subjects:
+        from mergemill.agents.sampling.run import run_sampling  # noqa: PLC0415
+
         filters = TaskFilters(ids=tuple(sorted(subject.id for subject in tasks.subjects)))
         scaffolds = tuple(scaffold for scaffold in tasks.list_distinct() if isinstance(scaffold, Scaffold))
         codes.append(
@@ -151,6 +152,8 @@ def sample_subjects(
             )
         )
     if scenarios.subjects:
+        from mergemill.agents.sampling.worlds import run_world_sampling  # noqa: PLC0415
+
         world_request = WorldSampleRequest(
             scaffolds=tuple(scaffold for scaffold in scenarios.list_distinct() if isinstance(scaffold, WorldScaffold)),
             only=tuple(subject.id for subject in scenarios.subjects),

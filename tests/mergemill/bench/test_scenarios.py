@@ -62,7 +62,7 @@ def run_tasks_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
                 store.add(make_scored(task, plan.attempt, value, **fields))
         return 0
 
-    monkeypatch.setattr("mergemill.bench.running.run_sampling", sample)
+    monkeypatch.setattr("mergemill.agents.sampling.run.run_sampling", sample)
 
 
 def run_set(settings: Settings, *scaffolds: str) -> tuple[BenchRun, ...]:
