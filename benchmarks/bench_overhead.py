@@ -1,4 +1,4 @@
-"""Measure what `mergemill bench run` adds to `mergemill sample`: `python -m benchmarks.bench_overhead`.
+"""Measure the time that `mergemill bench run` adds to `mergemill sample`: `python -m benchmarks.bench_overhead`.
 
 Both commands run the same rollouts, `--attempts` of each scenario of the example worlds with the scaffold `tools`,
 in turn and each in a new copy of the same database, `--rounds` times; which of them is first alternates. The model is
@@ -7,9 +7,9 @@ small than too large. Docker is needed, for the container of the worlds.
 
 Printed are the least seconds of each command over the rounds, from start to end of the process, as other work on the
 machine only adds to them, and their ratio; the ratios of the rounds; and the processor time that `bench run` uses
-beyond that of `sample` (the median over the rounds), with its share of the least seconds of `sample`. What `bench run`
-adds is done by its process alone, before and after sampling, so that this share is what it adds on a machine without
-other work, and it depends on such work the least.
+beyond that of `sample` (the median over the rounds), with its share of the least seconds of `sample`. The work that
+`bench run` adds is done by its process alone, before and after sampling, so that this share is its part on a machine
+without other work, and it depends on such work the least.
 
 The exit code is 1 when one of the two is more than 2 %, or when the commands did not make the same rollouts.
 """
@@ -107,7 +107,7 @@ def make_source(folder: Path) -> int:
 
 
 def measure(comparison: Comparison, folder: Path, rounds: int) -> list[tuple[MeasuredCommand, MeasuredCommand]]:
-    """Return what `sample` and `bench run` took in each round."""
+    """Return the measurements of `sample` and `bench run` in each round."""
     pairs = []
     for number in range(rounds):
         named = [("sample", comparison.run_sample), ("bench", comparison.run_bench)]

@@ -230,7 +230,7 @@ def compute_share(name: str) -> float:
 
 
 def script_scenarios(bench_set: BenchSet, settings: Settings, skill: float) -> list[ScriptedScenario]:
-    """Return what the model does with each scenario of a set; arguments as of `script_subjects`."""
+    """Return the calls that the model makes in each scenario of a set; arguments as of `script_subjects`."""
     with Store.open(settings.storage.db, create=False) as store:
         records = store.get_many(Scenario, [subject.id for subject in bench_set.subjects if subject.kind == SCENARIO])
         scenarios = load_scenarios(store, open_artifacts(settings.storage), list(records.values()))

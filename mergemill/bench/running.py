@@ -80,7 +80,7 @@ class SubjectGroup:
     """A scaffold for each run, so that two runs may have the same one."""
 
     def list_distinct(self) -> list[SampledScaffold]:
-        """Return the scaffolds, each once: what two runs share is sampled once."""
+        """Return the scaffolds, each once: rollouts that two runs share are sampled once."""
         return list({(scaffold.name, scaffold.version): scaffold for scaffold in self.scaffolds}.values())
 
 

@@ -145,7 +145,7 @@ def grade_predictions(
     """Return task and submission -> score, of those that have any.
 
     Args:
-        grader: grader on the database of the tasks; what it has graded before is not graded again.
+        grader: grader on the database of the tasks; submissions that it has graded before are not graded again.
         predictions: rows with the submissions; equal submissions to a task are graded once.
         failures: exit code -> submissions without a score, to which those are added that failed.
         make_progress: function that returns the progress of a number of gradings.

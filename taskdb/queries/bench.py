@@ -71,7 +71,7 @@ def find_newest_run(store: Store, run: BenchRun) -> BenchRun | None:
 
 
 def _get_run_key(run: BenchRun) -> str:
-    """Return the set and settings of a run as text: what all its records share."""
+    """Return the set and settings of a run as text, which all its records share."""
     return run.model_dump_json(exclude={"rollouts", "graders", "at", "left_out", "result", "cutoff"})
 
 
