@@ -28,7 +28,7 @@ from mergemill.execution.services import make_model
 from mergemill.simulation.application import SimulationApplication
 from mergemill.simulation.run import check_folder
 from mergemill.web.request_guard import is_loopback, make_access_rules
-from mergemill.web.server import format_host, run_application
+from mergemill.web.server import run_application
 from simulators.domains.pack import load_pack
 from simulators.environment.calls import SimulatorCalls
 from simulators.environment.folder import EpisodeFolder
@@ -171,10 +171,9 @@ def serve_environment(
             f"{described['samples']} tasks of {described['domain']}, {described['episodes']} earlier episodes in"
             f" {request.out} (environment: {ENVIRONMENT})"
         )
-        announce(f"http://{format_host(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
         with ThreadPoolExecutor(workers, thread_name_prefix="mergemill-episode") as threads:
             application = SimulationApplication(service, threads, make_access_rules(host, token)).build()
             try:
-                run_application(application, listener, shutdown_seconds=SHUTDOWN_SECONDS)
+                run_application(application, listener, host, announce, shutdown_seconds=SHUTDOWN_SECONDS)
             finally:
                 service.player.stop()

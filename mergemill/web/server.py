@@ -53,15 +53,16 @@ def serve(
     with Store.open(settings.storage.db, create=False) as store, closing(bind_socket(host, port)) as listener:
         if token is None and not is_loopback(host):
             announce(f"anyone who can reach {host} can read this database; --token protects it")
-        announce(f"http://{format_host(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
         application = make_application(store, settings, rules, queue_limit=queue_limit)
         with closing(application.state.grading):
-            run_application(application, listener)
+            run_application(application, listener, host, announce)
 
 
 def run_application(
     application: ASGIApp,
     listener: socket.socket,
+    host: str,
+    announce: Callable[[str], None],
     *,
     has_lifespan: bool = False,
     shutdown_seconds: int = SHUTDOWN_SECONDS,
@@ -71,6 +72,8 @@ def run_application(
     Args:
         application: the application.
         listener: the socket.
+        host: address that the socket listens at.
+        announce: function that receives a line with the URL, from which on Ctrl-C ends the server quietly.
         has_lifespan: whether the application starts and ends anything.
         shutdown_seconds: time that requests in progress have after Ctrl-C.
     """
@@ -84,6 +87,7 @@ def run_application(
         timeout_graceful_shutdown=shutdown_seconds,
     )
     with _ends_with_interrupt():
+        announce(f"http://{_format_host(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
         uvicorn.Server(config).run(sockets=[listener])
 
 
@@ -103,6 +107,6 @@ def _ends_with_interrupt() -> Iterator[None]:
         return
 
 
-def format_host(host: str) -> str:
+def _format_host(host: str) -> str:
     """Return a host as it stands in a URL."""
     return f"[{host}]" if ":" in host else host

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import signal
 import socket
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
+from core.sockets import bind_socket
+from mergemill.web.server import run_application
 from tests.cli import run_mergemill
 from tests.web.seed import SeededDatabase
 from tests.web.server import run_server
@@ -71,3 +75,16 @@ def test_a_mistake_is_one_line(
     done = run_mergemill("serve", "--db", seeded.settings.storage.db, "--port", "0", *options, cwd=tmp_path)
     assert done.exit_code == exit_code
     assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_right_after_the_address_ends_quietly() -> None:
+    """Before the server has begun to handle signals itself."""
+    lines = []
+
+    def announce(line: str) -> None:
+        lines.append(line)
+        signal.raise_signal(signal.SIGINT)
+
+    with closing(bind_socket("127.0.0.1", 0)) as listener:
+        run_application(Starlette(), listener, "127.0.0.1", announce)
+        assert lines == [f"http://127.0.0.1:{listener.getsockname()[1]}/ (Ctrl-C ends it)"]

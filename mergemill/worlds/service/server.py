@@ -14,7 +14,7 @@ from core.settings.models import OFF, LlmSettings
 from core.sockets import bind_socket
 from mergemill.execution.services import make_model, make_services
 from mergemill.web.request_guard import AccessRules, is_loopback, make_access_rules
-from mergemill.web.server import format_host, run_application
+from mergemill.web.server import run_application
 from mergemill.worlds.containers import open_world_container
 from mergemill.worlds.service.application import WorldApplication
 from mergemill.worlds.service.catalog import load_catalog
@@ -66,9 +66,8 @@ def serve_worlds(options: WorldServiceOptions, settings: Settings, announce: Cal
             host.find(offered.definition)
         if options.token is None and not is_loopback(options.host):
             announce(f"anyone who can reach {options.host} can use these worlds; --token protects them")
-        announce(f"http://{format_host(options.host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
         application = WorldApplication(episodes, make_rules(options.host, options.token))
-        run_application(application.build(), listener, has_lifespan=True)
+        run_application(application.build(), listener, options.host, announce, has_lifespan=True)
 
 
 def make_rules(host: str, token: str | None) -> AccessRules:

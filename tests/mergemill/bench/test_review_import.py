@@ -173,7 +173,7 @@ def test_a_set_without_certificates_can_be_run(
             selected.extend(task.name for task in select_tasks(store, request))
             return 0
 
-        monkeypatch.setattr(running, "run_sampling", sample)
+        monkeypatch.setattr("mergemill.agents.sampling.run.run_sampling", sample)
         (bench_set,) = list_sets(store)
         request = BenchRequest(bench_set=bench_set, scaffolds=("noop",), model="", runs=1)
         running.run_bench(store, request, settings, SamplingProgress)
