@@ -62,6 +62,8 @@ class Container:
     disk: HostDisk
     is_killed: bool = False
     """Whether this process has killed it."""
+    _cpu_update: Future[None] | None = None
+    """The last change of its CPUs."""
 
     @property
     def client(self) -> Any:
@@ -153,10 +155,19 @@ class Container:
         return int(self.client.stats(self.id, stream=False, one_shot=True).get("pids_stats", {}).get("current") or 0)
 
     def set_cpu_share(self, share: float) -> None:
-        """Set its CPUs, to a share of its limit; a container that has ended stays as it is."""
+        """Set its CPUs, to a share of its limit, soon; a container that has ended stays as it is.
+
+        The request of a container that ends returns only once all its output is read, by the calling thread.
+        """
+        self._cpu_update = self.wait_threads.submit(self._update_cpus, share, self._cpu_update)
+
+    def _update_cpus(self, share: float, earlier: Future[None] | None) -> None:
+        """Set its CPUs, after an earlier change."""
+        if earlier is not None:
+            wait([earlier])
         try:
             self.client.update_container(self.id, cpu_quota=int(share * self.limits.cpus * CPU_PERIOD))
-        except requests.HTTPError as error:
+        except requests.RequestException as error:
             if _get_status(error) not in {http.HTTPStatus.CONFLICT, http.HTTPStatus.NOT_FOUND}:
                 log.warning("container %s keeps its CPUs: %s", self.id[:12], error)
 
@@ -326,7 +337,7 @@ class ContainerMonitor:
         self._deadline = self._watch.next_check = float("inf")
 
 
-def _get_status(error: requests.HTTPError) -> int:
+def _get_status(error: requests.RequestException) -> int:
     return error.response.status_code if error.response is not None else 0
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import requests
 
 from backends.sandbox import output, watch
+from backends.sandbox.container import Container
 from backends.sandbox.docker import DockerSandbox
 from backends.sandbox.execution import ResourceLimits
+from backends.sandbox.host_disk import HostDisk
 from backends.sandbox.output import READ_RATE, ReadPacer
 from backends.sandbox.watch import GREEDY_CPU_SHARE, UsageWatch
 
@@ -124,6 +130,32 @@ def test_output_is_read_at_the_rate_after_a_burst(clock: Clock) -> None:
     started = clock.now
     pacer.wait(READ_RATE)
     assert clock.now == started
+
+
+class SlowEngine:
+    """Engine whose updates of containers wait, as that of a container with output that nobody reads."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.quotas: list[int] = []
+
+    def update_container(self, _: str, cpu_quota: int) -> None:
+        assert self.go.wait(60)
+        self.quotas.append(cpu_quota)
+        if len(self.quotas) == 1:
+            raise requests.ReadTimeout("Read timed out.")
+
+
+def test_output_is_read_while_the_engine_changes_the_cpus(tmp_path: Path) -> None:
+    """The first request fails, and the second is made after it."""
+    engine = SlowEngine()
+    with ThreadPoolExecutor(4) as threads:
+        container = Container("0" * 64, lambda: engine, threads, LIMITS, threading.Event(), HostDisk(str(tmp_path)))
+        container.set_cpu_share(GREEDY_CPU_SHARE)
+        container.set_cpu_share(1.0)
+        assert engine.quotas == []
+        engine.go.set()
+    assert engine.quotas == [20_000, 100_000]
 
 
 @pytest.mark.docker
