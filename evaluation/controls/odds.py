@@ -89,11 +89,6 @@ def combine_draws(drawn: Sequence[SiteDraws]) -> Odds:
     return np.concatenate([by_site, count_votes(joined)])
 
 
-def measure_odds(site: Mapping[str, Any], size: int, random: Random, draws: int = _FINAL_DRAWS) -> Odds:
-    """Return how often readers that go by one feature find the true value of a site (see `draw_site`)."""
-    return draw_site(site, size, random, draws).odds
-
-
 def draw_site(site: Mapping[str, Any], size: int, random: Random, draws: int = _FINAL_DRAWS) -> SiteDraws:
     """Return the odds and votes of readers in draws of a site's values.
 

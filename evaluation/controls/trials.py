@@ -147,7 +147,7 @@ class TriedBlock:
     @property
     def name(self) -> str:
         """Name of the test; empty where it has none."""
-        return self.file.source[slice(*self.block.name_span)].decode() if self.block.name_span else ""
+        return _read_name(self.file, self.block)
 
     @property
     def was_tried(self) -> bool:
@@ -322,9 +322,12 @@ def _list_trials(site: Site, texts: Iterable[str], *, can_be_silent: bool) -> It
             yield ValueTrial(site=site, text=text, is_silent=True)
 
 
+def _read_name(file: TestFile, block: TestBlock) -> str:
+    return file.source[slice(*block.name_span)].decode() if block.name_span else ""
+
+
 def _read_surroundings(file: TestFile, block: TestBlock, site: Site, tree: TreeCounts) -> Surroundings:
-    name = file.source[slice(*block.name_span)].decode(errors="replace") if block.name_span else ""
-    return Surroundings.read(file, (block.start, block.end), site.spans, tree, name)
+    return Surroundings.read(file, (block.start, block.end), site.spans, tree, _read_name(file, block))
 
 
 def read_true(file: TestFile, site: Site) -> str:

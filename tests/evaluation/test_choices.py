@@ -24,7 +24,6 @@ from evaluation.controls.odds import (
     count_votes,
     draw_choices,
     draw_site,
-    measure_odds,
     select_menus,
     sort_by_odds,
 )
@@ -530,12 +529,12 @@ def test_many_draws_at_once_are_made_as_those_of_a_grading(n_values: int, n_feat
 
 def test_odds_are_those_of_the_reader_of_each_feature() -> None:
     given_away = make_featured_block([[0.0, 1.0]] * 8, [1.0, 1.0])
-    odds = measure_odds(given_away["sites"][0], 4, Random(1))
+    odds = draw_site(given_away["sites"][0], 4, Random(1)).odds
     assert list(odds) == pytest.approx([SHOWN_ODDS, 1 / 4, 1 / 4, 1 / 4])
     alike = make_featured_block([[1.0, 1.0]] * 8, [1.0, 1.0])
-    assert set(measure_odds(alike["sites"][0], 4, Random(1))) == {1 / 4}
+    assert set(draw_site(alike["sites"][0], 4, Random(1)).odds) == {1 / 4}
     either = make_featured_block([[1.0], [0.0]] * 4, [1.0])
-    most, least = measure_odds(either["sites"][0], 4, Random(1))
+    most, least = draw_site(either["sites"][0], 4, Random(1)).odds
     assert 1 / 4 < most < 1
     assert least == 1 / 4
     sites = [*given_away["sites"], {**alike["sites"][0], "spans": [[1, 2]]}]
@@ -551,7 +550,7 @@ def test_of_two_assertions_the_natural_one_is_taken_for_true() -> None:
     block = make_featured_block([[1.0, 1.0]], [1.0, 1.0])
     for is_natural, odds in ((True, SHOWN_ODDS), (False, 1 / 2)):
         site = {**block["sites"][0], "is_natural": is_natural}
-        assert set(measure_odds(site, 2, Random(1))) == {odds}
+        assert set(draw_site(site, 2, Random(1)).odds) == {odds}
 
 
 def test_sites_whose_values_hide_the_true_one_come_first() -> None:
@@ -598,7 +597,7 @@ def test_the_shortest_value_is_found_among_words_and_numbers() -> None:
     surroundings = Surroundings.read(file, (0, len(file.source)), [span], TreeCounts())
     texts = [*(f"'{number}'" for number in range(10)), *(f"'{letter}'" for letter in "abcdefghij")]
     values = [{"text": text, "features": surroundings.describe(text)} for text in texts]
-    assert measure_odds({"features": surroundings.describe("''"), "values": values}, 10, Random(1)).max() > 0.95
+    assert draw_site({"features": surroundings.describe("''"), "values": values}, 10, Random(1)).odds.max() > 0.95
 
 
 def test_lines_of_the_tree_known_words_and_the_head_of_the_test_are_features() -> None:
@@ -661,7 +660,7 @@ def test_a_value_that_is_the_second_or_third_of_an_order_is_found_by_who_takes_o
     n_above: int, odds: float
 ) -> None:
     values = [[2.0]] * n_above + [[0.0]] * (7 - n_above)
-    most, _ = measure_odds(make_featured_block(values, [1.0])["sites"][0], 8, Random(1))
+    most, _ = draw_site(make_featured_block(values, [1.0])["sites"][0], 8, Random(1)).odds
     assert most == pytest.approx(odds, abs=0.01)
 
 
