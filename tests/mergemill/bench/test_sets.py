@@ -172,8 +172,17 @@ def test_one_byte_of_a_task_stops_runs_and_is_named(tmp_path: Path) -> None:
     assert f"changed-subject: {tasks[0].name}: its id is {later.id[:12]} now; " in done.stderr
     assert f"{tasks[1].name}: it is graded otherwise" in done.stderr
     assert tasks[2].name not in done.stderr
-    shown = run_mergemill("bench", "show", "first", "--json", *words, cwd=tmp_path).json
-    assert set(shown["changed"]) == {tasks[0].name, tasks[1].name}
+    shown = run_mergemill("bench", "show", "first", "--json", *words, cwd=tmp_path)
+    assert set(shown.json["changed"]) == {tasks[0].name, tasks[1].name}
+    assert shown.exit_code == 3
+    assert "changed-subject: 2 of 3 subjects" in shown.stderr
+
+
+def test_a_set_that_is_as_it_was_is_shown_without_an_error(tmp_path: Path) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        freeze(store, "first", [add_lineage(store, 1)], LIMITS, held_out=False)
+    shown = run_mergemill("bench", "show", "first", "--db", make_url(tmp_path), cwd=tmp_path)
+    assert (shown.exit_code, shown.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
