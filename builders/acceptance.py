@@ -18,7 +18,7 @@ from backends.services import Services
 from backends.tree import CommitTree
 from builders.error_lines import find_error_line
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
-from evaluation.runner.following import FollowingRun, run_with_following
+from evaluation.runner.following import PlannedRun, run_in_turn
 from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.runner.time_limit import TimeLimit, limit_repeat
 from evaluation.script.render import render_plan_script
@@ -118,7 +118,7 @@ def run_acceptance(
     services: Services,
     *,
     check_forgery: bool = False,
-    plan_following: Callable[[float], FollowingRun | None] = lambda _: None,
+    plan_following: Callable[[float], PlannedRun | None] = lambda _: None,
 ) -> BuildAcceptance | BuildRejection:
     """Run the tests at the base commit twice in `image` and decide whether the build is accepted.
 
@@ -172,16 +172,17 @@ def _run_again(
     *,
     services: Services,
     first: EvaluationResult,
-    plan_following: Callable[[float], FollowingRun | None],
+    plan_following: Callable[[float], PlannedRun | None],
     last: bool,
 ) -> tuple[EvaluationResult, EvaluationResult | None]:
     """Return the second run and the one that followed it, if there is time for both in a container."""
     limit, following = limit_repeat(first.exec_result.seconds), plan_following(first.test_seconds)
     if limit and following and limit.seconds + following.seconds <= services.test_limits(plan.language).seconds:
         script = _render_script(plan, files, canaries_beside)
-        results = run_with_following(pool, script, following, workdir=plan.workdir, time_limit=limit, last=last)
-        if results is not None:
-            return results
+        again = PlannedRun(script=script, seconds=limit.seconds, time_limit=limit)
+        if results := run_in_turn(pool, [again, following], workdir=plan.workdir, last=last):
+            second, followed = results
+            return second, followed
     return _run_plan_tests(plan, pool, files, canaries_beside, time_limit=limit, last=last), None
 
 

@@ -15,7 +15,7 @@ from builders.acceptance import BuildRejection, Reason
 from builders.error_lines import find_error_line
 from evaluation.lists import make_lists
 from evaluation.runner.evaluator import EMPTY_REPORT
-from evaluation.runner.following import FollowingRun
+from evaluation.runner.following import PlannedRun
 from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.script.render import extract_config_patch, render_plan_script
 from languages.paths import is_benchmark, is_test_file
@@ -69,16 +69,14 @@ def check_gold_tests(
     )
 
 
-def plan_gold_run(
-    plan: BuildPlan, candidate: Candidate, services: Services, base_seconds: float
-) -> FollowingRun | None:
+def plan_gold_run(plan: BuildPlan, candidate: Candidate, services: Services, base_seconds: float) -> PlannedRun | None:
     """Return the run of the change's own test files with the gold patch, to follow one of the base tree's tests.
 
     Arguments as in `check_gold_tests`; None where the change has no such files.
     """
     if not list_gold_files(candidate):
         return None
-    return FollowingRun(
+    return PlannedRun(
         script=render_gold_script(plan, candidate, services),
         patch=services.artifacts.get(candidate.gold_patch),
         seconds=_limit_seconds(base_seconds),

@@ -1,91 +1,106 @@
-"""A run of tests that follows another one in the same container, which saves the second container.
+"""Runs of tests in one container, each after the one before, which saves the containers of all but the first.
 
-Files that the first run left may change the second, so only a success of the second counts. Without one it is to be
-run again in a container of its own. The first run is as in a container of its own.
+For trusted trees alone: those of the base commit and of the gold patch, with the change's own tests. Files that a run
+leaves may change the next, so a success of a later run counts and nothing else: without one it is to be made again in a
+container of its own. The first run is as in a container of its own.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from backends.sandbox.base import ContainerPool
-from evaluation.runner.run import REPORT_FILES, START_SCRIPT, EvaluationResult, load_patch_program, parse_result
+from evaluation.runner.run import REPORT_FILES, START_SCRIPT, EvaluationResult, list_inputs, parse_result
 from evaluation.runner.series import select_run
 from evaluation.runner.time_limit import TimeLimit
 from evaluation.script.render import TESTS_UID
 
-# A run may leave processes of the tests' user, which are ended before the next.
+# A run may leave processes of the tests' user, which are ended before the next. A file gets another time in whole
+# seconds with each text, by which interpreters and build tools see that it changed.
 _SCRIPT = """
-workdir="$1" user="$2"
-shift 2
+workdir="$1" user="$2" mark="$3" ended=""
+shift 3
 for folder; do
-    read -r seconds < "$folder/seconds"
-    timeout -s KILL "$seconds" /bin/bash "$folder/start.sh" "$folder" "$workdir"
+    while [ "$EPOCHSECONDS" = "$ended" ]; do sleep 0.1; done
+    [ -z "$ended" ] || echo "$mark"
+    read -r seconds seed zone < "$folder/settings"
+    started="$EPOCHREALTIME"
+    MERGEMILL_SEED="$seed" MERGEMILL_TZ="$zone" \\
+        timeout -s KILL "$seconds" /bin/bash "$folder/start.sh" "$folder" "$workdir"
     code=$?
-    [ ! -d "$folder/report" ] || echo $code > "$folder/report/code"
+    if [ -d "$folder/report" ]; then
+        echo $code > "$folder/report/code"
+        echo "$started $EPOCHREALTIME" > "$folder/report/took"
+    fi
     setpriv --reuid="$user" --regid="$user" --clear-groups bash -c 'kill -KILL -1' 2> /dev/null
+    ended="$EPOCHSECONDS"
 done
 """
 
 
 @dataclass(frozen=True, kw_only=True)
-class FollowingRun:
-    """The second run: rendered evaluation script, patch that is applied before it, and time limit in seconds."""
+class PlannedRun:
+    """A run of the tests; see `evaluation.runner.run.run_tests` for what is not explained here."""
 
     script: str
-    patch: bytes
+    patch: bytes = b""
+    """Patch that is applied before it, to the tree as the earlier runs leave it."""
+    test_files: Mapping[str, bytes] = field(default_factory=dict)
+    files: Sequence[str] = ()
+    seed: int = 0
+    time_zone: str = ""
     seconds: float
+    """Time limit."""
+    time_limit: TimeLimit | None = None
+    """Origin of the time limit, if an earlier run of these tests is."""
 
 
-def run_with_following(
-    pool: ContainerPool,
-    script: str,
-    following: FollowingRun,
-    *,
-    workdir: str,
-    time_limit: TimeLimit,
-    last: bool = False,
-) -> tuple[EvaluationResult, EvaluationResult] | None:
-    """Run the tests in a fresh container, and others after them; None where the container was killed.
+def run_in_turn(
+    pool: ContainerPool, runs: Sequence[PlannedRun], *, workdir: str, last: bool = False
+) -> list[EvaluationResult] | None:
+    """Make the runs in a fresh container; None where the container was killed.
 
     Args:
-        pool: containers of the tree's image, whose time limit is at least the sum of both.
-        script: the rendered evaluation script of the first run.
-        following: the second run.
-        workdir: the tree's folder, as in both scripts.
-        time_limit: limit of the first run.
-        last: whether this is the pool's last run.
+        pool: containers of the tree's image, whose time limit is at least the sum of those of the runs.
+        runs: the runs in their order.
+        workdir: the tree's folder, as in the scripts.
+        last: whether this is the pool's last command.
 
     Raises:
         Transient: the engine failed.
     """
     name = secrets.token_hex(8)
-    folders = [f"/mergemill-{name}-{number}" for number in (1, 2)]
-    files = {
-        **_list_inputs(folders[0], script, b"", time_limit.seconds),
-        **_list_inputs(folders[1], following.script, following.patch, following.seconds),
-    }
+    folders, mark = [f"/mergemill-{name}-{number}" for number in range(len(runs))], f"end-of-run-{name}"
     result = pool.run(
-        ["/bin/bash", "-c", _SCRIPT, "mergemill", workdir, str(TESTS_UID), *folders],
-        files=files,
-        collect=[f"{folder}/report/{name}" for folder in folders for name in (*REPORT_FILES, "code")],
-        env={"MERGEMILL_SEED": "0", "MERGEMILL_TZ": ""},
+        ["/bin/bash", "-c", _SCRIPT, "mergemill", workdir, str(TESTS_UID), mark, *folders],
+        files={
+            f"{folder}/{path}": content
+            for folder, run in zip(folders, runs, strict=True)
+            for path, content in _list_inputs(run).items()
+        },
+        collect=[f"{folder}/report/{path}" for folder in folders for path in (*REPORT_FILES, "code", "took")],
         last=last,
     )
     if result.killed_by:
         return None
-    first, second = (
-        select_run(result, f"{folder}/report/", seconds=seconds)
-        for folder, seconds in zip(folders, (time_limit.seconds, following.seconds), strict=True)
-    )
-    parsed = parse_result(replace(first, output=result.output), script)
-    return replace(parsed, time_limit=time_limit), parse_result(second, following.script)
+    # Of a long output, which is cut, it is not known where a run ends.
+    logs = result.output.split(f"{mark}\n")
+    if len(logs) != len(runs):
+        logs = [result.output] * len(runs)
+    results = []
+    for folder, run, log in zip(folders, runs, logs, strict=True):
+        took = result.files.get(f"{folder}/report/took", b"0 0").split()
+        selected = select_run(result, f"{folder}/report/", seconds=run.seconds)
+        seconds = selected.seconds or float(took[1]) - float(took[0])
+        parsed = parse_result(replace(selected, output=log, seconds=seconds), run.script)
+        results.append(replace(parsed, time_limit=run.time_limit))
+    return results
 
 
-def _list_inputs(folder: str, script: str, patch: bytes, seconds: float) -> Mapping[str, bytes]:
-    """Return path -> content of the files of a run."""
-    inputs = {"start.sh": START_SCRIPT.encode(), "evaluate.sh": script.encode(), "submission.patch": patch}
-    inputs |= {"seconds": f"{seconds:.1f}\n".encode()} | ({"apply_patch.py": load_patch_program()} if patch else {})
-    return {f"{folder}/{name}": content for name, content in inputs.items()}
+def _list_inputs(run: PlannedRun) -> dict[str, bytes]:
+    """Return path -> content of the files of a run's folder."""
+    settings = f"{run.seconds:.1f} {run.seed} {run.time_zone}\n"
+    inputs = list_inputs(run.script, run.patch, run.test_files, run.files, run.seed)
+    return {**inputs, "start.sh": START_SCRIPT.encode(), "settings": settings.encode()}

@@ -165,11 +165,8 @@ def run_tests(
     """
     # The name is random, so that no patch can contain a path into the folder.
     run_dir = f"/mergemill-{secrets.token_hex(8)}"
-    inputs = {"evaluate.sh": script.encode(), "submission.patch": patch}
-    inputs |= {"apply_patch.py": load_patch_program()} if patch else {}
+    inputs = list_inputs(script, patch, test_files, files, seed)
     inputs |= {} if test_patch is None else {"test.patch": test_patch}
-    inputs |= {f"tests/{path}": content for path, content in test_files.items()}
-    inputs |= {"files": "".join(f"{file}\n" for file in shuffle_files(files, seed)).encode()} if files else {}
     inputs |= coverage.load_collectors() if collect_lines else {}
     # Nothing is left of what ran in a container that is lost.
     attempts = Retrying(
@@ -188,6 +185,16 @@ def run_tests(
         last=last,
     )
     return replace(parse_result(exec_result, script, known_files), time_limit=time_limit)
+
+
+def list_inputs(
+    script: str, patch: bytes, test_files: Mapping[str, bytes], files: Sequence[str], seed: int
+) -> dict[str, bytes]:
+    """Return name -> content of the files of a run's folder; arguments as in `run_tests`."""
+    inputs = {"evaluate.sh": script.encode(), "submission.patch": patch}
+    inputs |= {"apply_patch.py": load_patch_program()} if patch else {}
+    inputs |= {f"tests/{path}": content for path, content in test_files.items()}
+    return inputs | ({"files": "".join(f"{file}\n" for file in shuffle_files(files, seed)).encode()} if files else {})
 
 
 def parse_result(exec_result: ExecResult, script: str, known_files: Sequence[str] = ()) -> EvaluationResult:

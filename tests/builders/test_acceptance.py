@@ -20,7 +20,7 @@ from builders.acceptance import (
     run_acceptance,
 )
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
-from evaluation.runner.following import FollowingRun
+from evaluation.runner.following import PlannedRun
 from evaluation.runner.run import EvaluationResult
 from evaluation.runner.time_limit import TimeLimit
 from languages.python import PYTHON
@@ -114,14 +114,14 @@ def test_another_run_follows_the_second_where_a_container_has_time_for_both(
 ) -> None:
     base = make_result({"tests/test_a.py::test_1": PASSED})
     monkeypatch.setattr("builders.acceptance._run_plan_tests", lambda *_, **__: base)
-    monkeypatch.setattr("builders.acceptance.run_with_following", lambda *_, **__: (base, base))
+    monkeypatch.setattr("builders.acceptance.run_in_turn", lambda *_, **__: [base, base])
     services = MagicMock()
     services.test_limits.return_value.seconds = 900.0
     tree, candidate = make_tree(tmp_path, "tests/test_a.py"), records.make_candidate(records.make_pull_request())
 
-    def plan_following(base_seconds: float) -> FollowingRun:
+    def plan_following(base_seconds: float) -> PlannedRun:
         assert base_seconds == base.test_seconds
-        return FollowingRun(script="", patch=b"", seconds=seconds)
+        return PlannedRun(script="", seconds=seconds)
 
     accepted = run_acceptance(records.PLAN, tree, candidate, "an-image", services, plan_following=plan_following)
     assert isinstance(accepted, BuildAcceptance)

@@ -22,8 +22,8 @@ from builders.repair.edits import format_edit
 from builders.repair.policy import Observation, Proposal, ProposalOutcome, RepairCase, RepairUsage
 from builders.repair.rules import DECLARED_BY_CHANGE, RulePolicy
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from evaluation.runner.following import PlannedRun
 from evaluation.runner.run import EvaluationResult
-from evaluation.runner.time_limit import TimeLimit
 from languages.draft import PlanDraft, PlanningContext
 from languages.python.plan import render_plan
 from languages.registry import get_language
@@ -176,11 +176,11 @@ def test_the_tests_of_the_change_get_a_container_of_their_own_only_where_they_fa
     base, checks = make_result({"tests/test_a.py::test_1": PASSED}), list[float]()
     limits: list[float] = []
 
-    def run_both(*_: object, time_limit: TimeLimit, **__: object) -> tuple[EvaluationResult, EvaluationResult]:
-        limits.append(time_limit.seconds)
-        return base, make_result({f"{own}::test_own": FAILED if fails else PASSED})
+    def run_both(_pool: object, runs: list[PlannedRun], **__: object) -> list[EvaluationResult]:
+        limits.append(runs[0].seconds)
+        return [base, make_result({f"{own}::test_own": FAILED if fails else PASSED})]
 
-    monkeypatch.setattr("builders.acceptance.run_with_following", run_both)
+    monkeypatch.setattr("builders.acceptance.run_in_turn", run_both)
     monkeypatch.setattr("builders.acceptance.run_tests", lambda *_, **__: base)
     monkeypatch.setattr("builders.attempt.layers", MagicMock())
     monkeypatch.setattr("builders.attempt.check_gold_tests", lambda *_, base_seconds: checks.append(base_seconds))

@@ -1,4 +1,4 @@
-"""A run that follows another in its container: the tree of each, and when neither counts. The container is a folder."""
+"""Runs in one container: the tree of each, and when none of them counts. The container is a folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from evaluation.reports.outcomes import OutcomeStatus
 from evaluation.runner import following
-from evaluation.runner.following import FollowingRun, run_with_following
+from evaluation.runner.following import PlannedRun, run_in_turn
 from evaluation.runner.run import EvaluationResult
 from evaluation.runner.time_limit import TimeLimit
 from tests.evaluation.test_series import NO_USER, TEST, FolderPool
@@ -39,11 +39,12 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run_both(
     tree: Path, first: str, second: str, *, pool: FolderPool | None = None, limit: TimeLimit = LIMIT
-) -> tuple[EvaluationResult, EvaluationResult] | None:
-    then = FollowingRun(script=second, patch=PATCH, seconds=20.0)
-    return run_with_following(
-        pool or FolderPool(tree.parent), first, then, workdir=str(tree), time_limit=limit, last=True
-    )
+) -> list[EvaluationResult] | None:
+    runs = [
+        PlannedRun(script=first, seconds=limit.seconds, time_limit=limit),
+        PlannedRun(script=second, patch=PATCH, seconds=20.0),
+    ]
+    return run_in_turn(pool or FolderPool(tree.parent), runs, workdir=str(tree), last=True)
 
 
 def test_the_second_run_has_its_own_script_and_patch(tree: Path) -> None:
@@ -80,3 +81,35 @@ def test_a_first_run_that_hangs_is_ended_by_its_own_limit(tree: Path) -> None:
 def test_neither_counts_where_the_container_was_killed(tree: Path) -> None:
     pool = FolderPool(tree.parent, killed_by="memory")
     assert run_both(tree, make_script("first"), make_script("second"), pool=pool) is None
+
+
+def test_each_run_has_its_own_files_seed_time_zone_and_log(tree: Path) -> None:
+    script = """
+        echo "log of $MERGEMILL_SEED"
+        echo "$MERGEMILL_SEED ${MERGEMILL_TZ:-none} $(tr '\\n' ' ' < "$MERGEMILL_FILES")" >> seen
+        cp "$MERGEMILL_TEST_FILES/a.txt" . && cat a.txt >> seen
+    """
+    runs = [
+        PlannedRun(script=script, files=("b",), test_files={"a.txt": b"one\n"}, seconds=20.0),
+        PlannedRun(
+            script=script, files=("c",), test_files={"a.txt": b"two\n"}, seed=7, time_zone="Asia/Tokyo", seconds=20.0
+        ),
+    ]
+    results = run_in_turn(FolderPool(tree.parent), runs, workdir=str(tree))
+    assert results is not None
+    assert (tree / "seen").read_text().splitlines() == ["0 none b ", "one", "7 Asia/Tokyo c ", "two"]
+    assert [result.log for result in results] == ["log of 0\n", "log of 7\n"]
+    assert all(0 < result.exec_result.seconds < 10 for result in results)
+
+
+def test_a_file_has_another_second_in_the_next_run(tree: Path) -> None:
+    runs = [PlannedRun(script="touch a.txt; stat -c %Y a.txt >> seen", seconds=20.0) for _ in range(3)]
+    run_in_turn(FolderPool(tree.parent), runs, workdir=str(tree))
+    seconds = (tree / "seen").read_text().split()
+    assert len(set(seconds)) == len(seconds) == 3
+
+
+def test_a_log_that_was_cut_between_the_runs_belongs_to_both(tree: Path) -> None:
+    results = run_both(tree, make_script("first"), make_script("second"), pool=FolderPool(tree.parent, output="cut"))
+    assert results is not None
+    assert [result.log for result in results] == ["cut", "cut"]

@@ -37,10 +37,14 @@ echo "1000000000 3000000000 0" > "$MERGEMILL_REPORT_DIR/times"
 
 @dataclass(frozen=True)
 class FolderPool:
-    """Runs a command on this machine, with its files in a folder. `killed_by`: the limit that ends each command."""
+    """Runs a command on this machine, with its files in a folder.
+
+    `killed_by`: the limit that ends each command. `output`: what stands for the output of each; None for its own.
+    """
 
     folder: Path
     killed_by: str | None = None
+    output: str | None = None
 
     def run(
         self,
@@ -58,9 +62,19 @@ class FolderPool:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
         words = [str(self._find(word)) if word.startswith("/mergemill") else word for word in command]
-        ended = subprocess.run(words, check=False, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **(env or {})})
+        ended = subprocess.run(
+            words,
+            check=False,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **(env or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         collected = {path: self._find(path).read_bytes() for path in collect if self._find(path).is_file()}
-        return ExecResult(exit_code=ended.returncode, output="", files=collected, seconds=1.0, killed_by=self.killed_by)
+        output = ended.stdout if self.output is None else self.output
+        return ExecResult(
+            exit_code=ended.returncode, output=output, files=collected, seconds=1.0, killed_by=self.killed_by
+        )
 
     def _find(self, path: str) -> Path:
         return self.folder / path.lstrip("/")
