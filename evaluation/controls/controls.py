@@ -493,7 +493,7 @@ class ControlBuilder:
 
         Args:
             plans: the trials.
-            runs_all: whether to run the files without instances as well.
+            runs_all: whether to run the files without instances as well, and a grading may not be needed afterwards.
         """
         planned = [plan for plan in plans if plan.trials]
         if not planned:
@@ -511,7 +511,8 @@ class ControlBuilder:
             names.append(instances.names)
         files = {path: apply_edits(file.source, edits[path]) for path, file in sources.items()}
         instance_seconds = sum(len(drawn) * plan.seconds for drawn, plan in zip(names, planned, strict=True))
-        report = self._run(files, () if runs_all else run_files, instance_seconds=instance_seconds).report
+        run = self._run(files, () if runs_all else run_files, instance_seconds=instance_seconds, last=runs_all)
+        report = run.report
         by_word: dict[str, list[TestId]] = {}
         for test in report.outcomes:
             for word in set(DRAWN_WORD.findall(test)):

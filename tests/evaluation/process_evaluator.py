@@ -67,6 +67,8 @@ class ProcessEvaluator:
     limits: list[TimeLimit | None] = field(default_factory=list)
     files: list[Collection[str]] = field(default_factory=list)
     """Files of each run; empty for all."""
+    last: list[bool] = field(default_factory=list)
+    """Whether each run was announced as the last, so that no container is prepared for another."""
 
     def run(
         self,
@@ -74,12 +76,14 @@ class ProcessEvaluator:
         test_files: Mapping[str, bytes],
         files: Collection[str] = (),
         time_limit: TimeLimit | None = None,
+        last: bool = False,
         **__: object,
     ) -> EvaluationRun:
         self.n_runs += 1
         self.limits.append(time_limit)
         self.drawn.append(test_files)
         self.files.append(files)
+        self.last.append(last)
         outcomes: dict[str, Outcome] = {}
         uncollected: dict[str, str] = {}
         killed_by = None

@@ -247,6 +247,16 @@ def test_a_run_that_replaces_a_grading_is_of_all_files(monkeypatch: pytest.Monke
     assert evaluator.files[0] == [FILE], "a test that stands once takes other runs anyway"
 
 
+def test_no_container_is_prepared_for_a_grading_that_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, evaluator = build({FILE: make_sums(5)}, ADD, grades_gold=False)
+    assert evaluator.last == [True]
+    _, evaluator = build({FILE: make_sums(5)}, ADD)
+    assert evaluator.last == [False, True]
+    monkeypatch.setattr(TriedBlock, "can_repeat", property(lambda tried: tried.name != "test_a"))
+    _, evaluator = build({FILE: make_sums(5)}, ADD, grades_gold=False)
+    assert not evaluator.last[0]
+
+
 @pytest.mark.parametrize("is_disturbed", [False, True])
 def test_an_instance_that_fails_may_disturb_a_test_of_another_file(is_disturbed: bool) -> None:
     names = {**ADD, "items": []}
