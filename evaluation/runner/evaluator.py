@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from evaluation.reports.outcomes import EvaluationReport
+from evaluation.runner.following import PlannedRun, run_in_turn
 from evaluation.runner.run import NO_FILES, EvaluationResult, run_tests
 from evaluation.runner.series import SeriesRun, run_series
 from evaluation.runner.time_limit import TimeLimit, limit_repeat
@@ -76,6 +77,23 @@ class Evaluator:
             time_limit=time_limit,
             last=last,
         )
+        return self._make_run(variant, seed, result)
+
+    def run_in_turn(self, runs: Sequence[tuple[RunVariant, PlannedRun]]) -> list[EvaluationRun]:
+        """Make runs of trusted trees one after the other in a fresh container; none where the container was killed.
+
+        Only a success of a later run counts (see `evaluation.runner.following`).
+
+        Raises:
+            Transient: the engine failed.
+        """
+        results = run_in_turn(self.pool, [run for _, run in runs], workdir=self.workdir)
+        return [
+            self._make_run(variant, run.seed, result)
+            for (variant, run), result in zip(runs, results or (), strict=False)
+        ]
+
+    def _make_run(self, variant: RunVariant, seed: int, result: EvaluationResult) -> EvaluationRun:
         report = result.report or EMPTY_REPORT
         artifacts = self.services.artifacts
         record = TestRun(

@@ -42,7 +42,7 @@ done
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """A run of the tests; see `evaluation.runner.run.run_tests` for what is not explained here."""
+    """A run of the tests; other fields as in `evaluation.runner.run.run_tests`."""
 
     script: str
     patch: bytes = b""

@@ -188,7 +188,7 @@ class RunVariant(StrEnum):
 
 
 class TestRun(Part):
-    """A run of the tests in a single fresh container."""
+    """A run of the tests in a fresh container, or behind another run of a trusted tree there."""
 
     __test__: ClassVar[bool] = False
     variant: RunVariant

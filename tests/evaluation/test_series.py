@@ -39,7 +39,7 @@ echo "1000000000 3000000000 0" > "$MERGEMILL_REPORT_DIR/times"
 class FolderPool:
     """Runs a command on this machine, with its files in a folder.
 
-    `killed_by`: the limit that ends each command. `output`: what stands for the output of each; None for its own.
+    `killed_by`: the limit that ends each command. `output`: a text in place of the output of each; None for none.
     """
 
     folder: Path
