@@ -8,13 +8,16 @@ import json
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import pytest
 import uv
 
 from backends.clones import CloneStore
 from backends.git import GitRepository
+from backends.sandbox.container import Container
 from backends.sandbox.docker import DockerSandbox
+from backends.sandbox.engine import DockerEngine
 from backends.services import Services
 from builders.bases import ensure_base
 from core.config import Settings
@@ -63,6 +66,18 @@ def make_services(tmp_path: Path, **settings: object) -> Services:
         clones=CloneStore(tmp_path / "clones"),
         artifacts=Artifacts(tmp_path / "artifacts"),
     )
+
+
+def record_containers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets the image of each container that this process creates from now on."""
+    images, create = list[str](), DockerEngine.create_container
+
+    def record_image(self: DockerEngine, image: str, *arguments: Any, **options: Any) -> Container:
+        images.append(image)
+        return create(self, image, *arguments, **options)
+
+    monkeypatch.setattr(DockerEngine, "create_container", record_image)
+    return images
 
 
 def make_environment_image(

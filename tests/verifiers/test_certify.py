@@ -14,6 +14,7 @@ from mergemill.execution.environment_families import compute_family
 from mergemill.pipeline import certification
 from taskdb.records import Certificate, ExploitReference, Rejection, Task
 from taskdb.records.lineage import Lineage, RepositoryHistory
+from tests.containers import record_containers
 from tests.short_certificates import certify_shortly
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, open_shop_task, set_evaluations
 from verifiers.certify import Reason, certify
@@ -65,7 +66,10 @@ def certified_task(verified_task: CertifiedTask) -> CertifiedTask:
     return replace(verified_task, task=set_evaluations(verified_task.task, verified_task.services, 1))
 
 
-def test_the_gold_patch_earns_1_in_three_fresh_gradings(verified_task: CertifiedTask) -> None:
+def test_the_gold_patch_earns_1_in_three_fresh_gradings(
+    verified_task: CertifiedTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    containers = record_containers(monkeypatch)
     outcome = verified_task.certify()
     assert isinstance(outcome, Certificate), outcome
     assert (outcome.gold, outcome.noop) == ((1.0, 1.0, 1.0), 0.0)
@@ -82,6 +86,7 @@ def test_the_gold_patch_earns_1_in_three_fresh_gradings(verified_task: Certified
     assert per_grading == 2
     # Gold takes all evaluations once, and one under each other condition; what fails ends with its first.
     assert outcome.evaluations == per_grading + 2 + others
+    assert len(containers) == outcome.evaluations - 1, "gold shares one with the empty patch"
     assert {"architecture", "cpus", "memory_mb", "kernel", "engine", "storage_driver"} == set(outcome.machine)
 
 

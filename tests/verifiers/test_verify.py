@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from backends.sandbox.container import Container
-from backends.sandbox.engine import DockerEngine
 from evaluation.controls.planning import BOUND
 from mergemill.pipeline.kinds import derive
 from taskdb.records import FailureKind, PublishedLists, Rejection, RunVariant, Verification, Weakness
-from tests.containers import make_lineage, make_services
+from tests.containers import make_lineage, make_services, record_containers
 from tests.helpers import TinyRepo
 from tests.verifiers.no_controls import no_controls
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, TESTS, make_shop, open_shop_task
@@ -63,20 +60,7 @@ def pytest_runtest_makereport(item, call):
 """
 
 
-@pytest.fixture
-def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the image of each container that is created."""
-    images, create = list[str](), DockerEngine.create_container
-
-    def record_image(self: DockerEngine, image: str, *args: Any, **options: Any) -> Container:
-        images.append(image)
-        return create(self, image, *args, **options)
-
-    monkeypatch.setattr(DockerEngine, "create_container", record_image)
-    return images
-
-
-def test_a_change_is_verified_and_derived(tmp_path: Path, created: list[str]) -> None:
+def test_a_change_is_verified_and_derived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     services = make_services(tmp_path)
     repo = TinyRepo(tmp_path / "repo")
     base, _ = make_shop(repo)
@@ -84,7 +68,7 @@ def test_a_change_is_verified_and_derived(tmp_path: Path, created: list[str]) ->
     lineage = make_lineage(repo, services, base, merge)
     candidate = lineage.candidate.model_copy(update={"incidental_files": ("CHANGELOG.md",)})
     lineage = replace(lineage, candidate=candidate)
-    created.clear()
+    created = record_containers(monkeypatch)
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
     assert len(created) == 2 + 2 + 1, "the first pair has a container for each run, a repeat one, and controls one"
