@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
@@ -20,7 +21,7 @@ from builders.error_lines import find_error_line
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.following import PlannedRun, run_in_turn
 from evaluation.runner.run import EvaluationResult, run_tests
-from evaluation.runner.time_limit import TimeLimit, limit_repeat
+from evaluation.runner.time_limit import HANG_FACTOR, MIN_REPEAT_SECONDS, TimeLimit, limit_repeat
 from evaluation.script.render import render_plan_script
 from languages.paths import is_test_file
 from languages.registry import get_language
@@ -118,17 +119,20 @@ def run_acceptance(
     services: Services,
     *,
     check_forgery: bool = False,
-    plan_following: Callable[[float], PlannedRun | None] = lambda _: None,
+    following: PlannedRun | None = None,
 ) -> BuildAcceptance | BuildRejection:
     """Run the tests at the base commit twice in `image` and decide whether the build is accepted.
+
+    Both runs have one container where nothing fails in the first, and the second has the same outcomes. Where it has
+    others, files of the first may be the cause, or chance. Chance does not repeat itself in a second such container, so
+    that the outcomes count there; otherwise those of the run that found the second container fresh do.
 
     The whole test suite runs if it fits into the time limit, else the change's own test files and their neighbours. For
     published instances only the files of the test patch run, because their lists contain no others.
 
     `check_forgery`: run a third time with canaries beside some of the tests, where the framework collects added test
     files. It is used for plans that a model edited.
-    `plan_following`: returns a run to make after the second one in its container, from the seconds of the first one's
-    tests; None for none.
+    `following`: a run to make after the second one in its container, where there is time; None for none.
 
     Raises:
         Transient: the engine failed.
@@ -136,32 +140,74 @@ def run_acceptance(
     selected = find_own_test_files(tree, candidate) if candidate.source.startswith("instances:") else []
     test_files = get_language(plan.language).find_test_files(tree, plan)
     with services.sandbox.open_pool(image, limits=services.test_limits(plan.language)) as pool:
-        first = _run_plan_tests(plan, pool, selected, selected or test_files)
+        runs = partial(_run_in_turn, plan, pool, services=services, following=following)
+        first, *more = runs(selected, selected or test_files)
         # The whole suite is too slow for the limit, but the change's own tests may be fast enough.
         if first.exec_result.killed_by == "time" and not selected:
             selected = find_own_test_files(tree, candidate, neighbours=NEIGHBOUR_FILES)
             is_all = set(selected) == set(test_files)
-            first = _run_plan_tests(plan, pool, selected, selected) if selected and not is_all else first
+            first, *more = runs(selected, selected) if selected and not is_all else (first,)
         expected = selected or test_files
         if rejection := check_run(first, expected):
             return rejection
         # A single run does not show tests whose results vary.
-        second, followed = _run_again(
-            plan,
-            pool,
-            selected,
-            expected,
-            services=services,
-            first=first,
-            plan_following=plan_following,
-            last=not check_forgery,
-        )
+        if more and (differing := _list_differing(first, more[0])):
+            again, *more_again = runs(selected, expected, limit=limit_repeat(first.exec_result.seconds))
+            if not more_again or differing <= _list_differing(first, more_again[0]):
+                more = [again, *more_again[1:]]
+        if more:
+            second, followed = more[0], more[1] if len(more) > 1 else None
+        else:
+            second, followed = _run_again(
+                plan,
+                pool,
+                selected,
+                expected,
+                services=services,
+                first=first,
+                following=following,
+                last=not check_forgery,
+            )
         if rejection := check_run(second, expected):
             return rejection
         if check_forgery and expected and (rejection := _check_forgery(plan, pool, expected[:FORGERY_CHECK_FILES])):
             return rejection
     accepted = compare_runs(first, second, expected)
     return replace(accepted, following=followed) if isinstance(accepted, BuildAcceptance) else accepted
+
+
+def _run_in_turn(
+    plan: BuildPlan,
+    pool: ContainerPool,
+    files: Sequence[str],
+    canaries_beside: Sequence[str],
+    *,
+    services: Services,
+    following: PlannedRun | None,
+    limit: TimeLimit | None = None,
+) -> list[EvaluationResult]:
+    """Return a run in a fresh container, and a second and the following one there, as far as they were made.
+
+    `limit`: limit of the first, from an earlier run.
+    """
+    if not plan.services:  # servers that a run starts may live on
+        whole, script = services.test_limits(plan.language).seconds, _render_script(plan, files, canaries_beside)
+        runs = [
+            PlannedRun(script=script, seconds=limit.seconds if limit else whole, time_limit=limit),
+            PlannedRun(script=script, seconds=MIN_REPEAT_SECONDS, factor=HANG_FACTOR),
+            *([following] if following else []),
+        ]
+        if results := run_in_turn(pool, runs, workdir=plan.workdir, continue_within=whole, last=True):
+            return results
+    return [_run_plan_tests(plan, pool, files, canaries_beside, time_limit=limit, last=True)]
+
+
+def _list_differing(first: EvaluationResult, second: EvaluationResult) -> set[str]:
+    """Return the tests and files that have other outcomes in a second run, all of the first where it left no report."""
+    report, other = first.report, second.report
+    if report is None or other is None or second.has_forged_canary:
+        return set(report.outcomes) if report else set()
+    return report.list_differing(other) - find_renamed_tests(report, other)
 
 
 def _run_again(
@@ -172,11 +218,14 @@ def _run_again(
     *,
     services: Services,
     first: EvaluationResult,
-    plan_following: Callable[[float], PlannedRun | None],
+    following: PlannedRun | None,
     last: bool,
 ) -> tuple[EvaluationResult, EvaluationResult | None]:
     """Return the second run and the one that followed it, if there is time for both in a container."""
-    limit, following = limit_repeat(first.exec_result.seconds), plan_following(first.test_seconds)
+    limit = limit_repeat(first.exec_result.seconds)
+    if following:
+        seconds = following.seconds + following.factor * first.test_seconds
+        following = replace(following, seconds=seconds, factor=0)
     if limit and following and limit.seconds + following.seconds <= services.test_limits(plan.language).seconds:
         script = _render_script(plan, files, canaries_beside)
         again = PlannedRun(script=script, seconds=limit.seconds, time_limit=limit)

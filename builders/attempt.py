@@ -70,7 +70,7 @@ def run_attempt(
         image.name,
         services,
         check_forgery=is_model_edited,
-        plan_following=lambda seconds: plan_gold_run(plan, candidate, services, seconds),
+        following=plan_gold_run(plan, candidate, services),
     )
     if isinstance(result, BuildRejection):
         return result

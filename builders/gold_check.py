@@ -22,7 +22,8 @@ from languages.paths import is_benchmark, is_test_file
 from taskdb.records import BuildPlan, Candidate
 
 SLOWEST_SECONDS = 30.0
-"""Time that the change's own files may take beyond three times that of the base tree's tests."""
+SLOWEST_FACTOR = 3
+"""Time that the change's own files may take: so many seconds, and so many times that of the base tree's tests."""
 
 
 def check_gold_tests(
@@ -69,7 +70,7 @@ def check_gold_tests(
     )
 
 
-def plan_gold_run(plan: BuildPlan, candidate: Candidate, services: Services, base_seconds: float) -> PlannedRun | None:
+def plan_gold_run(plan: BuildPlan, candidate: Candidate, services: Services) -> PlannedRun | None:
     """Return the run of the change's own test files with the gold patch, to follow one of the base tree's tests.
 
     Arguments as in `check_gold_tests`; None where the change has no such files.
@@ -79,7 +80,8 @@ def plan_gold_run(plan: BuildPlan, candidate: Candidate, services: Services, bas
     return PlannedRun(
         script=render_gold_script(plan, candidate, services),
         patch=services.artifacts.get(candidate.gold_patch),
-        seconds=_limit_seconds(base_seconds),
+        seconds=SLOWEST_SECONDS,
+        factor=SLOWEST_FACTOR,
     )
 
 
@@ -93,7 +95,7 @@ def passes_gold_run(result: EvaluationResult, candidate: Candidate) -> bool:
 
 
 def _limit_seconds(base_seconds: float) -> float:
-    return SLOWEST_SECONDS + 3 * base_seconds
+    return SLOWEST_SECONDS + SLOWEST_FACTOR * base_seconds
 
 
 def list_gold_files(candidate: Candidate) -> list[str]:

@@ -91,6 +91,15 @@ class EvaluationReport:
         failing = [test for test in self.outcomes if test.partition("::")[0] in files and self.has_failed(test)]
         return failing + [file for file in self.uncollected if file in files]
 
+    def list_differing(self, other: EvaluationReport) -> set[str]:
+        """Return the tests with another status in another report, and the files that one of both could not collect."""
+        tests = self.outcomes.keys() | other.outcomes.keys()
+        differing = {test for test in tests if self._get_status(test) != other._get_status(test)}
+        return differing | (self.uncollected.keys() ^ other.uncollected.keys())
+
+    def _get_status(self, test: str) -> OutcomeStatus | None:
+        return self.outcomes[test].status if test in self.outcomes else None
+
     def to_bytes(self) -> bytes:
         """Return canonical JSON without durations, so that equal outcomes give equal artifacts."""
         data = {

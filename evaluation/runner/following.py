@@ -20,12 +20,17 @@ from evaluation.script.render import TESTS_UID
 # A run may leave processes of the tests' user, which are ended before the next. A file gets another time in whole
 # seconds with each text, by which interpreters and build tools see that it changed.
 _SCRIPT = """
-workdir="$1" user="$2" mark="$3" ended=""
-shift 3
+workdir="$1" user="$2" mark="$3" whole="$4" first="" ended=""
+shift 4
+is_right() { [ -s "$1" ] && [ "$(grep -oE '<(failure|error)[ />]' "$1" | wc -l)" -le 1 ]; }
 for folder; do
     while [ "$EPOCHSECONDS" = "$ended" ]; do sleep 0.1; done
-    [ -z "$ended" ] || echo "$mark"
-    read -r seconds seed zone < "$folder/settings"
+    read -r seconds factor seed zone < "$folder/settings"
+    [ "$factor" = 0 ] || seconds=$((${seconds%.*} + factor * (first + 1)))
+    if [ -n "$first" ]; then
+        [ -z "$whole" ] || [ $((SECONDS + ${seconds%.*})) -lt "$whole" ] || break
+        echo "$mark"
+    fi
     started="$EPOCHREALTIME"
     MERGEMILL_SEED="$seed" MERGEMILL_TZ="$zone" \\
         timeout -s KILL "$seconds" /bin/bash "$folder/start.sh" "$folder" "$workdir"
@@ -35,7 +40,8 @@ for folder; do
         echo "$started $EPOCHREALTIME" > "$folder/report/took"
     fi
     setpriv --reuid="$user" --regid="$user" --clear-groups bash -c 'kill -KILL -1' 2> /dev/null
-    ended="$EPOCHSECONDS"
+    [ -z "$whole" ] || [ -n "$first" ] || is_right "$folder/report/junit.xml" || break
+    first="${first:-$SECONDS}" ended="$EPOCHSECONDS"
 done
 """
 
@@ -52,13 +58,20 @@ class PlannedRun:
     seed: int = 0
     time_zone: str = ""
     seconds: float
-    """Time limit."""
+    """Time limit, to which a multiple of the seconds of the first run is added."""
+    factor: int = 0
+    """The multiple."""
     time_limit: TimeLimit | None = None
     """Origin of the time limit, if an earlier run of these tests is."""
 
 
 def run_in_turn(
-    pool: ContainerPool, runs: Sequence[PlannedRun], *, workdir: str, last: bool = False
+    pool: ContainerPool,
+    runs: Sequence[PlannedRun],
+    *,
+    workdir: str,
+    continue_within: float | None = None,
+    last: bool = False,
 ) -> list[EvaluationResult] | None:
     """Make the runs in a fresh container; None where the container was killed.
 
@@ -66,6 +79,8 @@ def run_in_turn(
         pool: containers of the tree's image, whose time limit is at least the sum of those of the runs.
         runs: the runs in their order.
         workdir: the tree's folder, as in the scripts.
+        continue_within: time limit of the container. Later runs are then made, and have a result, only while there is
+            time, and where no test but a canary failed in the first one. None to make all.
         last: whether this is the pool's last command.
 
     Raises:
@@ -73,8 +88,9 @@ def run_in_turn(
     """
     name = secrets.token_hex(8)
     folders, mark = [f"/mergemill-{name}-{number}" for number in range(len(runs))], f"end-of-run-{name}"
+    whole = "" if continue_within is None else f"{continue_within:.0f}"
     result = pool.run(
-        ["/bin/bash", "-c", _SCRIPT, "mergemill", workdir, str(TESTS_UID), mark, *folders],
+        ["/bin/bash", "-c", _SCRIPT, "mergemill", workdir, str(TESTS_UID), mark, whole, *folders],
         files={
             f"{folder}/{path}": content
             for folder, run in zip(folders, runs, strict=True)
@@ -84,13 +100,17 @@ def run_in_turn(
         last=last,
     )
     if result.killed_by:
-        return None
+        # Of runs that begin only while there is time, the first alone can take all of it.
+        is_first = continue_within is not None and result.killed_by == "time"
+        return [parse_result(result, runs[0].script)] if is_first else None
     # Of a long output, which is cut, it is not known where a run ends.
     logs = result.output.split(f"{mark}\n")
-    if len(logs) != len(runs):
-        logs = [result.output] * len(runs)
+    is_made = [f"{folder}/report/code" in result.files for folder in folders]
+    n_made = len(runs) if continue_within is None else max(1, sum(is_made))
+    if len(logs) != n_made:
+        logs = [result.output] * n_made
     results = []
-    for folder, run, log in zip(folders, runs, logs, strict=True):
+    for folder, run, log in zip(folders, runs, logs, strict=False):
         took = result.files.get(f"{folder}/report/took", b"0 0").split()
         selected = select_run(result, f"{folder}/report/", seconds=run.seconds)
         seconds = selected.seconds or float(took[1]) - float(took[0])
@@ -101,6 +121,6 @@ def run_in_turn(
 
 def _list_inputs(run: PlannedRun) -> dict[str, bytes]:
     """Return path -> content of the files of a run's folder."""
-    settings = f"{run.seconds:.1f} {run.seed} {run.time_zone}\n"
+    settings = f"{run.seconds:.1f} {run.factor} {run.seed} {run.time_zone}\n"
     inputs = list_inputs(run.script, run.patch, run.test_files, run.files, run.seed)
     return {**inputs, "start.sh": START_SCRIPT.encode(), "settings": settings.encode()}

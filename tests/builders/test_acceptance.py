@@ -78,6 +78,7 @@ def test_the_second_run_may_take_ten_times_the_first(tmp_path: Path, monkeypatch
         return replace(result, exec_result=replace(result.exec_result, seconds=21.0))
 
     monkeypatch.setattr("builders.acceptance._run_plan_tests", run)
+    monkeypatch.setattr("builders.acceptance.run_in_turn", lambda *_, **__: None)
     services = MagicMock()
     tree, candidate = make_tree(tmp_path, "tests/test_a.py"), records.make_candidate(records.make_pull_request())
     assert isinstance(run_acceptance(records.PLAN, tree, candidate, "an-image", services), BuildAcceptance)
@@ -99,6 +100,7 @@ def test_a_suite_that_is_too_slow_is_not_run_again_where_it_has_no_other_files(
         return make_result({}, killed_by="time")
 
     monkeypatch.setattr("builders.acceptance._run_plan_tests", run)
+    monkeypatch.setattr("builders.acceptance.run_in_turn", lambda *_, **__: None)
     candidate = records.make_candidate(records.make_pull_request()).model_copy(
         update={"test_files": ("tests/test_a.py",)}
     )
@@ -108,24 +110,63 @@ def test_a_suite_that_is_too_slow_is_not_run_again_where_it_has_no_other_files(
     assert runs == [[], ["tests/test_a.py"]][:n_runs]
 
 
+def accept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, containers: list[list[EvaluationResult]], seconds: float = 30.0
+) -> tuple[BuildAcceptance | BuildRejection, list[list[PlannedRun]]]:
+    """Return the result of an acceptance, whose containers give these results, and the runs planned for each."""
+    planned: list[list[PlannedRun]] = []
+
+    def run_in_turn(_: object, runs: list[PlannedRun], **__: object) -> list[EvaluationResult]:
+        planned.append(runs)
+        return containers[len(planned) - 1]
+
+    monkeypatch.setattr("builders.acceptance.run_in_turn", run_in_turn)
+    monkeypatch.setattr("builders.acceptance.run_tests", lambda *_, **__: containers[len(planned)][0])
+    services = MagicMock()
+    services.test_limits.return_value.seconds = 900.0
+    tree, candidate = make_tree(tmp_path, "tests/test_a.py"), records.make_candidate(records.make_pull_request())
+    following = PlannedRun(script="", seconds=seconds, factor=3)
+    return run_acceptance(records.PLAN, tree, candidate, "an-image", services, following=following), planned
+
+
+ONE = make_result({"tests/test_a.py::test_1": PASSED})
+ONE_FAILED = make_result({"tests/test_a.py::test_1": FAILED})
+
+
+def test_all_runs_have_one_container_where_the_second_is_as_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = make_result({"tests/test_own.py::test_own": PASSED})
+    accepted, planned = accept(tmp_path, monkeypatch, [[ONE, ONE, own]])
+    assert isinstance(accepted, BuildAcceptance)
+    assert accepted.following is own
+    ((first, second, following),) = planned
+    assert (first.seconds, first.factor) == (900.0, 0)
+    assert (second.seconds, second.factor) == (120.0, 10)
+    assert (following.seconds, following.factor) == (30.0, 3)
+
+
+@pytest.mark.parametrize("again", [ONE_FAILED, ONE])
+def test_a_second_run_that_differs_counts_unless_it_does_so_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: EvaluationResult
+) -> None:
+    result, planned = accept(tmp_path, monkeypatch, [[ONE, ONE_FAILED, ONE], [ONE, again, ONE]])
+    assert [runs[0].seconds for runs in planned] == [900.0, 120.0]
+    if again is ONE:
+        assert isinstance(result, BuildRejection), "it varies by chance"
+    else:
+        assert isinstance(result, BuildAcceptance), "files of the run before make it fail"
+
+
 @pytest.mark.parametrize(("seconds", "follows"), [(30.0, True), (800.0, False)])
 def test_another_run_follows_the_second_where_a_container_has_time_for_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, follows: bool
 ) -> None:
-    base = make_result({"tests/test_a.py::test_1": PASSED})
-    monkeypatch.setattr("builders.acceptance._run_plan_tests", lambda *_, **__: base)
-    monkeypatch.setattr("builders.acceptance.run_in_turn", lambda *_, **__: [base, base])
-    services = MagicMock()
-    services.test_limits.return_value.seconds = 900.0
-    tree, candidate = make_tree(tmp_path, "tests/test_a.py"), records.make_candidate(records.make_pull_request())
-
-    def plan_following(base_seconds: float) -> PlannedRun:
-        assert base_seconds == base.test_seconds
-        return PlannedRun(script="", seconds=seconds)
-
-    accepted = run_acceptance(records.PLAN, tree, candidate, "an-image", services, plan_following=plan_following)
+    accepted, planned = accept(tmp_path, monkeypatch, [[ONE], [ONE, ONE]], seconds)
     assert isinstance(accepted, BuildAcceptance)
-    assert (accepted.following is base) == follows
+    assert (accepted.following is ONE) == follows
+    limits = [[run.seconds for run in runs] for runs in planned[1:]]
+    assert limits == ([[120.0, seconds + 3 * ONE.test_seconds]] if follows else [])
 
 
 @pytest.mark.parametrize(

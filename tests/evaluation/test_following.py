@@ -113,3 +113,41 @@ def test_a_log_that_was_cut_between_the_runs_belongs_to_both(tree: Path) -> None
     results = run_both(tree, make_script("first"), make_script("second"), pool=FolderPool(tree.parent, output="cut"))
     assert results is not None
     assert [result.log for result in results] == ["cut", "cut"]
+
+
+def run_while_passing(tree: Path, first: str, *, whole: float = 60.0, factor: int = 0) -> list[EvaluationResult] | None:
+    scripts = [make_script(word) for word in ("second", "third")]
+    runs = [
+        PlannedRun(script=first, seconds=20.0),
+        *(PlannedRun(script=s, seconds=20.0, factor=factor) for s in scripts),
+    ]
+    return run_in_turn(FolderPool(tree.parent), runs, workdir=str(tree), continue_within=whole)
+
+
+TWO_FAILURES = """
+echo "<testsuite><testcase classname='a' name='b'><failure/></testcase><testcase classname='a' name='c'><error/>" \\
+    "</testcase></testsuite>" > "$MERGEMILL_REPORT_DIR/junit.xml"; exit 1
+"""
+
+
+def test_later_runs_are_made_only_where_the_first_passes_and_there_is_time(tree: Path) -> None:
+    passing = make_script("first")
+    for first, options, number in [
+        (passing, {}, 3),
+        (passing.replace("/></testsuite>", "><failure/></testcase></testsuite>"), {}, 3),  # the canary that must fail
+        (TWO_FAILURES, {}, 1),
+        ("exit 0", {}, 1),
+        (passing, {"whole": 15.0}, 1),
+        (passing, {"factor": 100}, 1),
+    ]:
+        results = run_while_passing(tree, first, **options)
+        assert results is not None
+        assert len(results) == number, first
+
+
+def test_the_first_run_is_the_one_that_takes_all_the_time_of_a_container(tree: Path) -> None:
+    pool = FolderPool(tree.parent, killed_by="time")
+    runs = [PlannedRun(script=make_script("first"), seconds=20.0) for _ in range(2)]
+    results = run_in_turn(pool, runs, workdir=str(tree), continue_within=60.0)
+    assert results is not None
+    assert [result.exec_result.killed_by for result in results] == ["time"]
