@@ -14,6 +14,7 @@ from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from evaluation.runner.following import PlannedRun
 from evaluation.runner.run import EvaluationResult
 from evaluation.runner.time_limit import limit_grading
+from evaluation.script.render import leave_out_config
 from guest.controls import blind
 from guest.reports.canaries import find_tampering
 from guest.reports.entries import name_restored_files
@@ -134,7 +135,7 @@ def _grade_in_turn(task: Task, services: Services, gold: bytes, conditions: Cond
             ),
             PlannedRun(
                 script=evaluator.script,
-                patch=gold,
+                patch=leave_out_config(gold),
                 test_files=for_gold.files,
                 files=for_gold.only or (list_test_files(task) if conditions.seed else ()),
                 seed=conditions.seed,

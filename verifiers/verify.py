@@ -21,12 +21,11 @@ from evaluation.controls.controls import build_controls
 from evaluation.dated_ids import make_undated_lists
 from evaluation.differences import compare_with_runs
 from evaluation.lists import OutcomeLists, make_lists
-from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.runner.file_selection import can_select_files
 from evaluation.runner.following import PlannedRun
 from evaluation.runner.time_limit import TimeLimit, limit_repeat
-from evaluation.script.render import extract_config_patch, render_plan_script
+from evaluation.script.render import extract_config_patch, leave_out_config, render_plan_script
 from evaluation.weak_tests.find import TreeSource, describe_skips, find_weak_tests
 from languages.paths import is_benchmark, is_test_file
 from languages.registry import frameworks_by_name
@@ -471,7 +470,10 @@ class CandidateVerifier:
                     time_limit=limit,
                 ),
             )
-            for variant, patch in ((RunVariant.TEST_ONLY, b""), (RunVariant.GOLD, self.gold_patch))
+            for variant, patch in (
+                (RunVariant.TEST_ONLY, b""),
+                (RunVariant.GOLD, leave_out_config(self.gold_patch)),
+            )
         ]
         pair = self.evaluator.run_in_turn(runs)
         is_short = seconds < limit.seconds and any(run.record.killed_by for run in pair)
@@ -479,11 +481,9 @@ class CandidateVerifier:
 
     def _list_differing(self, run: EvaluationRun) -> set[str]:
         """Return the tests and files that have other outcomes in a gold run than in the first one; all if it failed."""
-        first, report = self.gold_runs[0].report, run.report
-        names = {*first.outcomes, *report.outcomes, *first.uncollected, *report.uncollected}
-        if _find_failure(RunVariant.GOLD, run):
-            return names
-        return {name for name in names if _read_status(first, name) != _read_status(report, name)}
+        first = self.gold_runs[0].report
+        has_failed = _find_failure(RunVariant.GOLD, run) is not None
+        return {*first.outcomes, *run.report.outcomes} if has_failed else first.list_differing(run.report)
 
     def _can_stop_repeating(self) -> bool:
         """Return whether adaptive repeats end here: nothing about the change or its repository was ever flaky."""
@@ -583,12 +583,6 @@ class CandidateVerifier:
         passed = gold_run.record.counts.passed
         detail = f"none of {passed} passing tests fails without the gold patch" + (f"; {skips}" if skips else "")
         return VerificationFailure(reason=Reason.NO_FAIL_TO_PASS, detail=detail, log=gold_run.record.log)
-
-
-def _read_status(report: EvaluationReport, name: str) -> OutcomeStatus | bool:
-    """Return the status of a test, or whether a file was not collected."""
-    outcome = report.outcomes.get(name)
-    return name in report.uncollected if outcome is None else outcome.status
 
 
 def _list_passed(run: EvaluationRun) -> list[str]:

@@ -187,6 +187,15 @@ def extract_config_patch(gold_patch: bytes) -> bytes:
     return "".join(part for part in sections if is_config(read_path(part))).encode(errors="surrogateescape")
 
 
+def leave_out_config(gold_patch: bytes) -> bytes:
+    """Return the gold patch without its changes to files that may configure the runner.
+
+    The script makes those in the tree of every run, so that the patch does not apply where one has run before.
+    """
+    sections = split_sections(gold_patch.decode(errors="surrogateescape"))
+    return "".join(part for part in sections if not is_config(read_path(part))).encode(errors="surrogateescape")
+
+
 def _quote_paths(patch: bytes) -> list[str]:
     """Return the paths of a patch as words of bash; none when git cannot read it, which the script then reports."""
     try:

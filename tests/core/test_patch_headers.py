@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from core.patch_headers import leave_out_files, parse_patch_set, read_path, read_paths, split_sections
-from evaluation.script.render import extract_config_patch
+from evaluation.script.render import extract_config_patch, leave_out_config
 from mergemill.web.diffs import render_patch
 from miner.tags.diffs import list_source_lines
 from samplers.trajectories.measures import list_changed_paths
@@ -95,6 +95,7 @@ def test_readers_of_patches_name_the_same_files(patch: str) -> None:
     config = "".join(section for section in split_sections(patch) if read_path(section) == "x b/mod.py")
     config = config.replace("x b/mod.py", "x b/pyproject.toml")
     assert extract_config_patch((patch + config).encode()).decode() == config
+    assert leave_out_config((patch + config).encode()).decode() == patch
     lines = "".join(f"+line_{n} = compute({n})\n" for n in range(4))
     head = "diff --git a/x b/m.py b/x b/m.py\nnew file mode 100644\n--- /dev/null\n+++ b/x b/m.py\t\n"
     new = f"{head}@@ -0,0 +1,4 @@\n{lines}"

@@ -151,7 +151,8 @@ def test_gold_is_graded_once_where_another_task_has_the_other_gradings(
     assert relying.conditions[1:] == ["at noon, in the image of first", "at night, in the image of first"]
 
 
-GOLD = b"gold"
+SECTION = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+b\n"
+GOLD = SECTION.format("words.py").encode()
 
 
 @dataclass
@@ -161,6 +162,8 @@ class ContainerEvaluator(ReportingEvaluator):
     failures: int = 0
     containers: list[int] = field(default_factory=list)
     """Runs of each container."""
+    patches: list[bytes] = field(default_factory=list)
+    """Patches of runs in one container."""
 
     script = ""
 
@@ -174,6 +177,7 @@ class ContainerEvaluator(ReportingEvaluator):
         self.containers.append(len(runs))
         made = []
         for _, run in runs:
+            self.patches.append(run.patch)
             is_lost = bool(run.patch) and self.failures > 0
             self.failures -= is_lost
             self.failing = FAIL_TO_PASS if is_lost or not run.patch else ()
@@ -188,7 +192,8 @@ def grade_both(
     monkeypatch.setattr(grade, "open_task_evaluator", lambda *_, **__: nullcontext(evaluator))
     timed = task.model_copy(update={"test_seconds": 1.0})
     conditions = Conditions(seed=2, cpu_share=share)
-    empty, gold = grade.grade_empty_patch_and_gold(timed, services, GOLD, conditions)
+    config = SECTION.format("pyproject.toml").encode()
+    empty, gold = grade.grade_empty_patch_and_gold(timed, services, GOLD + config, conditions)
     return empty.value, gold.value
 
 
@@ -198,6 +203,7 @@ def test_gold_follows_the_empty_patch_in_its_container(
     evaluator = ContainerEvaluator()
     assert grade_both(evaluator, task, services, monkeypatch) == (0.0, 1.0)
     assert evaluator.containers == [2]
+    assert evaluator.patches == [b"", GOLD], "the script has changed the configuration before"
     assert evaluator.files == [["tests/test_words.py"], ["tests/test_other.py", "tests/test_words.py"]]
 
 

@@ -93,6 +93,21 @@ def test_a_change_is_verified_and_derived(tmp_path: Path, monkeypatch: pytest.Mo
     assert task.evaluations == json.loads(services.artifacts.get(task.blind_controls or ""))["evaluations"] == 1
 
 
+@pytest.mark.usefixtures("no_controls")
+def test_a_change_of_configuration_is_made_once_in_a_container_of_two_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, repo = make_services(tmp_path, repeats=2), TinyRepo(tmp_path / "repo")
+    base, _ = make_shop(repo)
+    merge = repo.commit("Name it", {"pyproject.toml": '[project]\nname = "shop"\n'})
+    lineage = make_lineage(repo, services, base, merge)
+    containers = record_containers(monkeypatch)
+    verification = verify(lineage, services)
+    assert isinstance(verification, Verification), verification
+    assert len(verification.runs) == 4
+    assert len(containers) == 3
+
+
 def test_a_verification_made_again_is_the_same(tmp_path_factory: pytest.TempPathFactory) -> None:
     shop = open_shop_task(tmp_path_factory)
     again = verify(replace(shop.lineage, verification=None), shop.services)
