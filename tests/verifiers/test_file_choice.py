@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -108,6 +109,9 @@ class SuiteVerifier(CandidateVerifier):
     def _add_run(self, variant: RunVariant, seed: int) -> VerificationFailure | None:
         return self._record_run(variant, self._make_run(variant, self._list_files(seed)))
 
+    def _run_pair_in_turn(self, seed: int) -> list[Any]:
+        return [self._make_run(variant, self._list_files(seed)) for variant in (RunVariant.TEST_ONLY, RunVariant.GOLD)]
+
     def _record_run(self, variant: RunVariant, run: Any) -> VerificationFailure | None:
         (self.gold_runs if variant is RunVariant.GOLD else self.test_only_runs).append(run)
         return None
@@ -119,7 +123,15 @@ class SuiteVerifier(CandidateVerifier):
         outcomes = {test: Outcome(status=OutcomeStatus(status)) for test, status in statuses.items()}
         report = EvaluationReport(outcomes=outcomes, uncollected={})
         record = SimpleNamespace(log="log", counts=report.count_statuses())
-        return SimpleNamespace(report=report, record=record, result=SimpleNamespace(started=1.0))
+        result = SimpleNamespace(
+            report=report,
+            started=1.0,
+            is_applied=True,
+            script_error=None,
+            has_forged_canary=False,
+            exec_result=SimpleNamespace(killed_by=None),
+        )
+        return SimpleNamespace(report=report, record=record, result=result)
 
 
 def make_verifier(folder: Path, report_tests: Any, **changes: Any) -> SuiteVerifier:
@@ -136,7 +148,7 @@ def make_verifier(folder: Path, report_tests: Any, **changes: Any) -> SuiteVerif
         environment=environment,
         services=services,
         pool=NOTHING,
-        started=0,
+        started=time.perf_counter(),
         report_tests=report_tests,
         **changes,
     )
