@@ -498,8 +498,15 @@ class CandidateVerifier:
         if failure := self._check_budget():
             return failure
         patch = self.gold_patch if variant is RunVariant.GOLD else b""
+        # Most rejections follow the first test-only run, and then no container is used any more.
+        is_deciding = variant is RunVariant.TEST_ONLY and not self.test_only_runs
         run = self.evaluator.run(
-            variant, seed=seed, patch=patch, files=self._list_files(seed), time_limit=self._limit_repeat()
+            variant,
+            seed=seed,
+            patch=patch,
+            files=self._list_files(seed),
+            time_limit=self._limit_repeat(),
+            last=is_deciding,
         )
         return self._record_run(variant, run)
 

@@ -341,12 +341,17 @@ def test_weak_tests_are_named_in_the_verification_and_the_task(tmp_path: Path) -
     assert [weak.test for weak in made[0].weak_tests] == list(named)[1:]
 
 
-def test_a_change_whose_tests_are_all_skipped_is_rejected_for_that(tmp_path: Path) -> None:
+def test_a_change_whose_tests_are_all_skipped_is_rejected_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     services = make_services(tmp_path, repeats=1)
     repo = TinyRepo(tmp_path / "repo")
     base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/test_silent.py": SILENT})
     merge = repo.commit("Count the first price", {"shop/__init__.py": SHOP_RIGHT, "tests/test_never.py": SKIPPED})
-    rejection = verify(make_lineage(repo, services, base, merge), services)
+    lineage = make_lineage(repo, services, base, merge)
+    containers = record_containers(monkeypatch)
+    rejection = verify(lineage, services)
     assert isinstance(rejection, Rejection)
+    assert len(containers) == 2, "none is prepared for a repeat"
     assert "1 of 2 tests and files are skipped, 1 of them for: collection skipped" in rejection.detail
     assert "a_package_that_nobody_has" in rejection.detail
