@@ -14,11 +14,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import verifiers
 from backends.services import Services
 from evaluation.controls.controls import BlindControls
+from evaluation.runner import evaluator
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from taskdb.records import Certificate, Rejection
 from taskdb.records.lineage import Lineage
@@ -50,10 +52,5 @@ def leave_out_controls(set_attribute: Callable[[object, str, object], None] = se
     def run_as_last(*arguments: Any, **named: Any) -> EvaluationRun:
         return run(*arguments, **named | {"last": True})
 
-    run_in_turn = Evaluator.run_in_turn
-
-    def run_in_turn_as_last(*arguments: Any, **named: Any) -> list[EvaluationRun]:
-        return run_in_turn(*arguments, **named | {"last": True})
-
     set_attribute(Evaluator, "run", run_as_last)
-    set_attribute(Evaluator, "run_in_turn", run_in_turn_as_last)
+    set_attribute(evaluator, "run_in_turn", partial(evaluator.run_in_turn, last=True))

@@ -1,8 +1,8 @@
 """Certify tasks with their own image and oracle: reward 1 for gold in every grading, 0 for all that must earn 0.
 
-The gradings are made when the lists of tests and the controls are frozen, in fresh containers; gold may follow the
-empty patch in one of them. No run from which the lists were chosen counts. Where lists of tests decide the reward, the
-conditions of the gold gradings differ, and the audit's quick exploits are graded as well, several in a submission.
+The gradings are made when the lists of tests and the controls are frozen, each in fresh containers. No run from which
+the lists were chosen counts. Where lists of tests decide the reward, the conditions of the gold gradings differ, and
+the audit's quick exploits are graded as well, several in a submission.
 """
 
 from __future__ import annotations
@@ -195,10 +195,7 @@ def iterate_gradings(
     gold = reward.make_gold(task, services)
     n_gold = 1 if gold_of else settings.certify.runs
     varied = vary_conditions(n_gold) if is_by_lists else [AS_VERIFIED] * n_gold
-    zone = dict(task.require_plan().env).get("TZ", UTC) if task.image else UTC
-    # The last grading of gold may share a container with the empty patch, which has all CPUs.
-    is_shared = is_by_lists and n_gold > 1 and varied[-1].cpu_share == AS_VERIFIED.cpu_share
-    for conditions in varied[:-1] if is_shared else varied:
+    for conditions in varied:
         # Which instances are real is drawn the same way under all conditions.
         is_brief = conditions != AS_VERIFIED
         score = (
@@ -206,16 +203,12 @@ def iterate_gradings(
             if is_by_lists
             else grade(task, services, gold)
         )
+        zone = dict(task.require_plan().env).get("TZ", UTC) if task.image else UTC
         gradings.add_gold(score, conditions.describe(settings.limits.cpus, zone) if task.image else "no container")
         yield gradings
     if gold_of:
         gradings.add_shared_gold(gold_of)
-    if is_shared:
-        noop, score = tests.grade_empty_patch_and_gold(task, services, gold, varied[-1])
-        gradings.add_gold(score, varied[-1].describe(settings.limits.cpus, zone))
-    else:
-        noop = tests.grade_worthless_patch(task, services) if is_by_lists else grade(task, services, b"")
-    gradings.add_noop(noop)
+    gradings.add_noop(tests.grade_worthless_patch(task, services) if is_by_lists else grade(task, services, b""))
     yield gradings
     if is_by_lists and with_exploits and settings.certify.exploits != "off":
         is_open = is_open_to_guesses(task, services)

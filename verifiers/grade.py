@@ -11,10 +11,8 @@ from contextlib import contextmanager
 from backends.services import Services
 from evaluation.controls.planning import shorten_menus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
-from evaluation.runner.following import PlannedRun
 from evaluation.runner.run import EvaluationResult
 from evaluation.runner.time_limit import limit_grading
-from evaluation.script.render import leave_out_config
 from guest.controls import blind
 from guest.reports.canaries import find_tampering
 from guest.reports.entries import name_restored_files
@@ -82,77 +80,6 @@ def grade_worthless_patch(task: Task, services: Services, patch: bytes = b"") ->
             n_before = len(grading.runs)
         score = grade_patch(task, services, evaluator, patch, need_rates=False, is_brief=not patch)
         return score.model_copy(update={"evaluations": score.evaluations + n_before})
-
-
-def grade_empty_patch_and_gold(
-    task: Task, services: Services, gold: bytes, conditions: Conditions
-) -> tuple[Score, Score]:
-    """Return the scores of the empty patch and of a brief grading of gold, which share a container where gold earns 1.
-
-    The empty patch finds it fresh. Where gold earns less, files of the run before may be the cause, or chance. Chance
-    does not repeat itself in a second such container, so that the score counts there; otherwise gold is graded in a
-    container of its own.
-
-    Args:
-        task: the task.
-        services: sandbox, artifacts and settings.
-        gold: the gold patch.
-        conditions: conditions of the grading of gold.
-
-    Raises:
-        Transient: engine, disk or network failed.
-    """
-    scores = _grade_in_turn(task, services, gold, conditions)
-    if scores is None:
-        return grade_worthless_patch(task, services), grade(task, services, gold, conditions, is_brief=True)
-    if scores[1].value != 1.0:
-        again = _grade_in_turn(task, services, gold, conditions)
-        if again is None or again[1].value != 1.0:
-            return scores[0], grade(task, services, gold, conditions, is_brief=True)
-    return scores
-
-
-def _grade_in_turn(task: Task, services: Services, gold: bytes, conditions: Conditions) -> tuple[Score, Score] | None:
-    """Return the scores of the empty patch and of gold in one container; None where they need containers of their own.
-
-    They do where a single run does not decide both scores, or may take more than half of the time of a container.
-    """
-    failing, limit = _keep_failing_file(task), limit_grading(task.test_seconds)
-    for_empty, for_gold = (draw_task_evaluations(task, services, is_brief=True)[0] for _ in range(2))
-    if limit is None or conditions.cpu_share != 1.0 or task.require_plan().services:
-        return None
-    if not failing.FAIL_TO_PASS or not for_gold.is_decisive:
-        return None
-    seconds = min(limit.seconds, services.test_limits(task.language).seconds / 2)
-    with open_task_evaluator(task, services) as evaluator:
-        planned = (
-            PlannedRun(
-                script=evaluator.script,
-                test_files=for_empty.files,
-                files=for_empty.only or list_test_files(failing),
-                seconds=seconds,
-                time_limit=limit,
-            ),
-            PlannedRun(
-                script=evaluator.script,
-                patch=leave_out_config(gold),
-                test_files=for_gold.files,
-                files=for_gold.only or (list_test_files(task) if conditions.seed else ()),
-                seed=conditions.seed,
-                time_zone=conditions.time_zone,
-                seconds=seconds,
-                time_limit=limit,
-            ),
-        )
-        runs = evaluator.run_in_turn([(RunVariant.GOLD, run) for run in planned], last=True)
-    if not runs or any(run.result.infrastructure_error or run.record.killed_by for run in runs):
-        return None
-    empty = _Grading(failing, is_empty=True, need_rates=False)
-    empty.add(runs[0], for_empty)
-    whole = _Grading(task, is_empty=False, need_rates=True)
-    whole.add(runs[1], for_gold)
-    is_decided = empty.has_report and any(test in empty.wrong for test in empty.f2p)
-    return (empty.make_score(), whole.make_score()) if is_decided else None
 
 
 def _keep_failing_file(task: Task) -> Task:

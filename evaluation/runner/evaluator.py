@@ -79,7 +79,7 @@ class Evaluator:
         )
         return self._make_run(variant, seed, result)
 
-    def run_in_turn(self, runs: Sequence[tuple[RunVariant, PlannedRun]], *, last: bool = False) -> list[EvaluationRun]:
+    def run_in_turn(self, runs: Sequence[tuple[RunVariant, PlannedRun]]) -> list[EvaluationRun]:
         """Make runs of trusted trees one after the other in a fresh container; none where the container was killed.
 
         Only a success of a later run counts (see `evaluation.runner.following`).
@@ -87,7 +87,7 @@ class Evaluator:
         Raises:
             Transient: the engine failed.
         """
-        results = run_in_turn(self.pool, [run for _, run in runs], workdir=self.workdir, last=last)
+        results = run_in_turn(self.pool, [run for _, run in runs], workdir=self.workdir)
         return [
             self._make_run(variant, run.seed, result)
             for (variant, run), result in zip(runs, results or (), strict=False)

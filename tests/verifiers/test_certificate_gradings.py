@@ -15,12 +15,10 @@ import pytest
 from core.config import Settings
 from core.settings.group import replace_values
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
-from evaluation.runner.following import PlannedRun
 from taskdb.artifacts import Artifacts
 from taskdb.records import Score, Task
 from taskdb.records.lineage import GoldGradings
 from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, make_task
-from verifiers.conditions import Conditions
 
 # The package has functions of these names.
 certify = import_module("verifiers.certify")
@@ -55,7 +53,7 @@ class ReportingEvaluator:
             repairs=(),
             restored_files=(),
         )
-        record = SimpleNamespace(counts=SimpleNamespace(passed=1), killed_by=None)
+        record = SimpleNamespace(counts=SimpleNamespace(passed=1))
         return SimpleNamespace(
             result=result, record=record, report=report or EvaluationReport(outcomes={}, uncollected={})
         )
@@ -141,7 +139,6 @@ def test_gold_is_graded_once_where_another_task_has_the_other_gradings(
 
     monkeypatch.setattr(certify.tests, "grade", lambda *_, **__: make_score(1.0))
     monkeypatch.setattr(certify.tests, "grade_worthless_patch", lambda *_: make_score(0.0))
-    monkeypatch.setattr(certify.tests, "_grade_in_turn", lambda *_: None)
     *_, own = certify.iterate_gradings(task, services)
     shared = GoldGradings(task="0" * 64, name="first", values=(1.0, 1.0), conditions=("at noon", "at night"))
     *_, relying = certify.iterate_gradings(task, services, gold_of=shared)
@@ -149,85 +146,3 @@ def test_gold_is_graded_once_where_another_task_has_the_other_gradings(
     assert (relying.gold, relying.noop, relying.evaluations) == ([1.0, 1.0, 1.0], 0.0, 2)
     assert relying.conditions[0] == own.conditions[0]
     assert relying.conditions[1:] == ["at noon, in the image of first", "at night, in the image of first"]
-
-
-SECTION = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+b\n"
-GOLD = SECTION.format("words.py").encode()
-
-
-@dataclass
-class ContainerEvaluator(ReportingEvaluator):
-    """An evaluator that counts containers. Behind the empty patch, gold fails as often as a test wants."""
-
-    failures: int = 0
-    containers: list[int] = field(default_factory=list)
-    """Runs of each container."""
-    patches: list[bytes] = field(default_factory=list)
-    """Patches of runs in one container."""
-
-    script = ""
-
-    def run(self, *_: object, patch: bytes = b"", **options: Any) -> Any:
-        self.containers.append(1)
-        self.failing = () if patch else FAIL_TO_PASS
-        return super().run(**options)
-
-    def run_in_turn(self, runs: Sequence[tuple[object, PlannedRun]], *, last: bool) -> list[Any]:
-        assert last
-        self.containers.append(len(runs))
-        made = []
-        for _, run in runs:
-            self.patches.append(run.patch)
-            is_lost = bool(run.patch) and self.failures > 0
-            self.failures -= is_lost
-            self.failing = FAIL_TO_PASS if is_lost or not run.patch else ()
-            made.append(super().run(files=run.files))
-        return made
-
-
-def grade_both(
-    evaluator: ContainerEvaluator, task: Task, services: Any, monkeypatch: pytest.MonkeyPatch, share: float = 1.0
-) -> tuple[float | None, float | None]:
-    services.test_limits = lambda _: SimpleNamespace(seconds=1800.0)
-    monkeypatch.setattr(grade, "open_task_evaluator", lambda *_, **__: nullcontext(evaluator))
-    timed = task.model_copy(update={"test_seconds": 1.0})
-    conditions = Conditions(seed=2, cpu_share=share)
-    config = SECTION.format("pyproject.toml").encode()
-    empty, gold = grade.grade_empty_patch_and_gold(timed, services, GOLD + config, conditions)
-    return empty.value, gold.value
-
-
-def test_gold_follows_the_empty_patch_in_its_container(
-    task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    evaluator = ContainerEvaluator()
-    assert grade_both(evaluator, task, services, monkeypatch) == (0.0, 1.0)
-    assert evaluator.containers == [2]
-    assert evaluator.patches == [b"", GOLD], "the script has changed the configuration before"
-    assert evaluator.files == [["tests/test_words.py"], ["tests/test_other.py", "tests/test_words.py"]]
-
-
-@pytest.mark.parametrize(("failures", "value", "containers"), [(1, 0.0, [2, 2]), (2, 1.0, [2, 2, 1])])
-def test_a_failure_behind_the_empty_patch_counts_unless_it_repeats_itself(
-    failures: int, value: float, containers: list[int], task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    evaluator = ContainerEvaluator(failures=failures)
-    assert grade_both(evaluator, task, services, monkeypatch) == (0.0, value)
-    assert evaluator.containers == containers
-
-
-def test_gold_with_fewer_cpus_has_a_container_of_its_own(
-    task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    evaluator = ContainerEvaluator()
-    assert grade_both(evaluator, task, services, monkeypatch, share=0.5) == (0.0, 1.0)
-    assert evaluator.containers == [1, 1]
-
-
-def test_an_empty_patch_that_passes_a_file_is_graded_by_all_tests(
-    task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    evaluator = ContainerEvaluator()
-    passing = task.model_copy(update={"FAIL_TO_PASS": ((OTHER, "assertion"),), "PASS_TO_PASS": ()})
-    assert grade_both(evaluator, passing, services, monkeypatch) == (1.0, 1.0)
-    assert evaluator.containers == [2, 1, 1, 1]
