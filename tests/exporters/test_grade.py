@@ -14,7 +14,7 @@ from exporters.task_files import build_grader_files, read_guest_modules
 from guest.verifier import grade
 from taskdb.records import Task
 from tests.bundle_reports import read_in_bundle
-from tests.containers import make_environment_image, make_services
+from tests.containers import make_environment_image, make_services, run_in_container
 from tests.exporters.tasks import BASE, FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task, make_task_with_image
 from verifiers.grade import grade as grade_at_home
 
@@ -61,10 +61,10 @@ def _grade(services: Services, task: Task, solution: str | None) -> tuple[int, s
     if solution is not None:
         files["/solution.py"] = solution.encode()
     put = "cp /solution.py /testbed/words.py; " if solution is not None else ""
-    result = services.sandbox.run(
+    result = run_in_container(
+        services,
         task.image,
         ["bash", "-c", f"{put}python3 -I -S /grader/grade.py --lines {shlex.quote('/lines')}"],
-        limits=services.test_limits(),
         files=files,
         collect=["/lines"],
     )

@@ -19,6 +19,8 @@ from core.settings.group import replace_values
 from exporters.formats.swebench import build_row
 from exporters.item import ExportItem
 from exporters.verifier_files import PATCH_PATH, REWARD_PATH, build_verifier_files
+from taskdb.records import Task
+from tests.containers import run_in_container
 from tests.exporters.verifying import run_verifier
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, open_shop_task, set_evaluations
 from tests.verifiers.test_grade import GradedTask
@@ -47,11 +49,10 @@ def write_report(body: str, shop: str = SHOP) -> dict[str, str | None]:
     }
 
 
-CASE = '<testcase classname="tests.test_shop" name="%s"/>'
-MANY = f"""file = open(path, 'w')
+LONG_NAMES = """file = open(path, 'w')
 file.write('<testsuite>')
-for n in range({{}}):
-    file.write('{CASE}' % n)
+for n in range(920):
+    file.write('<testcase classname="tests.test_shop" name="%s"/>' % (str(n) * (50_000 // len(str(n)))))
 file.write('</testsuite>')
 file.close()"""
 SYSV = """
@@ -85,16 +86,10 @@ while True:
 """
 
 RUNNING: Mapping[str, dict[str, str | None]] = {
-    **{f"exit-{code}": exit_with(code) for code in (0, 96, 97, 124, 137, 255)},
+    **{f"exit-{code}": exit_with(code) for code in (0, 137)},
     "killed": {PACKAGE: "import os\nos.kill(os.getpid(), 9)\n"},
-    "report-of-46-megabytes": write_report(MANY.format(900_000)),
-    "report-of-elements": write_report("open(path, 'w').write('<a>' + '<a/>' * 5_100_000 + '</a>')"),
+    "report-of-46-megabytes": write_report(LONG_NAMES),
     "sparse-report": write_report("os.truncate(path, 200 * 2**20)"),
-    "deep-report": write_report("open(path, 'w').write('<a>' * 4_000_000)"),
-    "report-of-one-name": write_report(f"open(path, 'w').write('{CASE}' % ('a.' * 6_000_000))"),
-    "report-of-one-class": write_report(
-        "open(path, 'w').write('<testcase classname=\"%s\" name=\"a\"/>' % ('a.' * 5_000_000))"
-    ),
     "pipe-for-a-report": write_report("os.remove(path)\nos.mkfifo(path)"),
     "link-for-a-report": write_report("os.remove(path)\nos.symlink('/dev/zero', path)"),
     "folder-for-a-report": write_report("os.remove(path)\nos.mkdir(path)"),
@@ -104,7 +99,8 @@ RUNNING: Mapping[str, dict[str, str | None]] = {
     "all-processes": {PACKAGE: FORK_BOMB},
     "endless-output": {PACKAGE: "import os\nwhile True:\n    os.write(1, b'x' * 65536)\n"},
 }
-"""Attacks of the test process."""
+"""Attacks of the test process. Reports of unbounded structure are tested in tests/evaluation/test_hostile_reports.py,
+further exit codes in test_exit_codes.py there."""
 
 LATE = """
 import atexit, os, subprocess, sys
@@ -224,24 +220,33 @@ def limit_container(graded_task: GradedTask, **limits: float) -> GradedTask:
     return replace(graded_task, services=replace(services, settings=settings))
 
 
-def grade_twice(graded_task: GradedTask, patch: bytes) -> tuple[float | None, float | None, str]:
-    """Return the values of `mergemill grade` and of the bundle's verifier, and why."""
-    score = grade(graded_task.task, graded_task.services, patch)
-    reward, output = run_verifier(graded_task.task, graded_task.services, patch)
+def grade_twice(
+    graded_task: GradedTask, patch: bytes, here: Task | None = None, *, is_excessive: bool = False
+) -> tuple[float | None, float | None, str]:
+    """Return the values of `mergemill grade` and of the bundle's verifier, and why.
+
+    `here`: the task for `mergemill grade`, where it is another one. `is_excessive`: as in `run_verifier`.
+    """
+    score = grade(here or graded_task.task, graded_task.services, patch)
+    reward, output = run_verifier(graded_task.task, graded_task.services, patch, is_excessive=is_excessive)
     return score.value, reward and reward["reward"], f"{score}\n{output}"
 
 
 @pytest.mark.parametrize("name", RUNNING)
 def test_a_test_process_earns_0_whatever_it_does(name: str, graded_task: GradedTask) -> None:
     limited = limit_container(graded_task, test_timeout=FLOODED_SECONDS) if name in FLOODS else graded_task
-    graded, exported, why = grade_twice(limited, graded_task.patch(name, RUNNING[name]))
+    graded, exported, why = grade_twice(limited, graded_task.patch(name, RUNNING[name]), is_excessive=name in FLOODS)
     assert (graded, exported) == (0, 0), why
 
 
 @pytest.mark.parametrize("name", LATER)
-def test_one_run_does_not_change_the_next(name: str, repeated_task: GradedTask) -> None:
+def test_one_run_does_not_change_the_next(name: str, repeated_task: GradedTask, graded_task: GradedTask) -> None:
+    # Only a bundle makes both runs in one container; here each has its own, which one of the attacks shows.
+    here = repeated_task.task if name == "git-configuration" else graded_task.task
     limited = limit_container(repeated_task, test_timeout=FLOODED_SECONDS) if name in FLOODS else repeated_task
-    graded, exported, why = grade_twice(limited, repeated_task.patch(name, LATER[name]))
+    graded, exported, why = grade_twice(
+        limited, repeated_task.patch(name, LATER[name]), here, is_excessive=name in FLOODS
+    )
     if name in FLOODS:  # surviving processes may keep the script from starting its own
         assert {graded, exported} <= {0, 1}, why
     else:
@@ -303,10 +308,10 @@ def test_a_script_uses_nothing_of_the_repository_but_its_commit(name: str, grade
     services, task = graded_task.services, graded_task.task
     row, _ = build_row(ExportItem(task=task, certificate=None), services)
     patch = graded_task.patch(name, {PACKAGE: SHOP_RIGHT})
-    result = services.sandbox.run(
+    result = run_in_container(
+        services,
         task.image,
         ["bash", "-c", f"cd /testbed; git apply /patch; {command}\nbash /eval.sh; [ ! -e /owned ] || echo owned"],
-        limits=services.test_limits(),
         files={"/eval.sh": row["eval_script"].encode(), "/patch": patch},
     )
     lines = result.output.partition(">>>>> Start Test Output")[2].splitlines()
@@ -327,17 +332,17 @@ def test_a_small_patch_of_a_large_file_is_graded(
 
 
 def test_a_patch_larger_than_the_container_is_graded(graded_task: GradedTask) -> None:
-    graded, exported, why = grade_twice(graded_task, bytes(6 * MAX_SUBMISSION_BYTES))
+    graded, exported, why = grade_twice(graded_task, bytes(6 * MAX_SUBMISSION_BYTES), is_excessive=True)
     assert (graded, exported) == (0, 0), why
 
 
 def test_a_tree_that_fills_the_disk_is_worth_0(graded_task: GradedTask) -> None:
     command = "cat /dev/zero > x; MERGEMILL_REPORT_DIR=/dev/shm/report bash /eval.sh; rm x; ls report"
     services, task = graded_task.services, graded_task.task
-    result = services.sandbox.run(
+    result = run_in_container(
+        services,
         task.image,
         ["bash", "-c", f"cd /dev/shm; {command}"],
-        limits=services.test_limits(),
         files={"/eval.sh": services.artifacts.get(task.require_script())},
     )
     names = result.output.splitlines()
@@ -373,10 +378,10 @@ def test_a_verifier_that_is_ended_leaves_a_score(name: str, graded_task: GradedT
         f"/tests/{path}": content
         for path, content in build_verifier_files(ExportItem(task=task, certificate=None), services).items()
     }
-    result = services.sandbox.run(
+    result = run_in_container(
+        services,
         task.image,
         ["bash", "-c", command],
-        limits=services.test_limits(),
         files=files | {PATCH_PATH: graded_task.patch("slow", {PACKAGE: solution})},
         collect=[REWARD_PATH],
     )
