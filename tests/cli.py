@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.command_server import NO_CONTROLS, SHORT_CERTIFICATES, RunningCommand, start_command_server
+from tests.command_server import KEPT_RUNS, NO_CONTROLS, SHORT_CERTIFICATES, RunningCommand, start_command_server
 
 WITHOUT_CONTROLS = {NO_CONTROLS: "yes"}
 """Variables of a command whose tasks have no controls, for tests that neither export tasks nor audit them."""
+WITH_KEPT_RUNS = {KEPT_RUNS: "yes"}
+"""Variables of a command that repeats no container of an earlier one, for tests of what is done with the results."""
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,9 @@ SHORT_CERTIFICATES = "TESTS_SHORT_CERTIFICATES"
 """Variable of a command's environment; where it is not empty, certificates are those of `tests.short_certificates`."""
 NO_CONTROLS = "TESTS_NO_CONTROLS"
 """Variable of a command's environment; where it is not empty, verified tasks have no controls (same module)."""
+KEPT_RUNS = "TESTS_TAKE_KEPT_RUNS"
+"""Variable of a command's environment; where it is not empty, it takes results of containers from earlier commands (see
+`tests.kept_runs`)."""
 REQUEST_BYTES = 2**17
 """Less than what a socket takes at once."""
 
@@ -215,7 +218,7 @@ def serve(requests: socket.socket) -> None:
     from tests.new_databases import copy_new_databases  # noqa: PLC0415
     from tests.taskdb.lineages import add_lineage  # noqa: PLC0415
 
-    for module in (*USUAL_MODULES, "tests.short_certificates"):
+    for module in (*USUAL_MODULES, "tests.short_certificates", "tests.kept_runs"):
         importlib.import_module(module)
     # The options of commands are made of annotations, which takes more time than many a command.
     lazy_group.load_command = cache(lazy_group.load_command)
@@ -273,6 +276,7 @@ def _report_end(command: int, ended: int) -> None:
 
 def _run(request: dict[str, Any], output: int, errors: int) -> None:
     from mergemill.cli import main  # noqa: PLC0415
+    from tests.kept_runs import keep_runs  # noqa: PLC0415
     from tests.short_certificates import leave_out_controls, shorten_certificates  # noqa: PLC0415
 
     os.chdir(request["cwd"])
@@ -287,6 +291,8 @@ def _run(request: dict[str, Any], output: int, errors: int) -> None:
         shorten_certificates()
     if os.environ.get(NO_CONTROLS):
         leave_out_controls()
+    if os.environ.get(KEPT_RUNS):
+        keep_runs()
     sys.argv = [request["module"] or "mergemill", *request["arguments"]]
     if request["module"]:
         run_and_end(lambda: runpy.run_module(request["module"], run_name="__main__", alter_sys=True))

@@ -13,7 +13,7 @@ from functools import cache, partial
 import pytest
 from httpx._transports import default as httpx_transports
 
-from tests.drawn_arguments import FOLDER, keep_drawn_arguments
+from tests import drawn_arguments, kept_runs
 from tests.kubernetes_cluster import KubernetesCluster, open_cluster, require_kubernetes
 from tests.new_databases import copy_new_databases
 from tests.registry import LocalRegistry
@@ -31,10 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Spare the tests migrations, arguments that were drawn before, and certificates that httpx reads for a request."""
     copy_new_databases()
-    if FOLDER not in os.environ:  # the workers inherit it
-        os.environ[FOLDER] = tempfile.mkdtemp(prefix="drawn-arguments-")
-        config.add_cleanup(partial(shutil.rmtree, os.environ[FOLDER]))  # not at the end of processes that tests fork
-    keep_drawn_arguments()
+    for folder in (drawn_arguments.FOLDER, kept_runs.FOLDER):
+        if folder not in os.environ:  # the workers inherit it
+            os.environ[folder] = tempfile.mkdtemp(prefix="shared-by-tests-")
+            config.add_cleanup(partial(shutil.rmtree, os.environ[folder]))  # not at the end of forked processes
+    drawn_arguments.keep_drawn_arguments()
     httpx_transports.create_ssl_context = cache(httpx_transports.create_ssl_context)
     gc.set_threshold(GARBAGE_THRESHOLD)
 

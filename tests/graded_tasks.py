@@ -11,7 +11,7 @@ from mergemill.grading.grading import TaskGrader
 from taskdb.queries import tasks as queries
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.store import Store
-from tests.cli import WITHOUT_CONTROLS, run_mergemill
+from tests.cli import WITH_KEPT_RUNS, WITHOUT_CONTROLS, run_mergemill
 from tests.history import make_history
 from tests.sample import make_sample
 from tests.taskdb.lineages import make_url
@@ -56,7 +56,8 @@ def make_bugfix(folder: Path) -> GradedTasks:
     make_sample(folder / "ada" / "greet")
     database = GradedTasks(folder / "ada", {})
     words = ("--db", database.settings.storage.db)
-    done = run_mergemill("run", "git:greet", "--limit", "1", *words, cwd=database.folder, **WITHOUT_CONTROLS)
+    variables = WITHOUT_CONTROLS | WITH_KEPT_RUNS
+    done = run_mergemill("run", "git:greet", "--limit", "1", *words, cwd=database.folder, **variables)
     assert done.exit_code == 0, done.stderr
     shown = run_mergemill("tasks", "show", BUGFIX, "--json", *words, cwd=database.folder).json
     return GradedTasks(database.folder, {BUGFIX: shown["patch"]})

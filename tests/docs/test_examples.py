@@ -23,7 +23,7 @@ from textwrap import dedent
 import pytest
 
 from tests.cli import CommandResult, run_command
-from tests.command_server import SHORT_CERTIFICATES, start_command_server
+from tests.command_server import KEPT_RUNS, SHORT_CERTIFICATES, start_command_server
 from tests.namespaces import require_bubblewrap
 from tests.sample import make_sample
 
@@ -85,6 +85,7 @@ def run_example(command: str, folder: Path) -> CommandResult:
         "MERGEMILL_CERTIFY_EXPLOITS": "off",  # they would double the time; a page that shows them asks for them
         "MERGEMILL_REPEATS": "1",  # as in tests of commands
         SHORT_CERTIFICATES: "yes",
+        KEPT_RUNS: "yes",  # many pages process the same changes
     }
     if words := split_plain_command(command):
         return run_command(words[1:], folder, environment)

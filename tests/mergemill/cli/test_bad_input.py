@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import (
+    WITH_KEPT_RUNS,
     WITHOUT_CONTROLS,
     CommandResult,
     OpenCommand,
@@ -290,7 +291,7 @@ def test_an_engine_that_dies_during_a_run_loses_no_result(tmp_path: Path) -> Non
     assert [line["rejected"] for line in map(json.loads, out.splitlines()) if line["event"] == "summary"] == [
         {"no-base": 1, "no-source": 1}
     ]
-    again = run_mergemill("run", SOURCE, cwd=tmp_path, **WITHOUT_CONTROLS)
+    again = run_mergemill("run", SOURCE, cwd=tmp_path, **WITHOUT_CONTROLS, **WITH_KEPT_RUNS)
     assert again.exit_code == 0, again.stderr
     assert list_certified(tmp_path) == TASKS
 
@@ -327,10 +328,10 @@ def test_a_full_disk_during_a_run_loses_no_result(what: str, tmp_path: Path) -> 
         place = "disk/store" if what == "--store" else f"sqlite:///{disk}/tasks.db"
         assert run_mergemill("mine", SOURCE, what, place, cwd=tmp_path).exit_code == 0
         fill(disk, leave=12 * 1024 if what == "--store" else 120 * 1024)
-        full = run_mergemill("run", SOURCE, what, place, cwd=tmp_path, **WITHOUT_CONTROLS)
+        full = run_mergemill("run", SOURCE, what, place, cwd=tmp_path, **WITHOUT_CONTROLS, **WITH_KEPT_RUNS)
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         before = run_mergemill("funnel", "--json", what, place, cwd=tmp_path).lines
-        again = run_mergemill("run", SOURCE, what, place, cwd=tmp_path, **WITHOUT_CONTROLS)
+        again = run_mergemill("run", SOURCE, what, place, cwd=tmp_path, **WITHOUT_CONTROLS, **WITH_KEPT_RUNS)
         done = list_certified(tmp_path, what, place)
 
     assert full.exit_code == 75, full.stderr

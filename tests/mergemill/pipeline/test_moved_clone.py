@@ -15,7 +15,7 @@ from mergemill.execution.services import make_services
 from mergemill.execution.sources import resolve_source
 from mergemill.pipeline.base_trees import keep_missing_trees
 from taskdb.store import Store
-from tests.cli import CommandResult, run_mergemill
+from tests.cli import WITH_KEPT_RUNS, CommandResult, run_mergemill
 from tests.helpers import TinyRepo
 from tests.sample import make_sample
 from tests.taskdb.lineages import add_lineage
@@ -40,7 +40,7 @@ def test_tasks_are_exported_graded_and_audited_when_the_clone_is_gone(tmp_path: 
     elsewhere.mkdir()
     make_sample(home / "ada__greet")
     (home / "work").mkdir()
-    made = run_mergemill("run", "git:../ada__greet", "--limit", "1", "--json", cwd=home / "work")
+    made = run_mergemill("run", "git:../ada__greet", "--limit", "1", "--json", cwd=home / "work", **WITH_KEPT_RUNS)
     assert made.lines[-1]["certified"] == 1, made.stderr
 
     def call(*arguments: str) -> CommandResult:

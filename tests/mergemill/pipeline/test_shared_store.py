@@ -20,7 +20,7 @@ from taskdb.artifacts import Artifacts, make_name
 from taskdb.artifacts.shared import SharedArtifacts
 from taskdb.records import Record, Rejection, Stage
 from taskdb.store import Store
-from tests.cli import run_mergemill
+from tests.cli import WITH_KEPT_RUNS, run_mergemill
 from tests.mergemill.stages import FakeStages, run
 from tests.s3_server import BUCKET, READER, ROOT, S3Server
 from tests.sample import make_sample
@@ -153,7 +153,7 @@ def test_a_run_whose_server_dies_has_no_verdicts_of_it_and_goes_on_later(in_proc
 @pytest.mark.s3
 @pytest.mark.docker
 def test_a_run_gives_the_records_that_it_gives_with_a_folder(s3_server: S3Server, tmp_path: Path) -> None:
-    variables = s3_server.make_environment()
+    variables = s3_server.make_environment() | WITH_KEPT_RUNS
     make_sample(tmp_path / "ada__greet")
     url = make_url(tmp_path)
     for name, artifacts in (("folder", "elsewhere/artifacts"), ("shared", url)):
