@@ -17,6 +17,8 @@ from tests.command_server import KEPT_RUNS, NO_CONTROLS, SHORT_CERTIFICATES, Run
 
 WITHOUT_CONTROLS = {NO_CONTROLS: "yes"}
 """Variables of a command whose tasks have no controls, for tests that neither export tasks nor audit them."""
+WITHOUT_REPAIR = {"MERGEMILL_MAX_ATTEMPTS": "1"}
+"""Variables of a command that builds no second environment for a change whose own tests fail in the first."""
 WITH_KEPT_RUNS = {KEPT_RUNS: "yes"}
 """Variables of a command that repeats no container of an earlier one, for tests of what is done with the results."""
 

@@ -203,7 +203,8 @@ def pytest_sessionfinish(session):
 
 @pytest.mark.docker
 def test_a_runner_that_turns_failures_into_passes_gets_no_environment(tmp_path: Path) -> None:
-    case = make_case(tmp_path, {"tests/test_a.py": "def test_a():\n    assert 0\n", "tests/conftest.py": FORGED})
+    files = {"tests/test_a.py": "def test_a():\n    assert 0\n", "tests/conftest.py": FORGED}
+    case = make_case(tmp_path, files, max_attempts=2)
     rejection = build(case.candidate, case.services)
     assert isinstance(rejection, Rejection)
     assert rejection.reason == "fake-report"

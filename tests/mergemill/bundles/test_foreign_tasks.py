@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli import WITHOUT_CONTROLS, CommandResult, run_mergemill
+from tests.cli import WITHOUT_CONTROLS, WITHOUT_REPAIR, CommandResult, run_mergemill
 from tests.helpers import TinyRepo
 from tests.sample import BASE
 
@@ -148,7 +148,7 @@ def import_set(folder: Path, format_name: str, *rows: Mapping[str, Any]) -> Comm
 def run_imports(folder: Path) -> CommandResult:
     imports = f"instances:{folder}/mergemill-store/imports/tasks.jsonl"
     words = ("run", imports, "--clones", "clones", "--workers", "2", "--repeats", "1", "--json")
-    return run_mergemill(*words, cwd=folder, **WITHOUT_CONTROLS)
+    return run_mergemill(*words, cwd=folder, **WITHOUT_CONTROLS, **WITHOUT_REPAIR)
 
 
 def explain(folder: Path, name: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import pytest
 from tests.cli import (
     WITH_KEPT_RUNS,
     WITHOUT_CONTROLS,
+    WITHOUT_REPAIR,
     CommandResult,
     OpenCommand,
     make_command_environment,
@@ -358,7 +359,7 @@ def test_ctrl_c_ends_a_run_within_seconds_and_the_same_command_finishes(tmp_path
         },
     )
     only = ["--only", "ada__greet-9"]
-    with running(tmp_path, *only) as driver:
+    with running(tmp_path, *only, **WITHOUT_REPAIR) as driver:
         started = time.monotonic()
         os.kill(driver.process.pid, signal.SIGINT)
         err = driver.stderr.read()
@@ -372,7 +373,7 @@ def test_ctrl_c_ends_a_run_within_seconds_and_the_same_command_finishes(tmp_path
     assert "the same command continues from here" in err
     assert [(event["stage"], event["ok"]) for event in story] == [("mine", True), ("build", True)]
 
-    again = run_mergemill("run", SOURCE, *only, "--test-timeout", "5", cwd=tmp_path)
+    again = run_mergemill("run", SOURCE, *only, "--test-timeout", "5", cwd=tmp_path, **WITHOUT_REPAIR)
     story = run_mergemill("why", "ada__greet-9", "--json", cwd=tmp_path).json["events"]
     assert again.exit_code == 0, again.stderr
     assert (story[-1]["stage"], story[-1]["reason"]) == ("verify", "killed-by-time")
