@@ -22,11 +22,11 @@ pytestmark = pytest.mark.docker
 __all__ = ["small_disk"]
 
 
-def test_ctrl_c_ends_it_with_130_and_nothing_is_paid_twice(tasks: Path) -> None:
+def test_ctrl_c_ends_it_with_130_and_nothing_is_paid_twice(plain_tasks: Path) -> None:
     slow = Turn(calls=(Call("bash", {"command": "sleep 20"}),))
     with ScriptedModel([run_command("ls"), slow, SUBMIT]) as model:
         command = ["sample", "--scaffold", "react", "--model", "scripted", "--upstream", model.url, "--only", BUGFIX]
-        with open_mergemill(*command, cwd=tasks) as driver:
+        with open_mergemill(*command, cwd=plain_tasks) as driver:
             while model.paid < 2:
                 assert driver.process.poll() is None
                 time.sleep(0.1)
@@ -35,20 +35,20 @@ def test_ctrl_c_ends_it_with_130_and_nothing_is_paid_twice(tasks: Path) -> None:
             errors = driver.stderr.read()
         assert code == 130, errors
         assert "the same command continues" in errors
-        assert read_rollouts(tasks) == []
-        again = sample(tasks, model, "--scaffold", "react", "--only", BUGFIX)
+        assert read_rollouts(plain_tasks) == []
+        again = sample(plain_tasks, model, "--scaffold", "react", "--only", BUGFIX)
         assert (again.exit_code, again.lines[0]["status"]) == (0, "done"), again.stderr
         assert model.paid == 3
 
 
-def test_two_drivers_at_once_pay_for_no_rollout_twice(tasks: Path) -> None:
+def test_two_drivers_at_once_pay_for_no_rollout_twice(plain_tasks: Path) -> None:
     command = ["sample", "--json", "--scaffold", "react", "--model", "scripted", "--kind", "bugfix"]
     with ScriptedModel([run_command("sleep 5"), SUBMIT]) as model:
-        with open_mergemill(*command, "--upstream", model.url, cwd=tasks) as first:
+        with open_mergemill(*command, "--upstream", model.url, cwd=plain_tasks) as first:
             while not model.paid:
                 assert first.process.poll() is None
                 time.sleep(0.1)
-            second = sample(tasks, model, "--scaffold", "react", "--kind", "bugfix", "--attempts", "2")
+            second = sample(plain_tasks, model, "--scaffold", "react", "--kind", "bugfix", "--attempts", "2")
             code = first.process.wait(60)
             lines, errors = first.stdout.read(), first.stderr.read()
         assert (code, second.exit_code) == (0, 0), errors + second.stderr

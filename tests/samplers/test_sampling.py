@@ -16,7 +16,7 @@ from taskdb.queries import tasks as queries
 from taskdb.records import Task
 from taskdb.records.rollouts import Rollout, RolloutStatus
 from taskdb.store import Store
-from tests.cli import CommandResult, run_mergemill
+from tests.cli import WITH_KEPT_RUNS, CommandResult, run_mergemill
 from tests.samplers.conftest import BUGFIX, OTHER_BUGFIX, WORDS
 from tests.samplers.scripted_model import Call, ModelRequest, Script, ScriptedModel, Turn
 
@@ -30,7 +30,7 @@ def run_command(command: str) -> Turn:
 
 def sample(folder: Path, model: ScriptedModel | None, *arguments: str, **variables: str) -> CommandResult:
     upstream = ("--model", "scripted", "--upstream", model.url) if model else ()
-    return run_mergemill("sample", "--json", *upstream, *arguments, cwd=folder, **variables)
+    return run_mergemill("sample", "--json", *upstream, *arguments, cwd=folder, **WITH_KEPT_RUNS, **variables)
 
 
 def open_store(folder: Path) -> Store:
@@ -68,17 +68,26 @@ def test_the_oracle_earns_1_and_the_noop_0_for_every_kind(tasks_of_all_kinds: Pa
     assert row["n"] == sum(event["scaffold"] == "oracle" for event in events)
 
 
-def test_a_model_that_fixes_the_bug_is_paid_and_all_it_did_is_recorded(tasks: Path) -> None:
+def test_a_model_that_fixes_the_bug_is_paid_and_all_it_did_is_recorded(plain_tasks: Path) -> None:
     turns = [run_command("cat greet/words.py"), run_command(f"{FIX}; git commit -qam done"), SUBMIT]
     with ScriptedModel([Script(turns=tuple(turns), match=WORDS), Script(turns=(SUBMIT,))], token_ids=True) as model:
         done = sample(
-            tasks,
+            plain_tasks,
             model,
             *("--scaffold", "react", "--kind", "bugfix", "--attempts", "2", "--token-ids", "vllm"),
             *("--sampling", "temperature=0.5", "--llm-price-prompt", "1000", "--llm-price-completion", "2000"),
         )
         again = sample(
-            tasks, model, "--scaffold", "react", "--only", BUGFIX, "--attempts", "2", "--sampling", "temperature=0.5"
+            plain_tasks,
+            model,
+            "--scaffold",
+            "react",
+            "--only",
+            BUGFIX,
+            "--attempts",
+            "2",
+            "--sampling",
+            "temperature=0.5",
         )
         paid = model.paid
     assert (done.exit_code, again.exit_code) == (0, 0), done.stderr + again.stderr
@@ -88,8 +97,8 @@ def test_a_model_that_fixes_the_bug_is_paid_and_all_it_did_is_recorded(tasks: Pa
     assert (again.lines[-1]["earlier"], again.lines[-1]["new"]) == (2, 0)
     assert paid == sum(event["requests"] for event in done.lines[:-1]) == 2 * (3 + 1)
 
-    rollout = next(rollout for rollout in read_rollouts(tasks) if rollout.name == BUGFIX)
-    artifacts = get_artifacts(tasks)
+    rollout = next(rollout for rollout in read_rollouts(plain_tasks) if rollout.name == BUGFIX)
+    artifacts = get_artifacts(plain_tasks)
     assert rollout.status is RolloutStatus.DONE
     assert rollout.submission is not None
     patch = artifacts.get_text(rollout.submission)
@@ -108,17 +117,19 @@ def test_a_model_that_fixes_the_bug_is_paid_and_all_it_did_is_recorded(tasks: Pa
     assert len(set(trees)) == 2  # before and after the edit
     assert rollout.cost == pytest.approx((rollout.prompt_tokens * 1000 + rollout.completion_tokens * 2000) / 1e6)
     assert not rollout.leaks
-    assert not list((tasks / "mergemill-store" / "gateway").glob("*.jsonl"))  # the record holds it
+    assert not list((plain_tasks / "mergemill-store" / "gateway").glob("*.jsonl"))  # the record holds it
 
 
-def test_a_function_of_the_user_divides_the_reward_among_trajectories(tasks: Path) -> None:
-    (tasks / "own_credit.py").write_text("def halve(rollout, parts):\n    return [rollout.value / 2 for _ in parts]\n")
+def test_a_function_of_the_user_divides_the_reward_among_trajectories(plain_tasks: Path) -> None:
+    (plain_tasks / "own_credit.py").write_text(
+        "def halve(rollout, parts):\n    return [rollout.value / 2 for _ in parts]\n"
+    )
     edit = run_command("sed -i \"s/split(' ')/split()/\" greet/words.py")
     with ScriptedModel([edit, SUBMIT]) as model:
         words = ("--scaffold", "react", "--only", BUGFIX, "--checkpoint", "halved", "--credit", "own_credit:halve")
-        done = sample(tasks, model, *words)
+        done = sample(plain_tasks, model, *words)
     assert done.exit_code == 0, done.stderr
-    with open_store(tasks) as store:
+    with open_store(plain_tasks) as store:
         query = "SELECT y.value, r.value AS whole FROM trajectories y JOIN rollouts r ON r.id = y.rollout"
         rows = list(readonly.run_query(store, f"{query} WHERE r.checkpoint = 'halved'"))
     assert rows == [{"value": 0.5, "whole": 1.0}]
@@ -163,7 +174,7 @@ FAULTS = {
 }
 
 
-def test_an_upstream_that_fails_ends_its_rollout_unscored_and_the_queue_goes_on(tasks: Path) -> None:
+def test_an_upstream_that_fails_ends_its_rollout_unscored_and_the_queue_goes_on(plain_tasks: Path) -> None:
     """Each fault meets another rollout, and those that meet none are sampled all the same."""
     faults, met = iter(FAULTS), dict[str, str | None]()
 
@@ -177,7 +188,7 @@ def test_an_upstream_that_fails_ends_its_rollout_unscored_and_the_queue_goes_on(
     attempts = len(FAULTS) // 2 + 1
     with ScriptedModel(answer) as model:
         done = sample(
-            tasks,
+            plain_tasks,
             model,
             *("--scaffold", "react", "--kind", "bugfix", "--attempts", str(attempts), "--workers", "8"),
             *("--request-timeout", "1", "--rollout-retries", "0", "--rollout-seconds", "120"),
@@ -191,10 +202,10 @@ def test_an_upstream_that_fails_ends_its_rollout_unscored_and_the_queue_goes_on(
     assert (done.exit_code, summary["left"]) == (75, len(FAULTS))
 
 
-def test_a_queue_stops_at_an_outage_and_goes_on_after_it(tasks: Path) -> None:
+def test_a_queue_stops_at_an_outage_and_goes_on_after_it(plain_tasks: Path) -> None:
     words = ("--scaffold", "react", "--kind", "bugfix", "--attempts", "12", "--rollout-retries", "0", "--workers", "2")
     with ScriptedModel([Turn(fault="html")]) as model:
-        done = sample(tasks, model, *words)
+        done = sample(plain_tasks, model, *words)
     *events, summary = done.lines
     assert {event["reason"] for event in events} == {"upstream-nonsense"}
     assert MIN_STREAK <= len(events) <= MIN_STREAK + 2  # of 24; one more may have been running
@@ -203,7 +214,7 @@ def test_a_queue_stops_at_an_outage_and_goes_on_after_it(tasks: Path) -> None:
     assert done.stderr.rstrip().endswith("To fix it: repair that, and run the same command again")
 
     with ScriptedModel([SUBMIT]) as model:
-        again = sample(tasks, model, *words, "--attempts", "2")
+        again = sample(plain_tasks, model, *words, "--attempts", "2")
     assert (again.exit_code, again.lines[-1]["new"], again.lines[-1]["left"]) == (0, 4, 0)
 
 
@@ -219,31 +230,33 @@ def test_a_queue_stops_at_an_outage_and_goes_on_after_it(tasks: Path) -> None:
     ],
     ids=["talks", "5 MB", "unknown tool", "broken arguments", "sleeps", "destroys"],
 )
-def test_what_the_model_does_wrong_is_a_result_of_the_agent(tasks: Path, turn: Turn, status: str, reason: str) -> None:
+def test_what_the_model_does_wrong_is_a_result_of_the_agent(
+    plain_tasks: Path, turn: Turn, status: str, reason: str
+) -> None:
     limits = ("--rollout-turns", "5", "--rollout-seconds", "6" if "sleep" in str(turn) else "60")
     with ScriptedModel([turn]) as model:
-        done = sample(tasks, model, "--scaffold", "react", "--only", BUGFIX, *limits)
+        done = sample(plain_tasks, model, "--scaffold", "react", "--only", BUGFIX, *limits)
     assert done.exit_code == 0, done.stderr
     event = done.lines[0]
     assert (event["status"], event["reason"], event["value"]) == (status, reason, 0.0), event
 
 
-def test_a_budget_stops_the_rollout_and_is_named(tasks: Path) -> None:
+def test_a_budget_stops_the_rollout_and_is_named(plain_tasks: Path) -> None:
     with ScriptedModel([run_command("true")]) as model:
-        done = sample(tasks, model, "--scaffold", "react", "--only", BUGFIX, "--rollout-requests", "4")
+        done = sample(plain_tasks, model, "--scaffold", "react", "--only", BUGFIX, "--rollout-requests", "4")
         assert model.paid == 4
     assert (done.lines[0]["status"], done.lines[0]["reason"]) == ("failed", "budget-requests")
     assert done.lines[0]["requests"] == 4
 
 
-def test_the_container_reaches_the_gateway_and_nothing_else(tasks: Path) -> None:
+def test_the_container_reaches_the_gateway_and_nothing_else(plain_tasks: Path) -> None:
     probe = (
         'for at in 172.17.0.1/22 172.17.0.1/80 1.1.1.1/53; do (timeout 3 bash -c "exec 3<>/dev/tcp/$at") '
         "2>/dev/null && echo OPEN $at; done; cat /proc/net/dev | grep -c eth; "
         "(exec 3<>/dev/tcp/127.0.0.1/8411) && echo WAY"
     )
     with ScriptedModel([run_command(probe), SUBMIT]) as model:
-        done = sample(tasks, model, "--scaffold", "react", "--only", BUGFIX)
+        done = sample(plain_tasks, model, "--scaffold", "react", "--only", BUGFIX)
         (last,) = [request for request in model.requests if request.place == 1]
     assert done.exit_code == 0, done.stderr
     output = last.body["messages"][-1]["content"]
@@ -252,7 +265,7 @@ def test_the_container_reaches_the_gateway_and_nothing_else(tasks: Path) -> None
     assert output.startswith("0\n")
 
 
-def test_mistakes_get_one_line_and_an_exit_code(tasks: Path) -> None:
+def test_mistakes_get_one_line_and_an_exit_code(plain_tasks: Path) -> None:
     with ScriptedModel([SUBMIT], key="right") as model:
         cases: list[tuple[Sequence[str], int, str]] = [
             (("--scaffold", "telepathy", "--model", "m"), 2, "one of react, "),
@@ -267,22 +280,24 @@ def test_mistakes_get_one_line_and_an_exit_code(tasks: Path) -> None:
             (("--scaffold", "react", "--model", "m", "--sampling", "hot"), 2, "NAME=VALUE"),
         ]
         for arguments, code, words in cases:
-            done = run_mergemill("sample", *arguments, cwd=tasks)
+            done = run_mergemill("sample", *arguments, cwd=plain_tasks)
             assert (done.exit_code, done.stdout) == (code, ""), (arguments, done.stderr)
             assert words in done.stderr, done.stderr
             assert len(done.stderr.splitlines()) == 1, done.stderr
-        right = sample(tasks, model, "--scaffold", "react", "--only", BUGFIX, MERGEMILL_UPSTREAM_KEY="right")
+        right = sample(plain_tasks, model, "--scaffold", "react", "--only", BUGFIX, MERGEMILL_UPSTREAM_KEY="right")
     assert right.exit_code == 0, right.stderr
     assert "right" not in right.stdout
     assert Settings().upstream.key is None
 
 
-def test_a_task_that_is_not_certified_is_refused_unless_wanted(tasks: Path) -> None:
+def test_a_task_that_is_not_certified_is_refused_unless_wanted(plain_tasks: Path) -> None:
     name = f"{BUGFIX}-2"
-    with open_store(tasks) as store:
+    with open_store(plain_tasks) as store:
         fields = queries.resolve_task(store, BUGFIX).model_dump()
         store.add(Task.model_validate(fields | {"name": name}))
-    refused = run_mergemill("sample", "--scaffold", "noop", "--only", name, cwd=tasks)
+    refused = run_mergemill("sample", "--scaffold", "noop", "--only", name, cwd=plain_tasks)
     assert (refused.exit_code, "is not certified" in refused.stderr) == (3, True), refused.stderr
-    wanted = run_mergemill("sample", "--scaffold", "noop", "--only", name, "--uncertified", "--json", cwd=tasks)
+    wanted = run_mergemill(
+        "sample", "--scaffold", "noop", "--only", name, "--uncertified", "--json", cwd=plain_tasks, **WITH_KEPT_RUNS
+    )
     assert (wanted.exit_code, wanted.lines[0]["value"]) == (0, 0.0)

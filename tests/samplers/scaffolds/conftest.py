@@ -11,6 +11,6 @@ from tests.samplers.conftest import BUGFIX
 
 
 @pytest.fixture(scope="session")
-def bench(certified: Path) -> AgentBench:
-    """A small certified task whose agents run in real containers."""
-    return open_bench(certified, BUGFIX)
+def bench(plain_certified: Path) -> AgentBench:
+    """A small certified task, without controls, whose agents run in real containers."""
+    return open_bench(plain_certified, BUGFIX)
