@@ -67,6 +67,14 @@ BASE: dict[str, str | bytes | None] = {
 """The project before its first change: two tests that pass."""
 
 
+def describe_project(package: str) -> str:
+    """Return the settings of a project with another package.
+
+    Its own name is that of the sample, on which the layer with the dependencies depends: both have the same.
+    """
+    return PYPROJECT.replace('packages = ["greet"]', f'packages = ["{package}"]')
+
+
 _PACKED: list[PackedRepo] = []
 """The sample, once a process has made it."""
 

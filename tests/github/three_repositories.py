@@ -46,7 +46,7 @@ def _commit_first_version(shop: RepositoryBuilder, package: str, module: str, te
     shop.commit(
         "Begin",
         {
-            "pyproject.toml": sample.PYPROJECT.replace("greet", package),
+            "pyproject.toml": sample.describe_project(package),
             "LICENSE": sample.LICENSE,
             f"{package}/__init__.py": module,
             f"tests/test_{package}.py": tests,
@@ -67,7 +67,7 @@ def _make_temps(world: World, folder: Path) -> None:
             [{"temps/__init__.py": WARM_EXACT}, {"tests/test_temps.py": TEST_EXACT}],
             how="rebase",
         )
-        bumped = sample.PYPROJECT.replace("greet", "temps").replace("setuptools>=61", "setuptools>=62")
+        bumped = sample.describe_project("temps").replace("setuptools>=61", "setuptools>=62")
         shop.pull("Bump setuptools from 61 to 62", "Bumps it.", {"pyproject.toml": bumped}, author="dependabot[bot]")
         shop.pull("Try another way", "Not wanted.", {"temps/__init__.py": WARM}, how="closed")
         shop.publish()

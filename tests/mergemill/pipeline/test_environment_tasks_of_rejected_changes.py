@@ -9,19 +9,8 @@ import pytest
 from tests.cli import run_mergemill
 from tests.helpers import TinyRepo
 from tests.miner.conftest import MIT
+from tests.sample import describe_project
 
-PROJECT = """\
-[project]
-name = "cart"
-version = "1"
-
-[tool.setuptools]
-packages = ["cart"]
-
-[build-system]
-requires = ["setuptools"]
-build-backend = "setuptools.build_meta"
-"""
 SUMS = """def total(prices, discount=0):
     result = 0
     for price in prices:
@@ -73,7 +62,7 @@ def test_short_texts_are_filled():
 """
 BEFORE = {
     "LICENSE": MIT,
-    "pyproject.toml": PROJECT,
+    "pyproject.toml": describe_project("cart"),
     "cart/__init__.py": "",
     "cart/sums.py": SUMS,
     "cart/labels.py": LABELS,

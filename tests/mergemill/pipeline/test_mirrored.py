@@ -36,7 +36,7 @@ from tests.derivers.injected.test_tasks import CART, LABEL, TEST_CART, TEST_LABE
 from tests.derivers.mirrored.answers import GOLD, GOOD, STATEMENT, TESTS
 from tests.helpers import TinyRepo
 from tests.mergemill.pipeline.test_environment_tasks import make_services as make_fakes
-from tests.sample import ALIKE, LICENSE, PYPROJECT
+from tests.sample import ALIKE, LICENSE, describe_project
 from tests.scopes import make_scope
 from tests.taskdb.lineages import add_lineage, make_url
 
@@ -67,12 +67,12 @@ def make_projects(folder: Path) -> None:
     common: dict[str, str | bytes | None] = {"LICENSE": LICENSE, "README.md": "# A project\n"}
     modules = {"cart/__init__.py": "", "cart/cart.py": CART, "cart/label.py": LABEL}
     tests = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
-    shop.commit("Begin", {**common, **modules, **tests, "pyproject.toml": PYPROJECT.replace("greet", "cart")})
+    shop.commit("Begin", {**common, **modules, **tests, "pyproject.toml": describe_project("cart")})
     fixed = CART.replace("return result - discount", "return max(result - discount, 0)")
     more = f"{TEST_CART}\n\ndef test_large_discount():\n    assert total([1], discount=4) == 0\n"
     message = "Fix totals below zero (#1)\n\n`total([1], discount=4)` is -3, it should be 0: nobody gets money back."
     shop.commit(message, {"cart/cart.py": fixed, "tests/test_cart.py": more})
-    project = PYPROJECT.replace("greet", "till")
+    project = describe_project("till")
     receipt = {"till/__init__.py": "", "till/receipt.py": RECEIPT, "tests/test_receipt.py": TEST_RECEIPT}
     till.commit("Begin", {**common, **receipt, "pyproject.toml": project})
     title, _, body = STATEMENT.partition("\n")
