@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import WITHOUT_CONTROLS, WITHOUT_REPAIR, run_mergemill
+from tests.cli import WITHOUT_CONTROLS, run_mergemill
 from tests.sample import COUNT_RIGHT, TEST_COUNT_RIGHT, make_sample
 
 LIMITS = {
@@ -15,9 +15,8 @@ LIMITS = {
     "MERGEMILL_DISK_MB": "64",
     "MERGEMILL_PIDS": "64",
     "MERGEMILL_OUTPUT_MB": "1",
-    **WITHOUT_REPAIR,
 }
-"""Limits far below what the suites take, in a single environment."""
+"""Limits far below what the suites take."""
 HOSTILE = {
     "never ends": "import time\n\ndef test_hostile():\n    time.sleep(10_000)\n",
     "forks without end": "import os\n\ndef test_hostile():\n    while True:\n        try:\n            os.fork()\n"
