@@ -28,9 +28,10 @@ from backends.sandbox.execution import ExecResult, ResourceLimits
 
 FOLDER = "TESTS_KEPT_RUNS"
 """Variable of the environment with the folder that all processes of a test run share."""
-_DRAWN_FOLDER = re.compile(r"/mergemill-[0-9a-f]{16}")
-_TIME_LIMIT = "/seconds"
-"""End of the path of a file whose content depends on how long an earlier container took."""
+_DRAWN_NAME = re.compile(r"/mergemill-([0-9a-f]{16})")
+_TIME_LIMITS = ("/seconds", "/settings")
+"""Ends of the paths of files that begin with a time limit, which depends on how long an earlier container took."""
+_FIRST_WORD = re.compile(rb"^\S+")
 
 open_pool = DockerSandbox.open_pool
 
@@ -58,11 +59,11 @@ class KeptRuns:
             Path(new.name).rename(file)
 
 
-class DrawnFolders:
-    """Folders of drawn names in a command and its files, in the order in which they occur."""
+class DrawnNames:
+    """Drawn names of folders in a command, in the order in which they occur; its files and output have them, too."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self.names = list(dict.fromkeys(_DRAWN_FOLDER.findall("\0".join(command))))
+        self.names = list(dict.fromkeys(_DRAWN_NAME.findall("\0".join(command))))
 
     def hide(self, text: str) -> str:
         """Return a text with numbers for the names."""
@@ -99,32 +100,36 @@ class KeptRunsPool:
         last: bool = False,
     ) -> ExecResult:
         """Return the result of an earlier container, or run the command in one."""
-        folders = DrawnFolders(command)
-        file = self._kept.name_next(self._name_work(folders, command, files or {}, collect, env or {}))
+        drawn = DrawnNames(command)
+        file = self._kept.name_next(self._name_work(drawn, command, files or {}, collect, env or {}))
         if file.exists():
             self._sandbox.engine.leases.acquire(self._image)
             self._sandbox.engine.record_use(self._image)
             kept: ExecResult = pickle.loads(file.read_bytes())  # noqa: S301 - written by a process of the tests
-            return replace(kept, files={folders.show(path): content for path, content in kept.files.items()})
+            files = {drawn.show(path): content for path, content in kept.files.items()}
+            return replace(kept, files=files, output=drawn.show(kept.output))
         if self._pool is None:
             self._pool = self._opened.enter_context(open_pool(self._sandbox, self._image, limits=self._limits))
         result = self._pool.run(command, files=files, collect=collect, env=env, seconds=seconds, last=last)
-        hidden = {folders.hide(path): content for path, content in result.files.items()}
-        self._kept.keep(file, replace(result, files=hidden))
+        hidden = {drawn.hide(path): content for path, content in result.files.items()}
+        self._kept.keep(file, replace(result, files=hidden, output=drawn.hide(result.output)))
         return result
 
     def _name_work(
         self,
-        folders: DrawnFolders,
+        drawn: DrawnNames,
         command: Sequence[str],
         files: Mapping[str, bytes],
         collect: Sequence[str],
         env: Mapping[str, str],
     ) -> str:
         """Return a hash of what decides the result of a container; the time limit of a repeated run does not."""
-        contents = {folders.hide(path): content for path, content in files.items() if not path.endswith(_TIME_LIMIT)}
+        contents = {
+            drawn.hide(path): _FIRST_WORD.sub(b"", content) if path.endswith(_TIME_LIMITS) else content
+            for path, content in files.items()
+        }
         where = (os.environ.get("DOCKER_HOST"), self._image, self._limits)
-        words = [folders.hide(word) for word in (*command, *collect)]
+        words = [drawn.hide(word) for word in (*command, *collect)]
         return hashlib.sha256(repr((where, words, sorted(contents.items()), sorted(env.items()))).encode()).hexdigest()
 
     def close(self) -> None:

@@ -45,12 +45,11 @@ class CountingSandbox:
         self.images.append(image)
         yield self
 
-    def run(self, command: Sequence[str], *, collect: Sequence[str], **_: object) -> ExecResult:
-        del command
+    def run(self, command: Sequence[str], *, collect: Sequence[str] = (), **_: object) -> ExecResult:
         self.images.append("run")
-        content = str(self.images.count("run")).encode()
+        files = dict.fromkeys(collect, str(self.images.count("run")).encode())
         return ExecResult(
-            exit_code=0, output="", files=dict.fromkeys(collect, content), seconds=1.0, killed_by=self.killed_by
+            exit_code=0, output=f"end of {command[-1]}", files=files, seconds=1.0, killed_by=self.killed_by
         )
 
 
@@ -62,9 +61,9 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CountingSandbox:
     return CountingSandbox()
 
 
-def run(sandbox: Any, folder: str, script: bytes = SCRIPT, seconds: bytes = b"5") -> dict[str, bytes]:
+def run(sandbox: Any, folder: str, script: bytes = SCRIPT, settings: bytes = b"5.0 7 UTC") -> dict[str, bytes]:
     """Return what a run collects."""
-    files = {f"{folder}-1/run.sh": script, f"{folder}-1/seconds": seconds}
+    files = {f"{folder}-1/run.sh": script, f"{folder}-1/settings": settings}
     with DockerSandbox.open_pool(sandbox, "image", limits=LIMITS) as pool:
         return dict(pool.run(["bash", folder], files=files, collect=[f"{folder}-1/report"]).files)
 
@@ -75,10 +74,18 @@ def test_the_second_command_takes_the_results_of_the_first_in_their_order(sandbo
     assert sandbox.used == []
     opened = list(sandbox.images)
     keep_runs()  # as another process would
-    repeated = [run(sandbox, SECOND), run(sandbox, SECOND, seconds=b"7")]
+    repeated = [run(sandbox, SECOND), run(sandbox, SECOND, settings=b"9.5 7 UTC")]
     assert repeated == [{f"{SECOND}-1/report": b"1"}, {f"{SECOND}-1/report": b"2"}]
     assert (sandbox.images, set(sandbox.used)) == (opened, {"image"})
     assert run(sandbox, SECOND) == {f"{SECOND}-1/report": b"3"}
+
+
+def test_output_has_the_names_that_were_drawn_for_the_command(sandbox: CountingSandbox) -> None:
+    for folder in (FIRST, SECOND):
+        keep_runs()
+        with DockerSandbox.open_pool(sandbox, "image", limits=LIMITS) as pool:  # type: ignore[arg-type]
+            assert pool.run(["bash", folder]).output == f"end of {folder}"
+    assert sandbox.images.count("run") == 1
 
 
 def test_other_work_is_done(sandbox: CountingSandbox) -> None:
@@ -86,6 +93,7 @@ def test_other_work_is_done(sandbox: CountingSandbox) -> None:
     run(sandbox, FIRST)
     keep_runs()
     assert run(sandbox, FIRST, script=b"pytest -x\n") == {f"{FIRST}-1/report": b"2"}
+    assert run(sandbox, FIRST, settings=b"5.0 8 UTC") == {f"{FIRST}-1/report": b"3"}
 
 
 def test_the_result_of_a_container_that_was_killed_is_not_kept(sandbox: CountingSandbox) -> None:
