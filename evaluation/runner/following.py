@@ -8,8 +8,8 @@ container of its own. The first run is as in a container of its own.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from backends.sandbox.base import ContainerPool
 from evaluation.runner.run import REPORT_FILES, START_SCRIPT, EvaluationResult, list_inputs, parse_result
@@ -25,14 +25,14 @@ shift 4
 is_right() { [ -s "$1" ] && [ "$(grep -oE '<(failure|error)[ />]' "$1" | wc -l)" -le 1 ]; }
 for folder; do
     while [ "$EPOCHSECONDS" = "$ended" ]; do sleep 0.1; done
-    read -r seconds factor seed zone < "$folder/settings"
+    read -r seconds factor seed < "$folder/settings"
     [ "$factor" = 0 ] || seconds=$((${seconds%.*} + factor * (first + 1)))
     if [ -n "$first" ]; then
         [ -z "$whole" ] || [ $((SECONDS + ${seconds%.*})) -lt "$whole" ] || break
         echo "$mark"
     fi
     started="$EPOCHREALTIME"
-    MERGEMILL_SEED="$seed" MERGEMILL_TZ="$zone" \\
+    MERGEMILL_SEED="$seed" MERGEMILL_TZ="" \\
         timeout -s KILL "$seconds" /bin/bash "$folder/start.sh" "$folder" "$workdir"
     code=$?
     if [ -d "$folder/report" ]; then
@@ -53,10 +53,8 @@ class PlannedRun:
     script: str
     patch: bytes = b""
     """Patch that is applied before it, to the tree as the earlier runs leave it."""
-    test_files: Mapping[str, bytes] = field(default_factory=dict)
     files: Sequence[str] = ()
     seed: int = 0
-    time_zone: str = ""
     seconds: float
     """Time limit, to which a multiple of the seconds of the first run is added."""
     factor: int = 0
@@ -121,6 +119,6 @@ def run_in_turn(
 
 def _list_inputs(run: PlannedRun) -> dict[str, bytes]:
     """Return path -> content of the files of a run's folder."""
-    settings = f"{run.seconds:.1f} {run.factor} {run.seed} {run.time_zone}\n"
-    inputs = list_inputs(run.script, run.patch, run.test_files, run.files, run.seed)
+    settings = f"{run.seconds:.1f} {run.factor} {run.seed}\n"
+    inputs = list_inputs(run.script, run.patch, {}, run.files, run.seed)
     return {**inputs, "start.sh": START_SCRIPT.encode(), "settings": settings.encode()}

@@ -28,9 +28,7 @@ def tasks(certified: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def plain_tasks(plain_certified: Path, tmp_path: Path) -> Path:
     """A copy of the folder of tasks without controls for one test, which looks at agents more than at gradings."""
-    folder = tmp_path / "tasks"
-    shutil.copytree(plain_certified, folder)
-    return folder
+    return shutil.copytree(plain_certified, tmp_path / "tasks")
 
 
 @pytest.fixture
