@@ -4,7 +4,7 @@
         [--per-environment N] [--kind KIND,...] [--cpu-seconds N] [--compare DIR] [--page PAGE]
 
 For each repository the newest changes are mined, built, verified, derived and certified; then their environments give
-tasks, where `--per-environment` is given. CPU seconds are those of the commands, of an engine of its own and of all
+tasks, where `--per-environment` is given, TASKS_PER_ROUND at a time, each certified before the next are derived. CPU seconds are those of the commands, of an engine of its own and of all
 containers, counted by the kernel, so other work of the machine is not in them. A repository that was measured is not
 measured again by the same command, so a run that was interrupted goes on, with what it had used counted; one that
 takes more than `--cpu-seconds` is interrupted, and counts with what it gave until then.
@@ -42,6 +42,8 @@ KINDS = "bugfix,feature,performance,test-writing,review,injected"
 ENVIRONMENT_KINDS = "injected,rebuild"
 UNMEASURED = frozenset(error.exit_code for error in (UsageError, MachineError, Transient))
 """Exit codes after which a repository is not counted, as the same command may give more later."""
+TASKS_PER_ROUND = 10
+"""Tasks of an environment and kind that are derived before they are certified: one that is cut off has some of both."""
 POLL_SECONDS = 0.5
 INTERRUPT_SECONDS = 60
 """Seconds in which an interrupted command stores what it has."""
@@ -145,11 +147,11 @@ class YieldMeasurement:
 
     def list_commands(self, source: str) -> list[list[str]]:
         """Return the commands that are run over a source, in order."""
-        kinds, number = ["--kind", self.options.kind], self.options.per_environment
-        commands = [["run", source, "--limit", str(self.options.changes), *kinds]]
-        if number:
-            environments = ["--from", "environments", "--per-environment", str(number), "--kind", ENVIRONMENT_KINDS]
-            commands += [["derive", source, *environments], ["certify", source, "--kind", ENVIRONMENT_KINDS]]
+        commands = [["run", source, "--limit", str(self.options.changes), "--kind", self.options.kind]]
+        kinds, most = ["--kind", ENVIRONMENT_KINDS], self.options.per_environment
+        for number in range(TASKS_PER_ROUND, most + TASKS_PER_ROUND, TASKS_PER_ROUND):
+            number_of_each = ["--per-environment", str(min(number, most))]
+            commands += [["derive", source, "--from", "environments", *number_of_each, *kinds], ["certify", source, *kinds]]
         return commands
 
     def measure(self, language: str, repository: str, source: str) -> RepositoryYield:

@@ -97,15 +97,16 @@ def test_tasks_and_seconds_of_each_repository_are_kept(
     program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, work = write_list(tmp_path, "a/one", "b/two"), tmp_path / "work"
-    assert main([str(path), "--work", str(work), "--program", str(program), "--per-environment", "5"]) == 0
+    assert main([str(path), "--work", str(work), "--program", str(program), "--per-environment", "15"]) == 0
     calls = [call for call in Path(f"{program}.calls").read_text().splitlines() if call.startswith("--quiet")]
-    assert [call.split()[1] for call in calls] == ["run", "derive", "certify"] * 2
+    assert [call.split()[1] for call in calls] == ["run", "derive", "certify", "derive", "certify"] * 2
     assert "git:https://github.com/a/one --limit 1 --kind bugfix" in calls[0]
-    assert "--from environments --per-environment 5 --kind injected,rebuild" in calls[1]
+    for number, call in ((10, calls[1]), (15, calls[3])):
+        assert f"--from environments --per-environment {number} --kind injected,rebuild" in call
     row = read_rows(work)["b/two"]
-    assert (row.environments, row.verified, row.n_certified, row.cpu_seconds) == (3, 2, 1, 30)
+    assert (row.environments, row.verified, row.n_certified, row.cpu_seconds) == (3, 2, 1, 50)
     assert (row.derived, row.certified) == ({"bugfix": 1, "injected": 1}, {"bugfix": 1})
-    assert "| all 2 | | 6 | | | 2 | 60 | 120 |" in capsys.readouterr().out
+    assert "| all 2 | | 6 | | | 2 | 100 | 72 |" in capsys.readouterr().out
     # What was measured is not measured again.
     assert main([str(path), "--work", str(work), "--program", str(program)]) == 0
     assert Path(f"{program}.calls").read_text().count("--quiet") == len(calls)

@@ -211,6 +211,8 @@ def graded_task(repeated_task: GradedTask) -> GradedTask:
 FLOODS = ("all-processes", "surviving-processes")
 """Submissions whose processes keep the processors busy until the time of their container is over."""
 FLOODED_SECONDS = 5
+EXCESSIVE = (*FLOODS, "all-disk")
+"""Submissions whose container is ended for its time or its disk."""
 
 
 def limit_container(graded_task: GradedTask, **limits: float) -> GradedTask:
@@ -235,7 +237,8 @@ def grade_twice(
 @pytest.mark.parametrize("name", RUNNING)
 def test_a_test_process_earns_0_whatever_it_does(name: str, graded_task: GradedTask) -> None:
     limited = limit_container(graded_task, test_timeout=FLOODED_SECONDS) if name in FLOODS else graded_task
-    graded, exported, why = grade_twice(limited, graded_task.patch(name, RUNNING[name]), is_excessive=name in FLOODS)
+    patch = graded_task.patch(name, RUNNING[name])
+    graded, exported, why = grade_twice(limited, patch, is_excessive=name in EXCESSIVE)
     assert (graded, exported) == (0, 0), why
 
 
