@@ -4,8 +4,9 @@
         [--per-environment N] [--kind KIND,...] [--cpu-seconds N] [--compare DIR] [--page PAGE]
 
 For each repository the newest changes are mined, built, verified, derived and certified; then their environments give
-tasks, where `--per-environment` is given, TASKS_PER_ROUND at a time, each certified before the next are derived. CPU seconds are those of the commands, of an engine of its own and of all
-containers, counted by the kernel, so other work of the machine is not in them. A repository that was measured is not
+tasks, where `--per-environment` is given, TASKS_PER_ROUND at a time, each certified before the next are derived. CPU
+seconds are those of the commands, of an engine of its own and of all containers, counted by the kernel, so other work
+of the machine is not in them. A repository that was measured is not
 measured again by the same command, so a run that was interrupted goes on, with what it had used counted; one that
 takes more than `--cpu-seconds` is interrupted, and counts with what it gave until then.
 
@@ -151,7 +152,10 @@ class YieldMeasurement:
         kinds, most = ["--kind", ENVIRONMENT_KINDS], self.options.per_environment
         for number in range(TASKS_PER_ROUND, most + TASKS_PER_ROUND, TASKS_PER_ROUND):
             number_of_each = ["--per-environment", str(min(number, most))]
-            commands += [["derive", source, "--from", "environments", *number_of_each, *kinds], ["certify", source, *kinds]]
+            commands += [
+                ["derive", source, "--from", "environments", *number_of_each, *kinds],
+                ["certify", source, *kinds],
+            ]
         return commands
 
     def measure(self, language: str, repository: str, source: str) -> RepositoryYield:

@@ -2,8 +2,9 @@
 
 Usage: python openhands_run.py INSTRUCTION SETTINGS
 
-SETTINGS is a JSON file with the fields of the SDK's LLM (`llm`) and the limit of turns (`turns`). The last line printed
-is a JSON object with the state in which the conversation ended and the code of its error, if any.
+SETTINGS is a JSON file with the fields of the SDK's LLM (`llm`), the limit of turns (`turns`) and the text that is
+added to the system prompt (`system`, may be empty). The last line printed is a JSON object with the state in which the
+conversation ended and the code of its error, if any.
 """
 
 import json
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from openhands.sdk import LLM, Conversation
+from openhands.sdk import LLM, AgentContext, Conversation
 from openhands.sdk.event.conversation_error import ConversationErrorEvent
 from openhands.tools.preset.default import get_default_agent
 
@@ -26,8 +27,11 @@ def run(instruction: str, settings: dict[str, Any]) -> dict[str, Any]:
             errors.append({"code": event.code, "detail": event.detail})
 
     llm = LLM(usage_id="agent", api_key=os.environ["OPENAI_API_KEY"], **settings["llm"])
+    agent = get_default_agent(llm, cli_mode=True)  # that mode is without a browser
+    if settings["system"]:
+        agent = agent.model_copy(update={"agent_context": AgentContext(system_message_suffix=settings["system"])})
     conversation = Conversation(
-        agent=get_default_agent(llm, cli_mode=True),  # that mode is without a browser
+        agent=agent,
         workspace=str(Path.cwd()),
         callbacks=[note_error],
         max_iteration_per_run=settings["turns"],

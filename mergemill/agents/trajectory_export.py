@@ -11,7 +11,7 @@ from core.errors import InputError, UsageError
 from core.files import read_input
 from mergemill.bench.held_out import MARK, REFUSED, get_row_keys, split_held_out
 from samplers.exports.facts import ExportedTrajectory, RolloutSubject
-from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
+from samplers.exports.options import DROP, KEEP, STRIP, TrainingFormat, TrainingOptions
 from samplers.exports.writer import write_training_data
 from samplers.rollouts.environment import SIMULATED
 from taskdb.artifacts import open_artifacts
@@ -45,7 +45,7 @@ class SimulatedRows:
 
 
 def make_options(format_name: str, *, per_request: bool, hermes: bool, system: str) -> TrainingOptions:
-    """Return the options of a command; `system`: `keep`, `drop` or a file with a text.
+    """Return the options of a command; `system`: `keep`, `drop`, `strip` or a file with a text.
 
     Raises:
         InputError: the file cannot be read.
@@ -53,7 +53,7 @@ def make_options(format_name: str, *, per_request: bool, hermes: bool, system: s
     """
     if format_name not in tuple(TrainingFormat):
         raise UsageError(f"--format: {format_name} is unknown", advice=f"one of {', '.join(TrainingFormat)}")
-    text = None if system in (KEEP, DROP) else _read_text(Path(system))
+    text = None if system in (KEEP, DROP, STRIP) else _read_text(Path(system))
     options = TrainingOptions(
         format=TrainingFormat(format_name),
         per_request=per_request,
@@ -143,4 +143,4 @@ def _read_text(path: Path) -> str:
         return read_input(path).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
-        raise InputError(f"--system: cannot read {path}: {reason}", advice="keep, drop or a file") from error
+        raise InputError(f"--system: cannot read {path}: {reason}", advice="keep, drop, strip or a file") from error

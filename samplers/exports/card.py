@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from core.text import format_count
-from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
+from samplers.exports.options import DROP, KEEP, STRIP, TrainingFormat, TrainingOptions
 from taskdb.queries.trajectories import SYNTHETIC
 from training_data.card import Card, Section, make_left_out_section, render_table
 
@@ -54,6 +54,7 @@ TRAINING = {
 PER_REQUEST = "Each row is one request, and its last answer alone is trained (LLaMA-Factory: `mask_history: true`)."
 SYSTEM = {
     KEEP: "The system's texts are those of sampling.",
+    STRIP: "The text that was added to the system's texts at sampling is cut out of them (prompt distillation).",
     DROP: "The system's texts of sampling are left out (prompt distillation).",
     "replace": "The system's texts of sampling are replaced by one text (prompt distillation).",
 }

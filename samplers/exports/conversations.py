@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from samplers.scaffolds.base import SYSTEM_FILE
 from samplers.trajectories.content import TrajectoryContent
 from samplers.trajectories.requests import make_key
 
@@ -63,6 +65,48 @@ def replace_system(conversation: TrainedConversation, text: str | None) -> Train
     return replace(
         conversation, messages=[message for message, _ in kept], exchanges=[exchange for _, exchange in kept]
     )
+
+
+def strip_system(conversation: TrainedConversation, text: str) -> TrainedConversation:
+    """Return the conversation without a text in the messages of the system; a message of nothing else is left out.
+
+    White space may be other than the text's, as programs indent and wrap it. A line before it that names its file in
+    the container goes with it.
+
+    Args:
+        conversation: messages and answers.
+        text: text that was added to the system prompt at sampling; empty for none.
+    """
+    if not text.split():
+        return conversation
+    words = r"\s+".join(map(re.escape, text.split()))
+    pattern = re.compile(rf"(?:^[^\n]*{re.escape(SYSTEM_FILE)}[^\n]*\n)?\s*{words}", re.MULTILINE)
+    kept = []
+    for message, exchange in zip(conversation.messages, conversation.exchanges, strict=True):
+        if message["role"] == "system":
+            content = _strip_content(message.get("content"), pattern)
+            if not content:
+                continue
+            message = {**message, "content": content}  # noqa: PLW2901 - the same one
+        kept.append((message, exchange))
+    return replace(
+        conversation, messages=[message for message, _ in kept], exchanges=[exchange for _, exchange in kept]
+    )
+
+
+def _strip_content(content: Any, pattern: re.Pattern[str]) -> Any:
+    """Return the content of a message, text or parts, without the matches of a pattern."""
+    if isinstance(content, list):
+        parts = [{**part, "text": _cut(part["text"], pattern)} if "text" in part else part for part in content]
+        return [part for part in parts if part.get("text") != ""]
+    return _cut(content or "", pattern)
+
+
+def _cut(text: str, pattern: re.Pattern[str]) -> str:
+    """Return a text without the matches of a pattern, and with an empty line in the place of each."""
+    if not pattern.search(text):
+        return text
+    return "\n\n".join(part for part in (rest.strip() for rest in pattern.split(text)) if part)
 
 
 def _make_conversation(content: TrajectoryContent, place: int, trained: set[int]) -> TrainedConversation:

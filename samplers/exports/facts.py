@@ -64,6 +64,8 @@ class ExportedTrajectory:
     rollout: Rollout
     subject: RolloutSubject
     content: TrajectoryContent
+    added_system: str = ""
+    """Text that was added to the agent's system prompt; empty for none."""
 
     @classmethod
     def load(
@@ -75,7 +77,8 @@ class ExportedTrajectory:
             InputError: it is missing or damaged.
         """
         content = read_content(artifacts.get(trajectory.content))
-        return cls(trajectory=trajectory, rollout=rollout, subject=subject, content=content)
+        added = artifacts.get_text(rollout.system) if rollout.system else ""
+        return cls(trajectory=trajectory, rollout=rollout, subject=subject, content=content, added_system=added)
 
 
 def build_identity(item: ExportedTrajectory) -> dict[str, Any]:

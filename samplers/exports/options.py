@@ -19,6 +19,7 @@ class TrainingFormat(StrEnum):
 
 KEEP = "keep"
 DROP = "drop"
+STRIP = "strip"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,10 @@ class TrainingOptions:
     hermes: bool = False
     """ShareGPT with calls in the text."""
     system: str = KEEP
-    """`keep`, `drop`, or `replace`: the fate of the texts of the system that the model was given at sampling."""
+    """`keep`, `drop`, `strip`, or `replace`: the fate of the texts of the system that the model was given at sampling.
+
+    `strip` cuts out the text that `mergemill sample --system` added, and keeps the scaffold's own.
+    """
     system_text: str | None = None
     """Replaces them; None where they are kept or dropped."""
 

@@ -16,9 +16,9 @@ from core.errors import InputError, make_write_error
 from core.version import read_version
 from samplers.exports import atif, token_rows
 from samplers.exports.card import build_card
-from samplers.exports.conversations import TrainedConversation, make_conversations, replace_system
+from samplers.exports.conversations import TrainedConversation, make_conversations, replace_system, strip_system
 from samplers.exports.facts import ExportedTrajectory
-from samplers.exports.options import KEEP, TrainingFormat, TrainingOptions
+from samplers.exports.options import KEEP, STRIP, TrainingFormat, TrainingOptions
 from samplers.exports.recorded import CONVERSATIONS, RecordedConversation
 from samplers.exports.report import TrainingReport
 from samplers.exports.token_rows import TOKENS
@@ -83,7 +83,9 @@ def _write_trajectory(item: ExportedTrajectory, options: TrainingOptions, write:
         return
     for conversation in make_conversations(item.content, per_request=options.per_request):
         length = _measure_tokens(item, conversation)
-        if options.system != KEEP:
+        if options.system == STRIP:
+            conversation = strip_system(conversation, item.added_system)  # noqa: PLW2901 - the same one
+        elif options.system != KEEP:
             conversation = replace_system(conversation, options.system_text)  # noqa: PLW2901 - the same one
         try:
             write(RecordedConversation(item=item, conversation=conversation, per_request=options.per_request))

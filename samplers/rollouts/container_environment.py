@@ -149,6 +149,7 @@ class ContainerEnvironment:
             model=request.plan.model,
             sampling=request.plan.sampling,
             limits=self.limits,
+            system=request.plan.system,
             make_gold=oracle.make_gold,
             collect_submission=container.collect_submission,
             observe_state=observer.observe_before_request,

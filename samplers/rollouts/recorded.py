@@ -17,6 +17,7 @@ from samplers.gateway.process import GatewayUsage
 from samplers.gateway.translation import to_chat_answer, to_chat_messages
 from samplers.rollouts.leaks import find_leaks
 from samplers.subjects.subject import Subject
+from samplers.trajectories.requests import get_text
 from taskdb.records.rollouts import Leak
 
 UPSTREAM_FAILURES = frozenset(
@@ -47,6 +48,15 @@ class RecordedTraffic:
         if not error or error["kind"] not in UPSTREAM_FAILURES:
             return None
         return f"upstream-{error['kind']}", error.get("detail", "")
+
+    def find_system(self, text: str) -> int | None:
+        """Return the number of the first exchange whose system prompt has a text, white space aside; None for none."""
+        wanted = " ".join(text.split())
+        for exchange, (messages, _) in zip(self.exchanges, self.list_chats(), strict=True):
+            prompt = " ".join(get_text(message) for message in messages if message.get("role") == "system")
+            if wanted and wanted in " ".join(prompt.split()):
+                return exchange.exchange
+        return None
 
     def list_chats(self) -> list[Chat]:
         """Return the exchanges in the form of chat completions."""

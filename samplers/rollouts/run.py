@@ -18,6 +18,7 @@ from samplers.gateway.process import Budget, GatewayProcess
 from samplers.rollouts.container import LostContainerError
 from samplers.rollouts.environment import EnvironmentModelError
 from samplers.rollouts.episode import RolloutOpening, SampledEnvironment, SampledEpisode
+from samplers.rollouts.recorded import RecordedTraffic
 from samplers.rollouts.recording import FinishedRollout, RolloutRecorder
 from samplers.scaffolds.base import AgentEnd, GatewayEndpoint, SampledScaffold
 from samplers.subjects.subject import Subject
@@ -75,7 +76,9 @@ class RolloutRun:
         recorder, traces = self.recorder, self.traces
         failure = self._play()
         traffic = recorder.read_traffic()
-        failure = failure or traffic.find_upstream_failure(recorder.usage) or self._grade()
+        system_exchange = traffic.find_system(self.plan.system) if self.plan.system else None
+        failure = failure or traffic.find_upstream_failure(recorder.usage)
+        failure = failure or self._find_lost_system(traffic, system_exchange) or self._grade()
         traces.seconds["all"] = time.perf_counter() - started
         return recorder.make_records(
             replace(self.end, output=self.end.output or traces.log),
@@ -85,11 +88,21 @@ class RolloutRun:
             submission=traces.submission,
             at=at,
             leaks=traffic.find_leaks(self.subject),
+            system_exchange=system_exchange,
             states=tuple(traces.states),
             environment=self.subject.environment,
             simulated_calls=traces.simulated_calls,
             cost=recorder.usage.cost + traces.cost,
         )
+
+    def _find_lost_system(self, traffic: RecordedTraffic, system_exchange: int | None) -> tuple[str, str] | None:
+        """Return reason and detail of a failure where the text for the system prompt reached the model in no request.
+
+        Such a rollout would show how the model does without it.
+        """
+        if not self.plan.system or not traffic.exchanges or system_exchange is not None:
+            return None
+        return "system-not-delivered", f"none of {len(traffic.exchanges)} requests has the text of --system"
 
     def _play(self) -> tuple[str, str] | None:
         """Let the agent work in an episode; return reason and detail of a failure that is not the agent's."""

@@ -22,6 +22,8 @@ from taskdb.records import Score
 
 PROMPT_FILE = "/run/mergemill/prompt.md"
 """File with the instruction, in the container."""
+SYSTEM_FILE = "/run/mergemill/system.md"
+"""File with the text that is added to the system prompt, in the container; absent where there is none."""
 AGENT_FOLDER = "/opt/mergemill/agent"
 """Folder of configuration and state of an agent's program, in the container."""
 MISSING_COMMAND = 127
@@ -69,6 +71,8 @@ class AgentSession:
     model: str
     sampling: Mapping[str, Any]
     limits: AgentLimits
+    system: str
+    """Text to add to the system prompt; empty for none."""
     make_gold: Callable[[], bytes]
     """Returns the submission that must earn 1; for the oracle alone."""
     collect_submission: Callable[[], bytes]
@@ -170,6 +174,8 @@ class Scaffold(ScaffoldHooks[AgentSession]):
     version: ClassVar[str]
     """Of the program, or of the loop; part of a rollout's identity."""
     uses_model: ClassVar[bool] = True
+    takes_system: ClassVar[bool] = False
+    """Whether it adds the session's text to its system prompt; a rollout with such a text is refused elsewhere."""
 
 
 class CommandScaffold(Scaffold):
@@ -189,8 +195,11 @@ class CommandScaffold(Scaffold):
         return {}
 
     def agent_preprocess(self, session: AgentSession) -> None:
-        """Write the instruction and the files."""
-        session.shell.write_files({PROMPT_FILE: session.subject.instruction.encode(), **self.build_files(session)})
+        """Write the instruction, the text for the system prompt, and the files."""
+        texts = {PROMPT_FILE: session.subject.instruction.encode()}
+        if session.system:
+            texts[SYSTEM_FILE] = session.system.encode()
+        session.shell.write_files({**texts, **self.build_files(session)})
 
     def agent_run(self, session: AgentSession) -> AgentEnd:
         """Run the command."""

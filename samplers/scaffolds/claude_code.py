@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from backends.sandbox.execution import ExecResult
 from samplers.programs.program import PROGRAM, PackageKind, Program
-from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, AgentEnd, AgentSession, CommandScaffold
+from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, SYSTEM_FILE, AgentEnd, AgentSession, CommandScaffold
 from samplers.scaffolds.events import find_last_event, make_failure
 
 VERSION = "2.1.330"
@@ -34,6 +34,7 @@ class ClaudeCodeScaffold(CommandScaffold):
 
     name = "claude-code"
     version = VERSION
+    takes_system = True
     program = Program(
         name="claude-code",
         kind=PackageKind.NPM,
@@ -53,9 +54,10 @@ class ClaudeCodeScaffold(CommandScaffold):
 
     def build_command(self, session: AgentSession) -> str:
         """Return the command."""
+        system = f'--append-system-prompt "$(cat {SYSTEM_FILE})" ' if session.system else ""
         return (
             f"{self.program.command} -p --output-format stream-json --verbose --dangerously-skip-permissions "
-            f"--disallowedTools WebFetch,WebSearch --max-turns {session.limits.turns} "
+            f"{system}--disallowedTools WebFetch,WebSearch --max-turns {session.limits.turns} "
             f"--model {shlex.quote(session.model)} <{PROMPT_FILE}"
         )
 

@@ -14,7 +14,7 @@ VERSION = "0.169.0"
 KEY = "MERGEMILL_AGENT_KEY"
 CONFIG = """
 model = {model}
-model_provider = "gateway"
+{system}model_provider = "gateway"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
 web_search = "disabled"
@@ -44,6 +44,7 @@ class CodexScaffold(CommandScaffold):
 
     name = "codex"
     version = VERSION
+    takes_system = True
     program = Program(
         name="codex",
         kind=PackageKind.NPM,
@@ -56,9 +57,10 @@ class CodexScaffold(CommandScaffold):
         return {"CODEX_HOME": AGENT_FOLDER, KEY: session.gateway.secret}
 
     def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
-        """Return the configuration. A string of JSON is valid TOML."""
+        """Return the configuration."""
         url = f"{session.gateway.container_url}/v1"
-        content = CONFIG.format(model=json.dumps(session.model), url=json.dumps(url), key=KEY)
+        system = f"developer_instructions = {_quote(session.system)}\n" if session.system else ""
+        content = CONFIG.format(model=_quote(session.model), system=system, url=_quote(url), key=KEY)
         return {f"{AGENT_FOLDER}/config.toml": content.encode()}
 
     def build_command(self, session: AgentSession) -> str:
@@ -72,3 +74,8 @@ class CodexScaffold(CommandScaffold):
         if last.get("type") != "turn.failed":
             return super().describe_end(result)
         return make_failure("model-failed", last.get("error"), result.output)
+
+
+def _quote(text: str) -> str:
+    """Return a text as a string of TOML: one of JSON, but with no surrogates and no bare delete character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from backends.sandbox.execution import ExecResult
 from samplers.programs.program import PYTHON, PackageKind, Program
@@ -19,6 +20,8 @@ PRINT_END = (
     f'import json; info = json.load(open("{TRAJECTORY_FILE}"))["info"]; '
     'print(json.dumps({"exit_status": info["exit_status"]}))'
 )
+SYSTEM = "You are a helpful assistant that can interact with a computer."
+"""System prompt of `mini.yaml`, which a configuration of one's own replaces."""
 ENDS: Mapping[str, str] = {"LimitsExceeded": "turn-limit", "RepeatedFormatError": "no-action"}
 
 
@@ -27,6 +30,7 @@ class MiniSweAgentScaffold(CommandScaffold):
 
     name = "mini-swe-agent"
     version = VERSION
+    takes_system = True
     program = Program(
         name="mini-swe-agent",
         kind=PackageKind.PYTHON,
@@ -47,8 +51,8 @@ class MiniSweAgentScaffold(CommandScaffold):
         }
 
     def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
-        """Return the configuration, which is merged over `mini.yaml`. JSON is YAML."""
-        config = {
+        """Return the configuration, which is merged over `mini.yaml`. JSON is YAML but for surrogates."""
+        config: dict[str, dict[str, Any]] = {
             "agent": {"step_limit": session.limits.turns, "cost_limit": 0},
             "model": {
                 "model_name": f"openai/{session.model}",
@@ -56,7 +60,9 @@ class MiniSweAgentScaffold(CommandScaffold):
                 "model_kwargs": {"drop_params": True, **session.sampling},
             },
         }
-        return {CONFIG_FILE: json.dumps(config).encode()}
+        if session.system:
+            config["agent"]["system_template"] = f"{SYSTEM}\n\n{_quote_template(session.system)}"
+        return {CONFIG_FILE: json.dumps(config, ensure_ascii=False).encode()}
 
     def build_command(self, session: AgentSession) -> str:
         """Return the command; its last line of output is the end that its trajectory names."""
@@ -76,3 +82,8 @@ class MiniSweAgentScaffold(CommandScaffold):
         if status == "Submitted":
             return end
         return make_failure(ENDS.get(status, "agent-failed"), f"exit status {status}", result.output)
+
+
+def _quote_template(text: str) -> str:
+    """Return the Jinja template that renders a text as it is."""
+    return f"{{{{ {json.dumps(text, ensure_ascii=False)} }}}}"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from backends.sandbox.execution import ExecResult
 from samplers.programs.program import PROGRAM, PackageKind, Program
-from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, AgentEnd, AgentSession, CommandScaffold
+from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, SYSTEM_FILE, AgentEnd, AgentSession, CommandScaffold
 from samplers.scaffolds.events import make_failure, read_events
 
 VERSION = "1.18.33"
@@ -28,6 +28,7 @@ class OpenCodeScaffold(CommandScaffold):
 
     name = "opencode"
     version = VERSION
+    takes_system = True
     program = Program(
         name="opencode",
         kind=PackageKind.NPM,
@@ -56,6 +57,8 @@ class OpenCodeScaffold(CommandScaffold):
             "autoupdate": False,
             "share": "disabled",
             "snapshot": False,
+            # An agent's own prompt would take the place of the program's.
+            **({"instructions": [SYSTEM_FILE]} if session.system else {}),
         }
         return {CONFIG_FILE: json.dumps(config).encode()}
 

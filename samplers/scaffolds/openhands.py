@@ -26,6 +26,7 @@ class OpenHandsScaffold(CommandScaffold):
 
     name = "openhands"
     version = VERSION
+    takes_system = True
     program = Program(
         name="openhands",
         kind=PackageKind.PYTHON,
@@ -46,7 +47,7 @@ class OpenHandsScaffold(CommandScaffold):
             "num_retries": 2,
             **{name: session.sampling[name] for name in SAMPLING if name in session.sampling},
         }
-        settings = {"llm": llm, "turns": session.limits.turns}
+        settings = {"llm": llm, "turns": session.limits.turns, "system": session.system}
         script = (PROGRAM_FOLDER / "openhands_run.py").read_bytes()
         return {SCRIPT: script, SETTINGS_FILE: json.dumps(settings).encode(), INPUTRC_FILE: INPUTRC.encode()}
 

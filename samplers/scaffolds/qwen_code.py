@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from backends.sandbox.execution import ExecResult
 from samplers.programs.program import NODE, PROGRAM, PackageKind, Program
-from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, AgentEnd, AgentSession, CommandScaffold
+from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, SYSTEM_FILE, AgentEnd, AgentSession, CommandScaffold
 from samplers.scaffolds.events import find_last_event, make_failure
 
 VERSION = "0.24.4"
@@ -28,6 +28,7 @@ class QwenCodeScaffold(CommandScaffold):
 
     name = "qwen-code"
     version = VERSION
+    takes_system = True
     program = Program(
         name="qwen-code",
         kind=PackageKind.NPM,
@@ -48,9 +49,10 @@ class QwenCodeScaffold(CommandScaffold):
 
     def build_command(self, session: AgentSession) -> str:
         """Return the command."""
+        system = f'--append-system-prompt "$(cat {SYSTEM_FILE})" ' if session.system else ""
         return (
             f"{self.program.command} --yolo --auth-type openai --model {shlex.quote(session.model)} "
-            f"--max-session-turns {session.limits.turns} --exclude-tools web_fetch --exclude-tools web_search "
+            f"{system}--max-session-turns {session.limits.turns} --exclude-tools web_fetch --exclude-tools web_search "
             f"--chat-recording=false --output-format stream-json <{PROMPT_FILE}"
         )
 

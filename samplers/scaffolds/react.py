@@ -51,6 +51,7 @@ class ReactScaffold(Scaffold):
 
     name = "react"
     version = "1"
+    takes_system = True
 
     def agent_run(self, session: AgentSession) -> AgentEnd:
         """Run the loop."""
@@ -68,7 +69,7 @@ class _ReactLoop:
         """Run until the model submits or a limit is reached."""
         deadline = time.monotonic() + self.session.limits.seconds
         self.messages = [
-            {"role": "system", "content": SYSTEM},
+            {"role": "system", "content": "\n\n".join(filter(None, (SYSTEM, self.session.system)))},
             {"role": "user", "content": self.session.subject.instruction},
         ]
         reminders = 0

@@ -60,11 +60,14 @@ class RolloutPlan(Part):
     """Sampling settings by the names of the OpenAI API."""
     attempt: int
     """1-based."""
+    system: str = ""
+    """Text that is added to the agent's system prompt; empty for none."""
 
     @property
     def key(self) -> str:
-        """Sha256 (hex) of the plan's canonical JSON."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """Sha256 (hex) of the plan's canonical JSON, which has a system text only where there is one."""
+        fields = self.model_dump(mode="json", exclude=None if self.system else {"system"})
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -85,6 +88,10 @@ class Rollout(Record):
     attempt: int
     retry: int = 0
     """Number of earlier rollouts of this plan that ended by an infrastructure failure."""
+    system: ArtifactHash | None = None
+    """Text that was added to the agent's system prompt; null for none."""
+    system_exchange: Annotated[int | None, MEASURED] = None
+    """Number of the first recorded exchange whose request has that text, from 0; null where none has."""
     origin: str = ""
     """Where an imported rollout comes from; empty for a rollout of our own."""
     environment: Annotated[str, MEASURED] = ""

@@ -83,6 +83,7 @@ class AgentBench:
         *,
         limits: AgentLimits = LIMITS,
         sampling: Mapping[str, Any] | None = None,
+        system: str = "",
     ) -> BenchResult:
         """Run one rollout."""
         plan = RolloutPlan(
@@ -94,6 +95,7 @@ class AgentBench:
             checkpoint=uuid.uuid4().hex,
             sampling=dict(sampling or {}),
             attempt=1,
+            system=system,
         )
         with TemporaryDirectory(prefix="mergemill-agents-") as name, ScriptedModel(answer) as model:
             folder = Path(name)

@@ -115,7 +115,10 @@ def test_plans_differ_by_every_setting() -> None:
         {"checkpoint": "step-5"},
         {"sampling": {"temperature": 0.5}},
         {"attempt": 2},
+        {"system": "Be brief."},
     ]
+    # Plans of databases without texts for system prompts keep their keys.
+    assert plan.key == "f2a3560e675be12977c6043ccbe82f718f6045cb4f9961de05423b3acd49cb81"
     assert len({plan.key, *(plan.model_copy(update=change).key for change in changes)}) == len(changes) + 1
 
 

@@ -52,6 +52,8 @@ class AttemptRequest:
     """Whether a subject that is not certified may be sampled."""
     credit: Credit = share_reward
     """Divides a rollout's reward among its trajectories."""
+    system: str = ""
+    """Text that is added to the agents' system prompts; empty for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,4 +155,5 @@ def make_plan(subject: SampledSubject, scaffold: SampledScaffold, attempt: int, 
         checkpoint=request.checkpoint if scaffold.uses_model else "",
         sampling=dict(request.sampling) if scaffold.uses_model else {},
         attempt=attempt,
+        system=request.system if scaffold.uses_model else "",
     )

@@ -7,12 +7,14 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from core.config import Settings
-from core.errors import UsageError
+from core.errors import InputError, UsageError
+from core.files import read_input
 from core.settings.agents import RolloutSettings
 from core.settings.machine import ClusterSettings
 from core.settings.storage import StorageSettings
@@ -57,6 +59,8 @@ SAMPLE_SETTINGS: SettingChoices = (
 STAGED = "staged"
 """Value of --attempts."""
 MAX_ATTEMPTS = 10_000
+MAX_SYSTEM_BYTES = 100_000
+"""Bytes of a text for system prompts. Linux gives a program arguments of 128 KiB each at most."""
 RESERVED = frozenset(("model", "messages", "input", "system", "instructions", "tools", "stream"))
 """Fields of a request that are the agent's, and no setting of sampling."""
 
@@ -87,6 +91,12 @@ def sample(
     sampling: Annotated[
         list[str] | None,
         typer.Option("--sampling", metavar="NAME=VALUE", help="Sampling setting, such as temperature=0.7."),
+    ] = None,
+    system: Annotated[
+        Path | None,
+        typer.Option(
+            "--system", metavar="FILE", show_default=False, help="Add the text of this file to the system prompt."
+        ),
     ] = None,
     credit: Annotated[
         str | None,
@@ -128,6 +138,7 @@ def sample(
         "attempts": parse_attempts(attempts),
         "checkpoint": checkpoint,
         "sampling": parse_sampling(sampling or ()),
+        "system": read_system(system) if system else "",
         "uncertified": uncertified,
         "credit": load_credit(credit) if credit else share_reward,
     }
@@ -135,6 +146,8 @@ def sample(
         from mergemill.agents.sampling.world_scaffolds import make_world_scaffolds  # noqa: PLC0415
 
         _check_scenario_options(choice, filters)
+        if system is not None:
+            raise UsageError("--system is for tasks", advice="a scenario's system prompt has the rules of its world")
         scaffolds = make_world_scaffolds(words, user or "")
         code = _sample_scenarios(scaffolds, choice, only, attempted, settings, as_json=as_json)
     else:
@@ -165,6 +178,9 @@ def _sample_tasks(
         raise UsageError(f"--scaffold {of_scenarios[0]} is for scenarios", advice=f"add --environment {SYNTHETIC}")
     scaffolds = tuple(load_scaffold(word) for word in words)
     _require_model(attempted["model"], scaffolds)
+    if attempted["system"] and (others := [scaffold.name for scaffold in scaffolds if not scaffold.takes_system]):
+        takers = ", ".join(name for name in SCAFFOLDS if load_scaffold(name).takes_system)
+        raise UsageError(f"--system: {others[0]} has no system prompt that can be added to", advice=f"one of {takers}")
     selected = _select_tasks(filters, only, settings.storage, uncertified=attempted["uncertified"])
     request = SampleRequest(filters=selected, scaffolds=scaffolds, **attempted)
     return run_sampling(request, settings, make_progress(as_json=as_json))
@@ -265,6 +281,22 @@ def parse_sampling(words: list[str] | tuple[()]) -> dict[str, Any]:
         except ValueError:
             options[name] = value
     return options
+
+
+def read_system(path: Path) -> str:
+    """Return the text of a file that is added to system prompts, without white space around it.
+
+    Raises:
+        InputError: the file cannot be read, is empty, or is longer than a program can be given as an argument.
+    """
+    try:
+        text = read_input(path).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise InputError(f"--system: cannot read {path}: {reason}", advice="name a file with a text") from error
+    if not text or len(text.encode()) > MAX_SYSTEM_BYTES or "\0" in text:
+        raise InputError(f"--system: {path} is not a text of 1 to {MAX_SYSTEM_BYTES} bytes")
+    return text
 
 
 def _refuse_constant(name: str) -> None:

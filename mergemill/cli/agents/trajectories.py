@@ -271,8 +271,9 @@ def export(
         str,
         typer.Option(
             "--system",
-            metavar="keep|drop|FILE",
-            help="Keep the system's texts of sampling, drop them, or replace them by the text of this file.",
+            metavar="keep|drop|strip|FILE",
+            help="Keep the system's texts of sampling, drop them, cut out the text that `sample --system` added, "
+            "or replace them by the text of this file.",
         ),
     ] = "keep",
     scaffold: ScaffoldOption = None,

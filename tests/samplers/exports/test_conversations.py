@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from samplers.exports.conversations import TrainedConversation, make_conversations, replace_system
+from samplers.exports.conversations import TrainedConversation, make_conversations, replace_system, strip_system
 from samplers.exports.lengths import count_lengths
 from samplers.exports.messages import flatten_message
+from samplers.scaffolds.base import SYSTEM_FILE
 from samplers.trajectories.content import TrajectoryContent, pack_content
 from samplers.trajectories.forest import build_forest
 from samplers.trajectories.requests import ModelRequest
@@ -86,6 +87,29 @@ def test_texts_of_the_system_are_dropped_or_replaced() -> None:
     replaced = replace_system(made, "Fix it.")
     assert replaced.messages[0] == {"role": "system", "content": "Fix it."}
     assert replaced.exchanges == [None, None, 0]
+
+
+@pytest.mark.parametrize(
+    ("content", "rest"),
+    [
+        ("You fix bugs.\n\nBe brief.\n- No tests.", "You fix bugs."),
+        ("You fix bugs.\n\n  Be   brief. - No\n  tests.\n\nGo on.", "You fix bugs.\n\nGo on."),
+        (f"You fix bugs.\nInstructions from: {SYSTEM_FILE}\nBe brief.\n- No tests.\n", "You fix bugs."),
+        ([{"type": "text", "text": "You fix bugs."}, {"type": "text", "text": "Be brief. - No tests."}], None),
+        ("Be brief. Always. - No tests.", "Be brief. Always. - No tests."),
+    ],
+)
+def test_an_added_text_is_cut_out_of_the_texts_of_the_system_alone(content: Any, rest: str | None) -> None:
+    quoted = {"role": "assistant", "content": "I was asked: Be brief. - No tests."}
+    [packed] = pack([ask(0, [{"role": "system", "content": content}, TASK], quoted)])
+    [made] = make_conversations(packed, per_request=False)
+    stripped = strip_system(made, "Be brief.\n- No tests.")
+    assert stripped.messages[0] == {"role": "system", "content": rest or content[:1]}
+    assert (list(stripped.messages[1:]), stripped.exchanges) == (list(made.messages[1:]), made.exchanges)
+    assert strip_system(made, "") == made
+    [packed] = pack([ask(0, [{"role": "system", "content": "Be brief."}, TASK], DONE)])
+    [alone] = make_conversations(packed, per_request=False)
+    assert [message["role"] for message in strip_system(alone, "Be brief.").messages] == ["user", "assistant"]
 
 
 def test_contents_and_arguments_of_a_row_are_strings() -> None:

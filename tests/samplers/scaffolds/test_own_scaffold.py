@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from samplers.scaffolds.registry import load_scaffold
+from taskdb.records.rollouts import RolloutStatus
 from tests.samplers.bench import AgentBench
 from tests.samplers.scripted_model import Turn
 
@@ -30,3 +31,7 @@ def test_the_scaffold_on_the_page_solves_a_task(
     result = bench.run(scaffold, lambda request: Turn(text=f"Do this:\n```bash\n{commands}\n```"))
     assert (result.rollout.reason, result.rollout.value) == (None, 1.0), result.log
     assert result.patch == bench.gold
+    # It leaves out what should be added to its system prompt, which it has none of: no value, rather than a wrong one.
+    lost = bench.run(scaffold, lambda request: Turn(text="Nothing."), system="Be brief.").rollout
+    assert (lost.status, lost.reason, lost.value) == (RolloutStatus.INFRASTRUCTURE, "system-not-delivered", None)
+    assert (lost.system_exchange, lost.detail) == (None, "none of 1 requests has the text of --system")

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import pytest
 
+from samplers.exports.conversations import TrainedConversation, make_conversations, strip_system
+from samplers.scaffolds.base import SYSTEM_FILE
 from samplers.scaffolds.registry import load_scaffold
-from taskdb.records.rollouts import RolloutStatus
-from tests.samplers.bench import AgentBench
+from samplers.trajectories.content import read_content
+from samplers.trajectories.requests import get_text
+from taskdb.records.rollouts import RolloutStatus, TrajectoryRole
+from tests.samplers.bench import AgentBench, BenchResult
 from tests.samplers.shell_player import ShellPlayer
 
 pytestmark = pytest.mark.docker
@@ -24,6 +28,11 @@ DIALECTS = {
 """Scaffold -> dialect that its program speaks."""
 
 
+SYSTEM = """Work as a careful engineer: read before you edit.
+
+- Say "done" in Gruß, `$(id)`, {{ braces }}, 100 % and \\ at the end.
+- Change nothing that was not asked for.   🙂"""
+"""Text of which no program may take anything for markup of its own."""
 QUICK = ("react", "mini-swe-agent", "claude-code", "codex")
 """One of each dialect, and our own; the others have the dialect of one of them."""
 
@@ -35,7 +44,7 @@ def test_a_program_works_from_a_certified_task_to_its_reward_and_leaves_nothing_
     name: str, bench: AgentBench
 ) -> None:
     scaffold = load_scaffold(name)
-    result = bench.run(scaffold, bench.make_player())
+    result = bench.run(scaffold, bench.make_player(), system=SYSTEM)
     rollout = result.rollout
     assert (rollout.status, rollout.reason, rollout.value) == (RolloutStatus.DONE, None, 1.0), result.log[-2000:]
     assert result.patch == bench.gold
@@ -43,6 +52,29 @@ def test_a_program_works_from_a_certified_task_to_its_reward_and_leaves_nothing_
     assert [exchange.request for exchange in result.exchanges] == [request.raw.decode() for request in result.requests]
     assert all(exchange.error is None for exchange in result.exchanges)
     assert rollout.leaks == ()
+    assert rollout.system is not None
+    assert bench.services.artifacts.get_text(rollout.system) == SYSTEM
+    assert rollout.system_exchange == (1 if name == "opencode" else 0)  # that asks for a title first
+    check_that_the_text_is_cut_out(bench, result)
+
+
+def check_that_the_text_is_cut_out(bench: AgentBench, result: BenchResult) -> None:
+    """Check that the rows of an export have all that the model was sent but the added text."""
+    (main,) = [trajectory for trajectory in result.trajectories if trajectory.role is TrajectoryRole.MAIN]
+    content = read_content(bench.services.artifacts.get(main.content))
+    for conversation in make_conversations(content, per_request=False):
+        before, after = list_system_words(conversation), list_system_words(strip_system(conversation, SYSTEM))
+        added = SYSTEM.split()
+        at = next(at for at in range(len(before)) if before[at : at + len(added)] == added)
+        rest = before[:at] + before[at + len(added) :]
+        # OpenCode names the file before its text; the line goes with it.
+        assert after == rest or (SYSTEM_FILE in rest and after == rest[: at - 3] + rest[at:])
+        assert conversation.messages[-1] == strip_system(conversation, SYSTEM).messages[-1]
+
+
+def list_system_words(conversation: TrainedConversation) -> list[str]:
+    texts = [get_text(message) for message in conversation.messages if message["role"] == "system"]
+    return " ".join(texts).split()
 
 
 def test_tabs_in_a_command_are_kept_where_it_is_typed_into_a_terminal(bench: AgentBench) -> None:
