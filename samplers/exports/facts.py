@@ -77,7 +77,7 @@ class ExportedTrajectory:
             InputError: it is missing or damaged.
         """
         content = read_content(artifacts.get(trajectory.content))
-        added = artifacts.get_text(rollout.system) if rollout.system else ""
+        added = artifacts.get_text(rollout.added_system) if rollout.added_system else ""
         return cls(trajectory=trajectory, rollout=rollout, subject=subject, content=content, added_system=added)
 
 

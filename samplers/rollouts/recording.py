@@ -130,7 +130,7 @@ class RolloutRecorder:
             sampling=plan.sampling,
             attempt=plan.attempt,
             retry=self.retry,
-            system=put(plan.system.encode()) if plan.system else None,
+            added_system=put(plan.system.encode()) if plan.system else None,
             status=RolloutStatus.INFRASTRUCTURE if failure else status,
             reason=reason,
             detail=detail[:MAX_DETAIL],

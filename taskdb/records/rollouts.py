@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from taskdb.records import Score
-from taskdb.records.base import MEASURED, ArtifactHash, Part, Record, Seconds
+from taskdb.records.base import LATER, MEASURED, ArtifactHash, Part, Record, Seconds
 
 
 class RolloutStatus(StrEnum):
@@ -88,7 +88,7 @@ class Rollout(Record):
     attempt: int
     retry: int = 0
     """Number of earlier rollouts of this plan that ended by an infrastructure failure."""
-    system: ArtifactHash | None = None
+    added_system: Annotated[ArtifactHash | None, LATER] = None
     """Text that was added to the agent's system prompt; null for none."""
     system_exchange: Annotated[int | None, MEASURED] = None
     """Number of the first recorded exchange whose request has that text, from 0; null where none has."""

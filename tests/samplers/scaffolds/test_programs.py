@@ -52,8 +52,8 @@ def test_a_program_works_from_a_certified_task_to_its_reward_and_leaves_nothing_
     assert [exchange.request for exchange in result.exchanges] == [request.raw.decode() for request in result.requests]
     assert all(exchange.error is None for exchange in result.exchanges)
     assert rollout.leaks == ()
-    assert rollout.system is not None
-    assert bench.services.artifacts.get_text(rollout.system) == SYSTEM
+    assert rollout.added_system is not None
+    assert bench.services.artifacts.get_text(rollout.added_system) == SYSTEM
     assert rollout.system_exchange == (1 if name == "opencode" else 0)  # that asks for a title first
     check_that_the_text_is_cut_out(bench, result)
 
