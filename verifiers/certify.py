@@ -28,7 +28,7 @@ from verifiers.conditions import AS_VERIFIED, UTC, vary_conditions
 from verifiers.exploits import EXPLOITS
 from verifiers.inspection import grade_combined_probes
 from verifiers.probes import NO_OP, PROBES
-from verifiers.rewards import REWARDS, TESTS, grade, select_reward
+from verifiers.rewards import REWARDS, TESTS, WRITING, grade, select_reward, writing
 
 MAX_BOUND = 0.001
 """Probability of success above which a submission that forges results may earn 1: the task's record states it."""
@@ -195,16 +195,18 @@ def iterate_gradings(
     gold = reward.make_gold(task, services)
     n_gold = 1 if gold_of else settings.certify.runs
     varied = vary_conditions(n_gold) if is_by_lists else [AS_VERIFIED] * n_gold
-    for conditions in varied:
-        # Which instances are real is drawn the same way under all conditions.
-        is_brief = conditions != AS_VERIFIED
-        score = (
-            tests.grade(task, services, gold, conditions, is_brief=is_brief)
-            if is_by_lists
-            else grade(task, services, gold)
-        )
+    for number, conditions in enumerate(varied):
+        # Which instances are real is drawn the same way under all conditions, and edits of the fix are the same.
+        if is_by_lists:
+            score = tests.grade(task, services, gold, conditions, is_brief=number > 0)
+        elif reward is REWARDS[WRITING]:
+            score = writing.grade(task, services, gold, is_brief=number > 0)
+        else:
+            score = grade(task, services, gold)
         zone = dict(task.require_plan().env).get("TZ", UTC) if task.image else UTC
-        gradings.add_gold(score, conditions.describe(settings.limits.cpus, zone) if task.image else "no container")
+        described = conditions.describe(settings.limits.cpus, zone) if task.image else "no container"
+        left_out = ", without edits of the fix" if reward is REWARDS[WRITING] and number > 0 else ""
+        gradings.add_gold(score, f"{described}{left_out}")
         yield gradings
     if gold_of:
         gradings.add_shared_gold(gold_of)

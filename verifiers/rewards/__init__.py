@@ -14,7 +14,7 @@ from taskdb.records import Score, Task
 from verifiers import grade as tests
 from verifiers.rewards import performance, review, simulated, structure, writing
 
-TESTS, SIMULATED = "tests", "simulated"
+TESTS, WRITING, SIMULATED = "tests", "test-writing", "simulated"
 MAX_SUBMISSION_BYTES = 64 * 1024 * 1024
 """A larger submission earns 0 without being evaluated."""
 
@@ -37,7 +37,7 @@ def load_gold_patch(task: Task, services: Services) -> bytes:
 REWARDS: Mapping[str, Reward] = {
     TESTS: Reward(tests.grade, load_gold_patch, "patch"),
     "review": Reward(review.grade, review.make_gold_review, "review"),
-    "test-writing": Reward(writing.grade, writing.load_gold_tests, "tests"),
+    WRITING: Reward(writing.grade, writing.load_gold_tests, "tests"),
     "performance": Reward(performance.grade, load_gold_patch, "patch"),
     "refactoring": Reward(structure.grade, load_gold_patch, "patch"),
     "dependency-migration": Reward(structure.grade, load_gold_patch, "patch"),

@@ -41,11 +41,18 @@ from taskdb.records import Score, Task
 from taskdb.records.oracles import CodeEdit, TestWritingOracle
 
 
-def grade(task: Task, services: Services, submission: bytes) -> Score:
+def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool = False) -> Score:
     """Return the score of a patch of tests; empty is the no-op.
 
     `parts`: `detects` and `holds` (0 or 1); if both are 1 also `false_alarms` and `faults_missed` (counts); if these
     are 0 also `mutants_killed` and, where it can be measured, `covered` (shares).
+
+    Args:
+        task: a test-writing task.
+        services: sandbox and artifacts.
+        submission: patch of tests.
+        is_brief: whether only the runs before and after the fix are made, repeated as ever: for a repetition of a
+            grading that had all of them. The value is then 1 where the tests detect the fault and hold.
 
     Raises:
         Transient: engine, disk or network failed.
@@ -54,7 +61,10 @@ def grade(task: Task, services: Services, submission: bytes) -> Score:
     if oracle is None or oracle.form != "test-writing":
         raise LookupError(f"{task.name} is no test-writing task")
     try:
-        return _TestWritingGrader(task=task, services=services, oracle=oracle, submission=submission).score()
+        grader = _TestWritingGrader(
+            task=task, services=services, oracle=oracle, submission=submission, is_brief=is_brief
+        )
+        return grader.score()
     except NotScoredError as error:
         return Score(
             task=task.name, value=None, resolved=False, f2p_rate=0.0, p2p_rate=0.0, infrastructure_error=str(error)
@@ -89,6 +99,7 @@ class _TestWritingGrader:
     services: Services
     oracle: TestWritingOracle
     submission: bytes
+    is_brief: bool
     parts: dict[str, float] = field(default_factory=dict)
 
     def score(self) -> Score:
@@ -100,9 +111,11 @@ class _TestWritingGrader:
         runner = SubmittedTestsRunner(target=build_subject(self.task, self.services), submitted=submitted)
         result = runner.evaluate()
         self.parts = {"detects": float(bool(result.detecting_tests)), "holds": float(result.is_valid)}
-        failure = result.find_failure() or self._check_gates(runner, result)
+        failure = result.find_failure() or (None if self.is_brief else self._check_gates(runner, result))
         if failure:
             return self._score_zero(failure, tampering=(*result.tampering, *_describe_lost_tests(result)))
+        if self.is_brief:
+            return self._score_passed(1.0, f"{len(result.detecting_tests)} tests detect the fault")
         return self._score_quality(runner, result)
 
     def _read_submission(self) -> SubmittedPatch | str:
@@ -154,7 +167,9 @@ class _TestWritingGrader:
             self.parts["covered"] = compute_line_share(
                 ((span.path, span.first_line, span.last_line) for span in spans), covered
             )
-        value = compute_quality(self.parts)
+        return self._score_passed(compute_quality(self.parts), self._explain(result, mutants, killed))
+
+    def _score_passed(self, value: float, explanation: str) -> Score:
         return Score(
             task=self.task.name,
             value=value,
@@ -162,7 +177,7 @@ class _TestWritingGrader:
             f2p_rate=1.0,
             p2p_rate=1.0,
             parts=self.parts,
-            explanation=self._explain(result, mutants, killed),
+            explanation=explanation,
         )
 
     def _explain(self, result: SubmittedTestsResult, mutants: Sequence[CodeEdit], killed: Sequence[CodeEdit]) -> str:

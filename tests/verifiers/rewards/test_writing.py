@@ -10,13 +10,15 @@ import pytest
 from backends.git import GitRepository
 from backends.services import Services
 from derivers.test_writing import derive_test_writing
+from evaluation.submitted_tests.runner import SubmittedTestsRunner
 from guest.scoring.submitted_tests import REWRITTEN_FAULT
-from taskdb.records import Task, Verification
+from taskdb.records import Score, Task, Verification
 from taskdb.records.oracles import TestWritingOracle
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.shared_folders import copy_shared_folder
 from tests.verifiers.no_controls import verify_without_controls
+from verifiers.certify import iterate_gradings
 from verifiers.rewards import writing
 
 pytestmark = pytest.mark.docker
@@ -110,6 +112,10 @@ class WritingExam:
         return GitRepository(self.repo.path).run_git("diff-tree", "-p", "--binary", self.base, "HEAD")
 
 
+BLIND: dict[str, str | None] = {"tests/test_pieces.py": f"{TESTS}\n\ndef test_one():\n    assert chunks([1, 2], 1)\n"}
+"""Tests that pass before the fix, too."""
+
+
 @pytest.fixture(scope="module")
 def exam(tmp_path_factory: pytest.TempPathFactory) -> WritingExam:
     return open_writing_exam(tmp_path_factory, test_timeout=60)
@@ -172,6 +178,29 @@ def test_the_changes_own_tests_earn_1(short_exam: WritingExam) -> None:
     assert score.resolved
     assert score.parts == GOLD_PARTS
     assert not score.tampering
+
+
+def test_a_brief_grading_runs_no_edits_of_the_fix(exam: WritingExam, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(SubmittedTestsRunner, "run_on_edits")
+    score = writing.grade(exam.task, exam.services, writing.load_gold_tests(exam.task, exam.services), is_brief=True)
+    assert (score.value, score.parts) == (1.0, {"detects": 1.0, "holds": 1.0}), score
+    blind = writing.grade(exam.task, exam.services, exam.patch("blind", BLIND), is_brief=True)
+    assert (blind.value, blind.parts) == (0.0, {"detects": 0.0, "holds": 1.0}), blind
+
+
+def test_a_certificate_runs_the_edits_of_the_fix_once(exam: WritingExam, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def record(task: Task, *_: object, is_brief: bool) -> Score:
+        asked.append(is_brief)
+        return Score(task=task.name, value=1.0, resolved=True, f2p_rate=1.0, p2p_rate=1.0)
+
+    monkeypatch.setattr(writing, "grade", record)
+    *_, gradings = iterate_gradings(exam.task, exam.services)
+    assert asked == [False, True, True]
+    assert (gradings.gold, gradings.noop, gradings.problems) == ([1.0, 1.0, 1.0], 0.0, [])
+    first, *others = gradings.conditions
+    assert others == [f"{first}, without edits of the fix"] * 2
 
 
 def test_an_empty_submission_earns_0(exam: WritingExam) -> None:
