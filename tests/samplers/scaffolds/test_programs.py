@@ -77,6 +77,7 @@ def list_system_words(conversation: TrainedConversation) -> list[str]:
     return " ".join(texts).split()
 
 
+@pytest.mark.slow
 def test_tabs_in_a_command_are_kept_where_it_is_typed_into_a_terminal(bench: AgentBench) -> None:
     player = ShellPlayer({"": ["cat > notes.txt <<'END'\n\tone\n\t\ttwo\nEND"]})
     result = bench.run(load_scaffold("openhands"), player)
