@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.objectives.tables import render_table
@@ -23,7 +25,7 @@ def test_a_policy_learns_the_token_or_the_run_says_so(objective: str) -> None:
     assert learned is not None
     assert learned > 1
     assert run_task(SMALL, objective, 0.1, seed=0) == learned
-    assert run_task(SMALL, objective, 0.0, seed=0) is None
+    assert run_task(replace(SMALL, most_batches=5), objective, 0.0, seed=0) is None
 
 
 def test_luck_alone_teaches_nothing() -> None:
@@ -32,7 +34,7 @@ def test_luck_alone_teaches_nothing() -> None:
 
 
 def test_the_objectives_are_measured_at_the_same_rates_and_seeds() -> None:
-    results = list(measure(SMALL, [0.1, 0.0], 2))
+    results = list(measure(replace(SMALL, most_batches=2), [0.1, 0.0], 2))
     assert [(result.learning_rate, result.objective) for result in results] == [
         (r, o) for r in (0.1, 0.0) for o in OBJECTIVES
     ]

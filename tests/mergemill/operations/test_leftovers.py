@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from core.config import Settings
+from mergemill.execution.run_status import list_runs
 from mergemill.operations.leftovers import GRACE_SECONDS, find_leftovers
 from tests.cli import make_command_environment, run_mergemill
 from tests.sample import make_sample
@@ -139,8 +140,7 @@ def list_containers(pid: int) -> list[str]:
 
 
 def find_running(folder: Path) -> set[str]:
-    runs = run_mergemill("status", "--json", "--sandbox", "bubblewrap", cwd=folder)
-    return {step["stage"] for run in runs.json["runs"] for step in run["running"]} if runs.exit_code == 0 else set()
+    return {step["stage"] for run in list_runs(folder / "mergemill-store" / "runs") for step in run["running"]}
 
 
 @pytest.mark.docker
