@@ -215,6 +215,7 @@ def serve(requests: socket.socket) -> None:
     from mergemill.cli import lazy_group  # noqa: PLC0415
     from taskdb.store import Store  # noqa: PLC0415
     from tests.drawn_arguments import keep_drawn_arguments  # noqa: PLC0415
+    from tests.huge_pages import collapse_memory  # noqa: PLC0415
     from tests.new_databases import copy_new_databases  # noqa: PLC0415
     from tests.taskdb.lineages import add_lineage  # noqa: PLC0415
 
@@ -237,6 +238,7 @@ def serve(requests: socket.socket) -> None:
     assert threading.active_count() == len(list(Path("/proc/self/task").iterdir())) == 1, "forks lose threads"
     gc.collect()
     gc.freeze()
+    collapse_memory()
     running: dict[int, tuple[int, int]] = {}  # descriptor of a command's process -> its id, and the pipe for its end
     poll = select.poll()
     poll.register(requests, select.POLLIN)

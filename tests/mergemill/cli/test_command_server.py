@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -58,3 +60,18 @@ def test_a_started_command_is_waited_for_and_killed(tmp_path: Path) -> None:
             command.wait(0.2)
         assert command.poll() is None
     assert command.returncode == -signal.SIGKILL
+
+
+def test_what_a_fork_copies_is_in_huge_pages(tmp_path: Path) -> None:
+    if not Path("/sys/kernel/mm/transparent_hugepage").exists() or read_kernel_version() < (6, 1):
+        pytest.skip("the system collects no memory into huge pages when it is asked to")
+    server = start_command_server()
+    assert server.run(["--version"], tmp_path, make_command_environment()) is not None  # it serves
+    kept = Path(f"/proc/{server._process.pid}/smaps_rollup").read_text()
+    huge = re.search(r"AnonHugePages: +(\d+) kB", kept)
+    assert huge
+    assert int(huge[1]) > 50_000, kept
+
+
+def read_kernel_version() -> tuple[int, ...]:
+    return tuple(map(int, platform.release().split("-")[0].split(".")[:2]))
