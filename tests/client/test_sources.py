@@ -73,30 +73,38 @@ def write_bundle(folder: Path) -> None:
     (folder / "manifest.json").write_text(json.dumps({"kind": "mergemill-bundle", "tasks": tasks, "files": {}}))
 
 
-@pytest.fixture
-def listing(tmp_path: Path) -> Iterator[Store]:
-    with make_listing(make_url(tmp_path), ROWS) as store:
+@pytest.fixture(scope="module")
+def listing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with make_listing(make_url(tmp_path_factory.mktemp("listing")), ROWS) as store:
         yield store
 
 
-@pytest.fixture(params=[pytest.param(k, marks=pytest.mark.postgres) if k == "postgresql" else k for k in KINDS])
-def database(
-    request: pytest.FixtureRequest, tmp_path: Path, listing: Store, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[mergemill_client.TaskDatabase]:
-    """The same tasks in each of the four places; the server's pages are short."""
-    monkeypatch.setattr("mergemill_client.server.PAGE_SIZE", 25)
-    url = listing.url
+@pytest.fixture(
+    scope="module", params=[pytest.param(k, marks=pytest.mark.postgres) if k == "postgresql" else k for k in KINDS]
+)
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, listing: Store) -> Iterator[str]:
+    """The URL of the same tasks in each of the four places, which no test of them changes."""
+    folder = tmp_path_factory.mktemp(request.param)
     if request.param == "postgresql":
-        url = str(request.getfixturevalue("empty_postgresql"))
+        url = request.getfixturevalue("server").create_database()
         with make_listing(url, ROWS) as store, store.engine.begin() as connection:
             connection.exec_driver_sql("CREATE SEQUENCE one")
-    if request.param == "bundle":
-        url = str(tmp_path / "bundle")
-        write_bundle(tmp_path / "bundle")
-    with (
-        serve_tasks(listing, tmp_path) as address,
-        mergemill_client.open(address if request.param == "server" else url) as opened,
-    ):
+        yield url
+    elif request.param == "bundle":
+        write_bundle(folder / "bundle")
+        yield str(folder / "bundle")
+    elif request.param == "server":
+        with serve_tasks(listing, folder) as address:
+            yield address
+    else:
+        yield listing.url
+
+
+@pytest.fixture
+def database(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[mergemill_client.TaskDatabase]:
+    """The tasks in one of the places; the server's pages are short."""
+    monkeypatch.setattr("mergemill_client.server.PAGE_SIZE", 25)
+    with mergemill_client.open(place) as opened:
         yield opened
 
 

@@ -145,33 +145,69 @@ class TestOneConnection:
         assert re.search(r"on node-[ab]:", raised.value.__notes__[0])
 
 
-def test_no_more_workers_are_started_than_allowed(nodes: RayNodes, tmp_path: Path) -> None:
-    with connect(nodes, tmp_path, needs=TWO_WORKERS) as cluster:
+class TestTwoWorkers:
+    """Maps of a connection with fewer workers than the nodes have room for."""
+
+    @pytest.fixture(scope="class")
+    def left(self) -> list[BaseException]:
+        """Exceptions by which a map was left early."""
+        return []
+
+    @pytest.fixture(scope="class")
+    def addresses(self) -> list[str]:
+        """Addresses that Ray was asked to connect to."""
+        return []
+
+    @pytest.fixture(scope="class")
+    def folder(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        return tmp_path_factory.mktemp("cluster")
+
+    @pytest.fixture(scope="class")
+    def cluster(self, nodes: RayNodes, folder: Path, left: list[BaseException], addresses: list[str]) -> Iterator[Any]:
+        """A connection to a head that fails to start a server for the driver the first time."""
+        from backends.cluster.ray_cluster import connection  # noqa: PLC0415 - as in `connect`
+
+        init = connection.ray.init
+
+        def fail_once(address: str, **options: Any) -> None:
+            addresses.append(address)
+            if len(addresses) == 1:
+                raise RuntimeError("Starting Ray client server failed. See ray_client_server_23000.err for details.")
+            init(address, **options)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(connection.ray, "init", fail_once)
+            with connect(nodes, folder, needs=TWO_WORKERS, stop=left.append) as connected:
+                yield connected
+
+    def test_a_head_that_fails_to_start_a_server_for_the_driver_is_asked_again(
+        self, nodes: RayNodes, cluster: Any, addresses: list[str]
+    ) -> None:
+        assert group(list(cluster.map(functions.work, range(2)))) == dict.fromkeys(range(2), WHOLE)
+        assert addresses[:2] == [nodes.url, nodes.url]  # the head itself may be busy, too, and be asked once more
+
+    def test_no_more_workers_are_started_than_allowed(self, cluster: Any) -> None:
         results = list(cluster.map(functions.work, range(20)))
-    assert len({result.pid for result in results}) == 2
-    assert {result.node for result in results} == {"node-a", "node-b"}
+        assert len({result.pid for result in results}) == 2
+        assert {result.node for result in results} == {"node-a", "node-b"}
 
-
-def test_the_failure_of_all_nodes_is_a_result(nodes: RayNodes, tmp_path: Path) -> None:
-    keeper = CountingKeeper()
-    with connect(nodes, tmp_path) as cluster:
+    def test_the_failure_of_all_nodes_is_a_result(self, cluster: Any) -> None:
+        keeper = CountingKeeper()
         results = list(cluster.map(partial(functions.fail_on, nodes=("node-a", "node-b")), [1, 2], keeper))
-    assert group(results) == {n: ["begin"] * 3 + ["end"] for n in (1, 2)}
-    assert {result.problem for result in results if result.part == "end"} == {"disk is full"}
-    assert [end for end in keeper.ended if end[1]] == [(1, True), (2, True)] or [
-        end for end in keeper.ended if end[1]
-    ] == [(2, True), (1, True)]
+        assert group(results) == {n: ["begin"] * 3 + ["end"] for n in (1, 2)}
+        assert {result.problem for result in results if result.part == "end"} == {"disk is full"}
+        assert [end for end in keeper.ended if end[1]] == [(1, True), (2, True)] or [
+            end for end in keeper.ended if end[1]
+        ] == [(2, True), (1, True)]
 
-
-def test_leaving_a_map_early_stops_the_workers(nodes: RayNodes, tmp_path: Path) -> None:
-    left: list[BaseException] = []
-    with connect(nodes, tmp_path, needs=TWO_WORKERS, stop=left.append) as cluster:
-        results = cluster.map(partial(functions.work_until_stopped, folder=tmp_path), range(8))
+    def test_leaving_a_map_early_stops_the_workers(self, cluster: Any, folder: Path, left: list[BaseException]) -> None:
+        """The last, as the workers end each further record early."""
+        results = cluster.map(partial(functions.work_until_stopped, folder=folder), range(8))
         begun = {next(results).record, next(results).record}
         assert len(begun) == 2
         results.close()
-        assert len(list(tmp_path.glob("stopped-*"))) >= 2
-    assert [type(error) for error in left] == [GeneratorExit]
+        assert len(list(folder.glob("stopped-*"))) >= 2
+        assert [type(error) for error in left] == [GeneratorExit]
 
 
 def draw_records(most: int, keeper: CountingKeeper, begun: list[int]) -> Iterator[int]:
@@ -300,41 +336,12 @@ def test_a_node_that_cannot_be_used_is_left_out_with_its_reason(nodes: RayNodes,
     assert {result.node for result in results} == {"node-b"}
 
 
-def test_a_head_that_fails_to_start_a_server_for_the_driver_is_asked_again(
-    nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from backends.cluster.ray_cluster import connection  # noqa: PLC0415 - as in `connect`
-
-    calls: list[str] = []
-    init = connection.ray.init
-
-    def fail_once(address: str, **options: Any) -> None:
-        calls.append(address)
-        if len(calls) == 1:
-            raise RuntimeError("Starting Ray client server failed. See ray_client_server_23000.err for detailed logs.")
-        init(address, **options)
-
-    monkeypatch.setattr(connection.ray, "init", fail_once)
-    with connect(nodes, tmp_path, needs=TWO_WORKERS) as cluster:
-        assert group(list(cluster.map(functions.work, range(2)))) == dict.fromkeys(range(2), WHOLE)
-    assert calls[:2] == [nodes.url, nodes.url]  # the head itself may be busy, too, and be asked once more
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"problems": {"node-a": "no engine", "node-b": "no engine"}}, "node-a: no engine"),
-        ({"versions": {"node-a": "0.9", "node-b": "0.9"}}, "node-a has mergemill 0.9, this machine 1.0"),
-    ],
-)
-def test_a_cluster_without_a_usable_node_is_an_error(
-    nodes: RayNodes, tmp_path: Path, options: dict[str, dict[str, str]], expected: str
-) -> None:
-    with (
-        pytest.raises(MachineError, match=re.escape(expected)) as raised,
-        connect(nodes, tmp_path, functions=make_functions(tmp_path, **options)),
-    ):
+def test_a_cluster_without_a_usable_node_is_an_error(nodes: RayNodes, tmp_path: Path) -> None:
+    others = make_functions(tmp_path, problems={"node-a": "no engine"}, versions={"node-b": "0.9"})
+    with pytest.raises(MachineError) as raised, connect(nodes, tmp_path, functions=others):
         pass
+    assert "node-a: no engine" in str(raised.value)
+    assert "node-b has mergemill 0.9, this machine 1.0" in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
