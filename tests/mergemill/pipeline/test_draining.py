@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,32 +15,9 @@ import pytest
 from mergemill.cli.exit_codes import DRAINED
 from mergemill.execution.run_status import list_runs
 from taskdb.records import Record, Rejection, Stage
-from tests.cli import make_command_environment, run_mergemill
+from tests.cli import OpenCommand, open_mergemill, run_mergemill
 from tests.mergemill.stages import FakeStages, mine_changes, run
 from tests.sample import make_sample
-
-ROOT = Path(__file__).parents[3]
-
-COMMAND = """
-import sys, time
-from pathlib import Path
-from mergemill import cli
-from mergemill.pipeline import runs
-from tests.mergemill.stages import FakeStages
-
-class SlowStages(FakeStages):
-    def build(self, it, services):
-        print("building", flush=True)
-        while not Path("finish").exists():
-            time.sleep(0.01)
-        return super().build(it, services)
-
-stages = SlowStages()
-runs.list_steps = stages.steps
-runs._needs_engine = lambda scope: False
-sys.argv[1:] = ["build", "--workers", "1", *sys.argv[1:]]
-cli.main()
-"""
 
 
 class DrainedStages(FakeStages):
@@ -101,39 +78,39 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def start_build(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+def start_build(folder: Path, *words: str) -> Iterator[OpenCommand]:
     """Start a run whose first build waits for the file `finish`, and enter the block when it builds."""
-    with subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *words],
-        cwd=folder,
-        env=make_command_environment() | {"PYTHONPATH": f"{ROOT}:{ROOT}/client"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "building\n"
-            yield process
-        finally:
-            process.kill()
+    with open_mergemill(*words, cwd=folder, module="tests.mergemill.slow_build") as command:
+        assert command.stdout.readline() == "building\n"
+        yield command
 
 
-def read_line_with(process: subprocess.Popen[str], word: str) -> str:
-    assert process.stderr is not None
-    for line in process.stderr:
+def drain(command: OpenCommand) -> None:
+    """Send the command SIGTERM."""
+    os.kill(command.process.pid, signal.SIGTERM)
+
+
+def read_to_end(command: OpenCommand) -> tuple[str, str]:
+    """Return what the command writes until its end."""
+    output, errors = command.stdout.read(), command.stderr.read()
+    command.process.wait(timeout=60)
+    return output, errors
+
+
+def read_line_with(command: OpenCommand, word: str) -> str:
+    for line in command.stderr:
         if word in line:
             return line
     raise AssertionError(f"no line with {word}")
 
 
 def test_sigterm_waits_for_the_step_that_runs_and_stores_its_result(folder: Path) -> None:
-    with start_build(folder, "--drain-seconds", "60") as process:
-        process.send_signal(signal.SIGTERM)
-        assert "1 step may take 1 min 0 s to finish" in read_line_with(process, "draining")
+    with start_build(folder, "--drain-seconds", "60") as command:
+        drain(command)
+        assert "1 step may take 1 min 0 s to finish" in read_line_with(command, "draining")
         (folder / "finish").touch()
-        output, errors = process.communicate(timeout=60)
-    assert process.returncode == DRAINED == 143
+        output, errors = read_to_end(command)
+    assert command.process.returncode == DRAINED == 143
     assert output.count("building") == 0, "a second change was begun"
     assert errors.splitlines()[-1].endswith("1 result stored, 2 changes left; the same command continues from here")
     assert list_runs(folder / "mergemill-store" / "runs")[0]["state"] == "stopped"
@@ -141,34 +118,35 @@ def test_sigterm_waits_for_the_step_that_runs_and_stores_its_result(folder: Path
 
 
 def test_a_second_sigterm_stops_at_once(folder: Path) -> None:
-    with start_build(folder, "--drain-seconds", "3000") as process:
-        process.send_signal(signal.SIGTERM)
-        read_line_with(process, "draining")
-        process.send_signal(signal.SIGTERM)
+    with start_build(folder, "--drain-seconds", "3000") as command:
+        drain(command)
+        read_line_with(command, "draining")
+        drain(command)
         (folder / "finish").touch()
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+        _, errors = read_to_end(command)
+    assert command.process.returncode == 130
     assert errors.splitlines()[-1] == "mergemill: stopped; the same command continues from here"
 
 
 def test_the_end_of_the_time_stops_as_well(folder: Path) -> None:
-    with start_build(folder, "--drain-seconds", "0") as process:
-        process.send_signal(signal.SIGTERM)
-        read_line_with(process, "draining")
-        read_line_with(process, "left")
+    with start_build(folder, "--drain-seconds", "0") as command:
+        drain(command)
+        read_line_with(command, "draining")
+        read_line_with(command, "left")
         (folder / "finish").touch()
-        process.communicate(timeout=60)
-    assert process.returncode == 130
+        read_to_end(command)
+    assert command.process.returncode == 130
 
 
 def test_the_run_shows_that_it_drains(folder: Path) -> None:
-    with start_build(folder, "--drain-seconds", "60") as process:
-        process.send_signal(signal.SIGTERM)
-        read_line_with(process, "draining")
+    with start_build(folder, "--drain-seconds", "60") as command:
+        drain(command)
+        read_line_with(command, "draining")
         states: set[str] = set()
         while "draining" not in states:
             (status, *_) = list_runs(folder / "mergemill-store" / "runs")
             states.add(status["state"])
-            assert process.poll() is None
+            assert command.process.poll() is None
+            time.sleep(0.02)
         (folder / "finish").touch()
-        process.communicate(timeout=60)
+        read_to_end(command)
