@@ -1,4 +1,4 @@
-"""No query grows with the number of names, ids or sources: 20,000 of each select what the few known of them do."""
+"""No query grows with the number of names, ids or sources: 50,000 of each select what the few known of them do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests import records
 from tests.scopes import make_scope
 from tests.taskdb.lineages import add_lineage
 
-MANY = 20_000
+MANY = 50_000
 MAX_TEXT = 20_000
 """Characters of a statement, whatever it selects by."""
 NAMES = [f"nobody__knows-{number}" for number in range(MANY)]
