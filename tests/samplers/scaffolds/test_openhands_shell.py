@@ -44,6 +44,7 @@ def test_tabs_in_a_command_are_kept_where_it_is_typed_into_a_terminal(tmp_path: 
         model="scripted",
         sampling={},
         limits=AgentLimits(seconds=120.0, turns=30),
+        system="",
         make_gold=Mock(),
         collect_submission=Mock(),
     )
