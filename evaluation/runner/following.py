@@ -7,16 +7,21 @@ container of its own. The first run is as in a container of its own.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from backends.sandbox.base import ContainerPool
+from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.run import REPORT_FILES, START_SCRIPT, EvaluationResult, list_inputs, parse_result
 from evaluation.runner.series import select_run
 from evaluation.runner.time_limit import TimeLimit
 from evaluation.script.render import TESTS_UID
+from guest.reports.canaries import parse_canary_list
 
+_CANARY_WORD = re.compile("[0-9a-f]{32}")
+"""Digits that a canary and its file have in their names."""
 # A run may leave processes of the tests' user, which are ended before the next. A file gets another time in whole
 # seconds with each text, by which interpreters and build tools see that it changed.
 _SCRIPT = """
@@ -108,13 +113,35 @@ def run_in_turn(
     if len(logs) != n_made:
         logs = [result.output] * n_made
     results = []
+    words: list[str] = []  # of the canaries of earlier runs
     for folder, run, log in zip(folders, runs, logs, strict=False):
         took = result.files.get(f"{folder}/report/took", b"0 0").split()
         selected = select_run(result, f"{folder}/report/", seconds=run.seconds)
         seconds = selected.seconds or float(took[1]) - float(took[0])
         parsed = parse_result(replace(selected, output=log, seconds=seconds), run.script)
-        results.append(replace(parsed, time_limit=run.time_limit))
+        results.append(replace(parsed, report=_leave_out(parsed.report, words), time_limit=run.time_limit))
+        canaries = parse_canary_list(result.files.get(f"{folder}/report/canaries", b""))
+        words += [word for canary in canaries for word in _CANARY_WORD.findall(canary)]
     return results
+
+
+def _leave_out(report: EvaluationReport | None, words: Sequence[str]) -> EvaluationReport | None:
+    """Return a report without the tests and files whose names have a word.
+
+    Some build tools, such as Maven for Kotlin, keep the compiled form of a test whose source is gone, so that a run has
+    the canaries of the one before it.
+    """
+
+    def is_other(name: str) -> bool:
+        return not any(word in name for word in words)
+
+    if report is None or all(map(is_other, (*report.outcomes, *report.uncollected))):
+        return report
+    return replace(
+        report,
+        outcomes={test: outcome for test, outcome in report.outcomes.items() if is_other(test)},
+        uncollected={file: why for file, why in report.uncollected.items() if is_other(file)},
+    )
 
 
 def _list_inputs(run: PlannedRun) -> dict[str, bytes]:

@@ -99,6 +99,29 @@ def test_each_run_has_its_own_files_seed_and_log(tree: Path) -> None:
     assert all(0 < result.exec_result.seconds < 10 for result in results)
 
 
+STALE = r"""
+echo "fail tests/test_{word}.py" > "$MERGEMILL_REPORT_DIR/canaries"
+echo "{word}" >> compiled
+{{ echo "<testsuite><testcase classname='tests.test_a' name='test_a'/>"
+for word in $(cat compiled); do echo "<testcase classname='rope.Canary$word' name='t$word'><failure/></testcase>"; done
+echo "</testsuite>"; }} > "$MERGEMILL_REPORT_DIR/junit.xml"
+"""
+"""A run of a build tool that keeps the compiled canaries of earlier runs; `word`: the digits of its own."""
+
+
+def test_canaries_of_earlier_runs_are_left_out_of_a_report(tree: Path) -> None:
+    words = ["1" * 32, "2" * 32, "3" * 32]
+    runs = [PlannedRun(script=STALE.format(word=word), seconds=20.0) for word in words]
+    results = run_in_turn(FolderPool(tree.parent), runs, workdir=str(tree))
+    assert results is not None
+    reported = [
+        [test[-32:] for test in result.report.outcomes if test[-32:] in words] for result in results if result.report
+    ]
+    # What a run has of its own canary beyond the canary's file is judged like any test.
+    assert reported == [[word] for word in words]
+    assert all(result.report and len(result.report.outcomes) == 2 for result in results)
+
+
 def test_a_file_has_another_second_in_the_next_run(tree: Path) -> None:
     runs = [PlannedRun(script="touch a.txt; stat -c %Y a.txt >> seen", seconds=20.0) for _ in range(3)]
     run_in_turn(FolderPool(tree.parent), runs, workdir=str(tree))
