@@ -6,9 +6,9 @@
 For each repository the newest changes are mined, built, verified, derived and certified; then their environments give
 tasks, where `--per-environment` is given, TASKS_PER_ROUND at a time, each certified before the next are derived. CPU
 seconds are those of the commands, of an engine of its own and of all containers, counted by the kernel, so other work
-of the machine is not in them. A repository that was measured is not
-measured again by the same command, so a run that was interrupted goes on, with what it had used counted; one that
-takes more than `--cpu-seconds` is interrupted, and counts with what it gave until then.
+of the machine is not in them. A repository that was measured is not measured again by the same command, so a run that
+was interrupted goes on, with what it had used counted; one that takes more than `--cpu-seconds` is interrupted, and
+counts with what it gave until then.
 
 `--compare` prints the ratio to another folder, measured before with another program: over the repositories that both
 have, certified tasks per core-hour of the sums. Exit code 1 where it is below RATIO_GOAL.

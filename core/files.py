@@ -50,3 +50,21 @@ def read_input(path: Path) -> bytes:
     if max(size, len(content)) > MAX_BYTES:
         raise InputError(f"{path} has more than {MAX_BYTES >> 20} MB")
     return content
+
+
+def read_text(path: Path, what: str, *, encoding: str = "utf-8", advice: str = "") -> str:
+    """Return the text of a file.
+
+    Args:
+        path: the file.
+        what: beginning of the message where it cannot be read, such as `--system: cannot read notes.md`.
+        encoding: encoding of the text.
+        advice: advice of that message.
+
+    Raises:
+        InputError: it cannot be read, or is no text; or see `read_input`.
+    """
+    try:
+        return read_input(path).decode(encoding)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{what}: {getattr(error, 'strerror', None) or 'it is no text'}", advice=advice) from error

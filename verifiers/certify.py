@@ -191,7 +191,7 @@ def iterate_gradings(
     """
     gradings = CertificationGradings()
     reward, settings = select_reward(task), services.settings
-    is_by_lists = reward is REWARDS[TESTS]
+    is_by_lists, is_writing = reward is REWARDS[TESTS], reward is REWARDS[WRITING]
     gold = reward.make_gold(task, services)
     n_gold = 1 if gold_of else settings.certify.runs
     varied = vary_conditions(n_gold) if is_by_lists else [AS_VERIFIED] * n_gold
@@ -199,13 +199,13 @@ def iterate_gradings(
         # Which instances are real is drawn the same way under all conditions, and edits of the fix are the same.
         if is_by_lists:
             score = tests.grade(task, services, gold, conditions, is_brief=number > 0)
-        elif reward is REWARDS[WRITING]:
+        elif is_writing:
             score = writing.grade(task, services, gold, is_brief=number > 0)
         else:
             score = grade(task, services, gold)
         zone = dict(task.require_plan().env).get("TZ", UTC) if task.image else UTC
         described = conditions.describe(settings.limits.cpus, zone) if task.image else "no container"
-        left_out = ", without edits of the fix" if reward is REWARDS[WRITING] and number > 0 else ""
+        left_out = ", without edits of the fix" if is_writing and number > 0 else ""
         gradings.add_gold(score, f"{described}{left_out}")
         yield gradings
     if gold_of:

@@ -135,7 +135,7 @@ def _leave_out(report: EvaluationReport | None, words: Sequence[str]) -> Evaluat
     def is_other(name: str) -> bool:
         return not any(word in name for word in words)
 
-    if report is None or all(map(is_other, (*report.outcomes, *report.uncollected))):
+    if report is None or not words:
         return report
     return replace(
         report,

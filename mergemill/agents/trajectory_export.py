@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.errors import InputError, UsageError
-from core.files import read_input
+from core.files import read_text
 from mergemill.bench.held_out import MARK, REFUSED, get_row_keys, split_held_out
 from samplers.exports.facts import ExportedTrajectory, RolloutSubject
 from samplers.exports.options import DROP, KEEP, STRIP, TrainingFormat, TrainingOptions
@@ -53,7 +53,9 @@ def make_options(format_name: str, *, per_request: bool, hermes: bool, system: s
     """
     if format_name not in tuple(TrainingFormat):
         raise UsageError(f"--format: {format_name} is unknown", advice=f"one of {', '.join(TrainingFormat)}")
-    text = None if system in (KEEP, DROP, STRIP) else _read_text(Path(system))
+    text = None
+    if system not in (KEEP, DROP, STRIP):
+        text = read_text(Path(system), f"--system: cannot read {system}", advice="keep, drop, strip or a file").strip()
     options = TrainingOptions(
         format=TrainingFormat(format_name),
         per_request=per_request,
@@ -136,11 +138,3 @@ def _load_subject(store: Store, rollout: Rollout) -> RolloutSubject:
         return RolloutSubject.from_task(store.get(Task, rollout.parent))
     scenario = store.get(Scenario, rollout.parent)
     return RolloutSubject.from_scenario(scenario, store.get(World, scenario.parent))
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return read_input(path).decode().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise InputError(f"--system: cannot read {path}: {reason}", advice="keep, drop, strip or a file") from error

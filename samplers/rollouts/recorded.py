@@ -52,7 +52,8 @@ class RecordedTraffic:
     def find_system(self, text: str) -> int | None:
         """Return the number of the first exchange whose system prompt has a text, white space aside; None for none."""
         wanted = " ".join(text.split())
-        for exchange, (messages, _) in zip(self.exchanges, self.list_chats(), strict=True):
+        for exchange in self.exchanges:
+            messages, _ = _read_chat(exchange)
             prompt = " ".join(get_text(message) for message in messages if message.get("role") == "system")
             if wanted and wanted in " ".join(prompt.split()):
                 return exchange.exchange
@@ -60,19 +61,20 @@ class RecordedTraffic:
 
     def list_chats(self) -> list[Chat]:
         """Return the exchanges in the form of chat completions."""
-        return [
-            (
-                to_chat_messages(json.loads(exchange.request), exchange.upstream_dialect)[0],
-                to_chat_answer(exchange.response, exchange.upstream_dialect) if exchange.response is not None else None,
-            )
-            for exchange in self.exchanges
-        ]
+        return [_read_chat(exchange) for exchange in self.exchanges]
 
     def find_leaks(self, subject: Subject) -> tuple[Leak, ...]:
         """Return the attempts to get at the secrets that the subject hides; none where the agent has no shell."""
         if not subject.workdir:
             return ()
         return find_leaks(self.list_chats(), hidden_lines=subject.hidden_lines, project=subject.project)
+
+
+def _read_chat(exchange: Exchange) -> Chat:
+    messages, _ = to_chat_messages(json.loads(exchange.request), exchange.upstream_dialect)
+    if exchange.response is None:
+        return messages, None
+    return messages, to_chat_answer(exchange.response, exchange.upstream_dialect)
 
 
 def read_traffic(path: Path | None) -> RecordedTraffic:

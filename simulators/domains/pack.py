@@ -21,7 +21,7 @@ import jsonschema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core.errors import InputError
-from core.files import read_input
+from core.files import read_text
 from core.toml import parse_toml
 from simulators.conversation import MARKERS, TurnRole
 from simulators.domains.validators import ArgumentRule
@@ -130,11 +130,7 @@ def list_packs() -> list[str]:
 
 
 def _read_text(path: Path) -> str:
-    try:
-        return read_input(path).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise InputError(f"cannot read {path}: {reason}", advice=ADVICE) from error
+    return read_text(path, f"cannot read {path}", advice=ADVICE)
 
 
 def _read_tools(path: Path) -> Mapping[str, Mapping[str, Any]]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from core.errors import InputError
-from core.files import read_input
+from core.files import read_text
 from core.minhash import hash_feature
 
 GRAM_WORDS = 8
@@ -50,13 +49,8 @@ def load_gram_index(files: Iterable[str]) -> GramIndex:
     index = GramIndex()
     for name in files:
         path = Path(name)
-        try:
-            content = read_input(path).decode("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is no text"
-            raise InputError(
-                f"--simulate-benchmarks: cannot read {path}: {reason}", advice="name files of texts, JSON or JSON lines"
-            ) from error
+        what, advice = f"--simulate-benchmarks: cannot read {path}", "name files of texts, JSON or JSON lines"
+        content = read_text(path, what, encoding="utf-8-sig", advice=advice)
         for text in _iterate_texts(content):
             for gram in iterate_grams(text, GRAM_WORDS):
                 index.places.setdefault(hash_feature(gram), path.name)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from core.errors import InputError, UsageError
-from core.files import read_input
+from core.files import read_text
 from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
@@ -161,11 +161,7 @@ def _print_curves(path: Path, *, as_json: bool) -> None:
 def _read_scores(path: Path) -> dict[str, list[tuple[int, float]]]:
     """Return group -> (number of tasks, score)."""
     groups: dict[str, list[tuple[int, float]]] = {}
-    try:
-        lines = read_input(path).decode().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the scores {path}: {getattr(error, 'strerror', 'it is no text')}") from error
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(path, f"cannot read the scores {path}").splitlines(), 1):
         if not line.strip():
             continue
         try:

@@ -14,7 +14,7 @@ import typer
 
 from core.config import Settings
 from core.errors import InputError, UsageError
-from core.files import read_input
+from core.files import read_text
 from core.settings.agents import RolloutSettings
 from core.settings.machine import ClusterSettings
 from core.settings.storage import StorageSettings
@@ -289,11 +289,7 @@ def read_system(path: Path) -> str:
     Raises:
         InputError: the file cannot be read, is empty, or is longer than a program can be given as an argument.
     """
-    try:
-        text = read_input(path).decode().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise InputError(f"--system: cannot read {path}: {reason}", advice="name a file with a text") from error
+    text = read_text(path, f"--system: cannot read {path}", advice="name a file with a text").strip()
     if not text or len(text.encode()) > MAX_SYSTEM_BYTES or "\0" in text:
         raise InputError(f"--system: {path} is not a text of 1 to {MAX_SYSTEM_BYTES} bytes")
     return text

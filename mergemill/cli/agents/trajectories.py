@@ -11,7 +11,7 @@ import typer
 
 from core.config import Settings
 from core.errors import InputError, UsageError
-from core.files import read_input
+from core.files import read_text
 from core.settings.agents import SelectionSettings
 from core.settings.simulation import MeasurementSettings
 from core.settings.storage import StorageSettings
@@ -446,10 +446,7 @@ def _open_rubric(path: Path, settings: Settings) -> tuple[str, RubricJudge]:
     from mergemill.execution.services import make_model  # noqa: PLC0415
     from samplers.selection.rubric import RubricJudge, read_rubric  # noqa: PLC0415
 
-    try:
-        text = read_input(path).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the rubric {path}: {getattr(error, 'strerror', 'it is no text')}") from error
+    text = read_text(path, f"cannot read the rubric {path}")
     items = read_rubric(text)
     model = make_model(settings.llm, settings.host)
     if model is None:
