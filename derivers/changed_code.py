@@ -19,9 +19,9 @@ from backends.index import ScratchIndex
 from backends.overlay import open_task_tree
 from backends.services import Services
 from core.patch_headers import parse_patch_set
-from derivers.structure.definitions import CodeDefinition, find_innermost, iterate_definitions
 from evaluation.edits.fixed_files import MAX_FILE_BYTES, FixedFile
 from languages.paths import is_source
+from mutation.definitions import CodeDefinition, find_innermost, iterate_definitions
 from mutation.grammars import find_grammar
 from taskdb.records import ChangedCode, Task
 

@@ -41,9 +41,9 @@ from derivers.injected.search_steps import (
 )
 from derivers.injected.task_builder import InjectedTaskBuilder
 from derivers.search_progress import SearchProgress, load_progress
-from derivers.structure.definitions import CodeDefinition
 from evaluation.reports.coverage import CoveredLines
 from mutation import Mutation, select_diverse
+from mutation.definitions import CodeDefinition
 from taskdb.records import Task, TestId
 from taskdb.records.lineage import Lineage
 

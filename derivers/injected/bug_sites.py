@@ -13,12 +13,12 @@ from itertools import islice, zip_longest
 from pathlib import PurePosixPath
 
 from backends.git import GitRepository
-from derivers.structure.definitions import CodeDefinition, find_innermost, list_definitions
 from evaluation.reports.coverage import CoveredLines
 from languages.generated import has_generated_header, has_generated_path
 from languages.paths import is_source
 from languages.registry import detect_file_language, language_family
 from mutation import Mutation, generate_mutants, select_diverse
+from mutation.definitions import CodeDefinition, find_innermost, list_definitions
 from taskdb.records import Candidate, TestId
 
 MAX_FILES = 6

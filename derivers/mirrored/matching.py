@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.word_parts import compare_words, list_word_parts, weigh_words
-from derivers.structure.definitions import list_definitions
 from guest.harness.structure.structure_check import list_modules
+from mutation.definitions import list_definitions
 from taskdb.records import Candidate
 
 MAX_SHOWN_FILES = 3

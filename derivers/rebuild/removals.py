@@ -15,8 +15,8 @@ from enum import StrEnum
 
 from tree_sitter import Node
 
-from derivers.structure.definitions import get_function, iterate_definition_nodes
 from mutation import build_patch
+from mutation.definitions import get_function, iterate_definition_nodes
 from mutation.grammars import find_grammar
 from mutation.mutation import TextEdit, apply_edits
 from mutation.source_file import SourceFile

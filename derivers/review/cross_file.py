@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from derivers.review.history import BlamedLine, ReviewHistory
 from derivers.review.locations import PatchedSource
-from derivers.structure.definitions import CodeDefinition, iterate_definitions, list_parameters
 from languages.paths import is_source
 from languages.registry import detect_file_language, language_family
+from mutation.definitions import CodeDefinition, iterate_definitions, list_parameters
 
 MIN_NAME_CHARS = 4
 """Characters of names that are searched in other files."""

@@ -35,8 +35,8 @@ from derivers.review.cross_file import (
 from derivers.review.history import BlamedLine
 from derivers.review.locations import DefectLocation, PatchedSource, is_meaningful, list_patched_sources, locate_lines
 from derivers.review.subject import ReviewSubject
-from derivers.structure.definitions import find_enclosing_definition
 from languages.paths import is_source
+from mutation.definitions import find_enclosing_definition
 from taskdb.records.oracles import Defect, ReviewOracle, ReviewTarget
 from taskdb.records.tags import ChangeKind
 

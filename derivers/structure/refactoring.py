@@ -1,7 +1,7 @@
 """Refactoring tasks: the same behaviour, and definitions where the change has put them.
 
 The definitions that the gold patch moves, renames or extracts is found in syntax trees
-(`derivers.structure.definitions`); a submission is checked without the project (`guest.harness.structure`). The oracle
+(`mutation.definitions`); a submission is checked without the project (`guest.harness.structure`). The oracle
 contains only the definitions that the check finds in either of the base tree and the gold tree and not in the other.
 """
 
@@ -17,10 +17,10 @@ from backends.git import GitError
 from backends.services import Services
 from derivers.base import KindRejection, build_task, check_statement
 from derivers.statements import render_template
-from derivers.structure.definitions import CodeDefinition, list_definitions
 from derivers.structure.trees import ChangedTrees
 from guest.harness.structure.structure_check import has_definition
 from languages.paths import is_source
+from mutation.definitions import CodeDefinition, list_definitions
 from taskdb.records import Kind, Task
 from taskdb.records.lineage import Lineage
 from taskdb.records.oracles import Definition, MovedDefinition, RefactoringOracle

@@ -9,8 +9,8 @@ import pytest
 from backends.git import GitRepository
 from backends.scratch import open_scratch
 from derivers.changed_code import DefinitionWords, compute_call_depth, list_changed_functions, measure_changed_code
-from derivers.structure.definitions import find_enclosing_definition
 from miner.patches import split_commit
+from mutation.definitions import find_enclosing_definition
 from taskdb.records import ChangedCode, FailureKind, Task
 from tests import records
 from tests.derivers.review_helpers import create_services

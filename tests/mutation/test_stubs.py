@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from derivers.structure.definitions import get_function, iterate_definition_nodes
+from mutation.definitions import get_function, iterate_definition_nodes
 from mutation.grammars import GRAMMARS, find_grammar
 from mutation.mutation import apply_edits
 from mutation.source_file import SourceFile

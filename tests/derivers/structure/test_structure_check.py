@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from derivers.structure.definitions import list_definitions
 from guest.harness.structure import structure_check
 from guest.harness.structure.structure_check import has_definition, imports_module, names_package, uses_module
+from mutation.definitions import list_definitions
 
 DEFINING = {
     "a.py": ("class Cart:\n    def total(self):\n        def inner(): pass\n", ("Cart", "Cart.total")),
