@@ -52,7 +52,7 @@ class TestWords(NamedTuple):
 
 
 def measure_changed_code(task: Task, services: Services) -> ChangedCode:
-    """Return what a task's gold patch changes in the agent's tree.
+    """Return the code that a task's gold patch changes in the agent's tree.
 
     Raises:
         GitError: a patch does not apply to the tree.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from exporters.bundle_writer import BundleWriter
-from exporters.verifier_files import explain_missing_environment
+from exporters.verifier_files import explain_ungradable
 
 if TYPE_CHECKING:
     from taskdb.records import Task
@@ -29,6 +29,6 @@ class ExportFormat:
 
 def exclude_other_oracles(task: Task) -> str | None:
     """Return why a format that has only lists of tests and an image cannot carry a task; None if it can."""
-    if reason := explain_missing_environment(task):
+    if reason := explain_ungradable(task):
         return reason
     return f"{task.kind.value} is not graded by lists of tests alone" if task.oracle is not None else None

@@ -21,6 +21,7 @@ from guest.harness import HARNESS_FOLDER
 from guest.scoring.submitted_tests import REPEATS
 from guest.scoring.timing import RUNS_PER_TREE
 from guest.verifier.writing import CANARY_FOLDER
+from taskdb.records.instructions import InstructionOracle
 from taskdb.records.oracles import (
     CodeEdit,
     Defect,
@@ -43,8 +44,10 @@ FINDINGS_PATH = "/logs/artifacts/findings.json"
 REWARD_PATH = "/logs/verifier/reward.json"
 
 
-def explain_missing_environment(task: Task) -> str | None:
+def explain_ungradable(task: Task) -> str | None:
     """Return why submissions to the task cannot be graded outside of the database; None if they can."""
+    if isinstance(task.oracle, InstructionOracle):
+        return "instructions are graded by the requests of a rollout, which a bundle has not"
     reasons = {"simulated": "simulated tasks have no image", "imported": NOT_VERIFIED}
     return reasons.get(task.environment)
 
@@ -72,7 +75,7 @@ def build_verifier_files(item: ExportItem, services: Services) -> Mapping[str, b
     All artifacts of the task are among them, so that a bundle can be read back.
 
     Raises:
-        LookupError: the task has no environment (see `explain_missing_environment`).
+        LookupError: the task has no environment (see `explain_ungradable`).
     """
     task, get = item.task, services.artifacts.get
     verifier_files = {task_files.RECORD_FILE: task_files.encode_record(task), "test.patch": get(task.test_patch)}
@@ -88,8 +91,10 @@ def build_verifier_files(item: ExportItem, services: Services) -> Mapping[str, b
     verifier_files["gold.patch"] = get(task.gold_patch)
     if isinstance(task.oracle, TestWritingOracle):
         added, data = _build_writing_files(task, task.oracle, services)
-    else:
+    elif isinstance(task.oracle, PerformanceOracle):
         added, data = _build_performance_files(task.oracle, services)
+    else:
+        raise LookupError(explain_ungradable(task))  # noqa: TRY004 - the task is right, but not for a bundle
     for path in ("grade.py", *task_files.GUEST_MODULES):  # parts of the archive
         del verifier_files[path]
     deadline = compute_verifier_seconds(task) - 30

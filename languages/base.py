@@ -15,6 +15,7 @@ from languages.code import CodeDifference
 from languages.controls import ControlSites
 from languages.draft import Dependency, PlanDraft, PlanningContext
 from languages.facts import strip_version
+from languages.habits import Habits
 from languages.lines import LineSyntax
 from languages.loading import LoadHook
 from languages.messages import MessageChecks
@@ -239,5 +240,7 @@ class Language:
     """Names of programs that start the tests, in whose place an exploit puts others."""
     load_hook: LoadHook | None = None
     """Code that runs a command when a file is loaded, of which exploits are made; None if there is none."""
+    habits: Habits = field(default_factory=Habits)
+    """Commands that run tests, and output for debugging, as people write them."""
     counters: WorkCounters | None = None
     """Counters of the work that tests do, for frameworks with programs; needs a grammar. None if there are none."""

@@ -7,6 +7,7 @@ from functools import partial
 from languages import parsing
 from languages.base import Language
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
+from languages.habits import Habits
 from languages.loading import LoadHook
 from languages.native import plan
 from languages.native.frameworks import FRAMEWORKS
@@ -51,4 +52,8 @@ C = Language(
     controls=ControlSites(opposites={**COMMON_OPPOSITES, **OPPOSITES}, condition_calls=frozenset({"assert"})),
     exploit_files={"CTestCustom.cmake": b'set(CTEST_CUSTOM_TESTS_IGNORE ".*")\n'},
     load_hook=LoadHook(suffixes=(".c", ".h"), write=write_constructor),
+    habits=Habits(
+        output=r"\bprintf\(",
+        output_example='printf("here\\n");',
+    ),
 )

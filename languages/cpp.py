@@ -7,6 +7,7 @@ from functools import partial
 
 from languages import parsing
 from languages.c import C
+from languages.habits import Habits
 from languages.loading import LoadHook
 from languages.native import plan
 from languages.native.loading import write_constructor
@@ -19,4 +20,8 @@ CPP = replace(
     syntaxes=(parsing.CPP,),
     create_draft=partial(plan.create_draft, "c++"),
     load_hook=LoadHook(suffixes=(".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx"), write=write_constructor),
+    habits=Habits(
+        output=r"\bprintf\(|\bstd::cout\b",
+        output_example='printf("here\\n");',
+    ),
 )

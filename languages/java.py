@@ -7,6 +7,7 @@ from functools import partial
 from languages import parsing
 from languages.base import Language
 from languages.controls import ControlSites
+from languages.habits import Habits
 from languages.jvm import plan, tests
 from languages.jvm.counters import COUNTERS
 from languages.jvm.frameworks import FRAMEWORKS
@@ -61,4 +62,9 @@ JAVA = Language(
     exploit_programs=("mvn",),
     load_hook=JAVA_HOOK,
     counters=COUNTERS,
+    habits=Habits(
+        test_commands=r"(\S*/)?(mvnw?|gradlew?)( \S+)* (test|check|verify|build)",
+        output=r"\bSystem\.(out|err)\.print",
+        output_example='System.out.println("here");',
+    ),
 )

@@ -7,6 +7,7 @@ import json
 from languages import parsing
 from languages.base import Language
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
+from languages.habits import Habits
 from languages.messages import CONTAIN_CALLS, MessageChecks
 from languages.node import fallbacks, files, frameworks, releases, switches
 from languages.node.files import find_test_files
@@ -94,4 +95,13 @@ JAVASCRIPT = Language(
     },
     exploit_programs=("node", "npm", "npx"),
     load_hook=HOOK,
+    habits=Habits(
+        test_commands=(
+            r"(npm|pnpm|yarn|bun)( run)? \S*test\S*|(npx (-\S+ )*)?(jest|mocha|vitest|ava|tap|jasmine)|"
+            r"node (--\S+ )*--test"
+        ),
+        output=r"\bconsole\.\w+\(",
+        output_example="console.log('here');",
+        function_example="\nfunction addedByHand(x) {\n{body}\n    return x;\n}",
+    ),
 )

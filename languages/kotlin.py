@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from languages import parsing
+from languages.habits import Habits
 from languages.java import JAVA
 from languages.jvm import plan, tests
 from languages.jvm.loading import KOTLIN_HOOK
@@ -27,4 +28,9 @@ KOTLIN = replace(
     signatures=SignatureSyntax(),
     load_hook=KOTLIN_HOOK,
     counters=None,
+    habits=Habits(
+        test_commands=r"(\S*/)?(mvnw?|gradlew?)( \S+)* (test|check|verify|build)",
+        output=r"\bprintln\(",
+        output_example='println("here")',
+    ),
 )

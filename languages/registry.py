@@ -16,6 +16,7 @@ from languages.c import C
 from languages.cpp import CPP
 from languages.elixir import ELIXIR
 from languages.go import GO
+from languages.habits import COMMON_TEST_COMMANDS
 from languages.haskell import HASKELL
 from languages.java import JAVA
 from languages.javascript import JAVASCRIPT
@@ -146,6 +147,12 @@ def find_signatures(path: str) -> SignatureSyntax:
     if language is not None:
         return language.signatures
     return UNCLASSIFIED_SIGNATURES.get(PurePosixPath(path).suffix, SignatureSyntax())
+
+
+def find_test_commands() -> str:
+    """Return the regex of commands that run tests, in whatever language."""
+    patterns = [language.habits.test_commands for language in LANGUAGES.values()]
+    return "|".join(dict.fromkeys([*filter(None, patterns), COMMON_TEST_COMMANDS]))
 
 
 def get_test_seconds(language: str, default: float) -> float:

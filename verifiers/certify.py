@@ -28,7 +28,8 @@ from verifiers.conditions import AS_VERIFIED, UTC, vary_conditions
 from verifiers.exploits import EXPLOITS
 from verifiers.inspection import grade_combined_probes
 from verifiers.probes import NO_OP, PROBES
-from verifiers.rewards import REWARDS, TESTS, WRITING, grade, select_reward, writing
+from verifiers.rewards import INSTRUCTIONS, REWARDS, TESTS, WRITING, grade, instructions, select_reward, writing
+from verifiers.rewards.instructions import ScriptTables
 
 MAX_BOUND = 0.001
 """Probability of success above which a submission that forges results may earn 1: the task's record states it."""
@@ -45,6 +46,8 @@ class Reason(StrEnum):
     NOT_SCORED = "not-scored"
     SIMULATED = "simulated"
     """No test was run; a model simulated the results."""
+    CHECKS_FAIL = "checks-fail"
+    """The checks of an instruction task decide otherwise on its scripts than they must."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +70,10 @@ class CertificationGradings:
     """Name of a submission that made several exploits at once and earned 0 -> their names."""
     conditions: list[str] = field(default_factory=list)
     """Conditions of each grading of gold, a line each."""
+    dutiful: dict[str, str] = field(default_factory=dict)
+    """Constraint -> state of its check for the script that follows all; empty for other kinds."""
+    careless: dict[str, float] = field(default_factory=dict)
+    """Constraint -> value of the script that breaks it, by the checks alone."""
     evaluations: int = 0
     """Runs of the tests so far."""
     problems: list[CertificationProblem] = field(default_factory=list)
@@ -113,6 +120,12 @@ class CertificationGradings:
         if score.value and not may_pass:
             detail = f"the exploit {submission.name} scored {score.value}: {score.explanation}"
             self.problems.append(CertificationProblem(reason=Reason.EXPLOIT_PASSES, detail=detail))
+
+    def add_scripts(self, tables: ScriptTables) -> None:
+        """Add the verdicts of the checks of an instruction task on its scripts."""
+        self.dutiful, self.careless = tables.dutiful, tables.careless
+        if tables.problem:
+            self.problems.append(CertificationProblem(reason=Reason.CHECKS_FAIL, detail=tables.problem))
 
     def _count(self, score: Score, submission: str) -> None:
         self.evaluations += score.evaluations
@@ -167,6 +180,8 @@ def certify(
         conditions=tuple(gradings.conditions),
         exploits=gradings.exploits,
         combined_exploits=gradings.combined_exploits,
+        dutiful=gradings.dutiful,
+        careless=gradings.careless,
         environment_family=family if gradings.exploits or exploits_of else "",
         exploits_of=exploits_of,
         gold_tree=gold_tree,
@@ -192,6 +207,9 @@ def iterate_gradings(
     gradings = CertificationGradings()
     reward, settings = select_reward(task), services.settings
     is_by_lists, is_writing = reward is REWARDS[TESTS], reward is REWARDS[WRITING]
+    if reward is REWARDS[INSTRUCTIONS]:
+        gradings.add_scripts(instructions.check_scripts(task, services))
+        yield gradings
     gold = reward.make_gold(task, services)
     n_gold = 1 if gold_of else settings.certify.runs
     varied = vary_conditions(n_gold) if is_by_lists else [AS_VERIFIED] * n_gold
@@ -201,6 +219,8 @@ def iterate_gradings(
             score = tests.grade(task, services, gold, conditions, is_brief=number > 0)
         elif is_writing:
             score = writing.grade(task, services, gold, is_brief=number > 0)
+        elif reward is REWARDS[INSTRUCTIONS]:
+            score = instructions.grade(task, services, gold, is_brief=number > 0)
         else:
             score = grade(task, services, gold)
         zone = dict(task.require_plan().env).get("TZ", UTC) if task.image else UTC

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -88,6 +89,47 @@ class CertifySettings(SettingsGroup):
         return float(sample[1]) if sample else None
 
 
+_RANGE = re.compile(r"(\d+)?(:)?(\d+)?")
+"""Least and greatest number; one number alone is both."""
+
+
+@dataclass(frozen=True)
+class NumberRange:
+    """Limits of a range that is written as `LEAST:GREATEST`, `LEAST:`, `:GREATEST` or `NUMBER`."""
+
+    lowest: int
+    highest: int
+
+    def parse(self, text: str) -> tuple[int, int]:
+        """Return the least and the greatest number.
+
+        Raises:
+            ValueError: the text is no range within the limits.
+        """
+        match = _RANGE.fullmatch(text)
+        if not match or not (match[1] or match[3]):
+            raise ValueError("it is a number, or a range such as 2:5, 2: or :5")
+        least = int(match[1]) if match[1] else self.lowest
+        greatest = int(match[3]) if match[3] else self.highest if match[2] else least
+        if not self.lowest <= least <= greatest <= self.highest:
+            raise ValueError(f"it is a range within {self.lowest}:{self.highest}")
+        return least, greatest
+
+    def check(self, text: str) -> str:
+        """Return the text of a range.
+
+        Raises:
+            ValueError: as in `parse`.
+        """
+        self.parse(text)
+        return text
+
+
+CONSTRAINTS = NumberRange(1, 20)
+SOURCES = NumberRange(1, 7)
+TURNS = NumberRange(1, 4)
+
+
 class DeriveSettings(SettingsGroup):
     """Tasks that are derived from a change."""
 
@@ -105,3 +147,15 @@ class DeriveSettings(SettingsGroup):
     """Combined tasks of three to five related changes per change."""
     variants: Literal["rules", "model"] = "rules"
     """How terse statements and user stories are written: by rules, or by the model at --llm."""
+    instructions_per_task: int = Field(default=2, ge=1, le=50)
+    """Instruction tasks of each bug fix or feature."""
+    constraints: Annotated[str, AfterValidator(CONSTRAINTS.check)] = Field(
+        default="4:10", alias="instruction_constraints"
+    )
+    """Numbers of constraints of an instruction task, between which one is drawn (LEAST:GREATEST)."""
+    sources: Annotated[str, AfterValidator(SOURCES.check)] = Field(default="3:", alias="instruction_sources")
+    """Numbers of sources that the instructions of a task come from, of seven."""
+    turns: Annotated[str, AfterValidator(TURNS.check)] = Field(default="1:3", alias="instruction_turns")
+    """Numbers of turns of the user."""
+    constraint_folder: Path | None = None
+    """Folder of your own constraints, a TOML file each; they replace shipped ones of the same name."""

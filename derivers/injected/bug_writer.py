@@ -41,7 +41,7 @@ _PROMPTS = PromptTemplates(Path(__file__).parent / "prompts")
 
 
 class BugReplacement(BaseModel):
-    """One bug: text of the file, its replacement, and one sentence on what fails."""
+    """One bug: text of the file, its replacement, and one sentence on the failure."""
 
     search: str
     replace: str

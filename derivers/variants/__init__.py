@@ -12,9 +12,8 @@ from enum import StrEnum
 
 from backends.services import Services
 from derivers.base import KindRejection
-from derivers.bugfix import derive_bugfix
-from derivers.feature import derive_feature
 from derivers.variants.failure_output import collect_outputs, is_truncated, render_outputs
+from derivers.variants.original import derive_original
 from derivers.variants.rewriting import shorten_statement, split_sentences, write_user_story
 from derivers.variants.variant_writer import VariantWriter
 from taskdb.records import Kind, Task
@@ -27,8 +26,6 @@ MAX_TERSE_SHARE = 0.7
 class Reason(StrEnum):
     """Why a change gives no variant. Where the judge's rules reject its statement, the reason is the name of a rule."""
 
-    NO_ORIGINAL = "no-original"
-    """The change is neither a bug fix nor a feature; the detail gives the reason."""
     NO_MODEL = "no-model"
     NO_ANSWER = "no-answer"
     """The model's statement is unusable."""
@@ -73,7 +70,7 @@ def derive_traceback(lineage: Lineage, services: Services) -> list[Task] | KindR
 
     The output is that of the first test-only run of the verification; nothing is executed.
     """
-    original = _derive_original(lineage, services)
+    original = derive_original(lineage, services)
     if isinstance(original, KindRejection):
         return original
     outputs, silent = collect_outputs(lineage.require_verification(), services.artifacts)
@@ -91,7 +88,7 @@ def _derive_variant(
     lineage: Lineage, services: Services, kind: Kind, rewrite: Callable[[str], str]
 ) -> list[Task] | KindRejection:
     """Return the task with the statement rewritten by rules or by the model."""
-    original = _derive_original(lineage, services)
+    original = derive_original(lineage, services)
     if isinstance(original, KindRejection):
         return original
     statement = lineage.candidate.problem_statement
@@ -109,18 +106,6 @@ def _derive_variant(
     if kind is Kind.TERSE and n_words > MAX_TERSE_SHARE * n_original:
         return KindRejection(Reason.NOT_SHORTER, f"{n_words} of {n_original} words remain")
     return [_build_variant(original, kind, text + _get_interface_section(original, statement))]
-
-
-def _derive_original(lineage: Lineage, services: Services) -> Task | KindRejection:
-    """Return the change's own bug fix or feature."""
-    rejections = []
-    for derive in (derive_bugfix, derive_feature):
-        result = derive(lineage, services)
-        if not isinstance(result, KindRejection):
-            return result[0]
-        rejections.append(result)
-    first = rejections[0] if rejections[0].reason == rejections[1].reason else rejections[1]
-    return KindRejection(Reason.NO_ORIGINAL, f"{first.reason}: {first.detail}")
 
 
 def _get_interface_section(original: Task, statement: str) -> str:

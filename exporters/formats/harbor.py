@@ -28,7 +28,7 @@ from exporters.verifier_files import (
     build_gold_submission,
     build_verifier_files,
     compute_verifier_seconds,
-    explain_missing_environment,
+    explain_ungradable,
     find_submission_path,
 )
 from taskdb.records.oracles import ReviewOracle
@@ -180,7 +180,5 @@ def _make_valid(value: Any) -> Any:
 
 
 FORMATS = {
-    "harbor": ExportFormat(
-        write=write_harbor, explain_exclusion=explain_missing_environment, write_parquet=write_harbor_parquet
-    )
+    "harbor": ExportFormat(write=write_harbor, explain_exclusion=explain_ungradable, write_parquet=write_harbor_parquet)
 }

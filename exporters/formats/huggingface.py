@@ -17,7 +17,7 @@ from exporters import rows, task_files
 from exporters.bundle_writer import write_file
 from exporters.export_format import ExportFormat
 from exporters.task_folder import write_task_folder
-from exporters.verifier_files import explain_missing_environment
+from exporters.verifier_files import explain_ungradable
 from taskdb.queries.evidence import SHOWN_BOUND
 from taskdb.records import Certificate, TestOrigin
 from taskdb.records.verdicts import EVIDENCE
@@ -250,4 +250,4 @@ def _render_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return render_table(header, [[_render_cell(cell) for cell in line] for line in lines])
 
 
-FORMATS = {"huggingface": ExportFormat(write=write_huggingface, explain_exclusion=explain_missing_environment)}
+FORMATS = {"huggingface": ExportFormat(write=write_huggingface, explain_exclusion=explain_ungradable)}

@@ -12,7 +12,7 @@ from exporters import rows
 from exporters.bundle_writer import write_file
 from exporters.export_format import ExportFormat
 from exporters.formats.trainer_rows import NEMO_GYM_AGENT, TASKS, make_episode
-from exporters.verifier_files import explain_missing_environment
+from exporters.verifier_files import explain_ungradable
 from training_data.episodes import NEMO_GYM
 from training_data.formats import FORMATS as ROW_FORMATS
 from training_data.row_files import write_json_lines
@@ -78,4 +78,4 @@ def build_server_config(data_sets: Sequence[str]) -> dict[str, Any]:
     }
 
 
-FORMATS = {"nemo-gym": ExportFormat(write=write_nemo_gym, explain_exclusion=explain_missing_environment)}
+FORMATS = {"nemo-gym": ExportFormat(write=write_nemo_gym, explain_exclusion=explain_ungradable)}

@@ -11,7 +11,7 @@ import tomli_w
 from exporters import rows
 from exporters.bundle_writer import write_file
 from exporters.export_format import ExportFormat
-from exporters.verifier_files import explain_missing_environment
+from exporters.verifier_files import explain_ungradable
 from training_data.row_files import write_json_lines
 
 if TYPE_CHECKING:
@@ -53,4 +53,4 @@ def write_verifiers(items: Iterable[ExportItem], folder: Path, services: Service
     rows.write_reward_module(package)
 
 
-FORMATS = {"verifiers": ExportFormat(write=write_verifiers, explain_exclusion=explain_missing_environment)}
+FORMATS = {"verifiers": ExportFormat(write=write_verifiers, explain_exclusion=explain_ungradable)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from exporters import rows
 from exporters.export_format import ExportFormat
-from exporters.verifier_files import explain_missing_environment
+from exporters.verifier_files import explain_ungradable
 from training_data.episodes import NEMO_GYM, SKYRL, TrainingEpisode
 from training_data.formats import FORMATS as ROW_FORMATS
 from training_data.sources import RowSource
@@ -55,8 +55,6 @@ def make_episode(row: Mapping[str, Any]) -> TrainingEpisode:
 
 
 FORMATS = {
-    name: ExportFormat(
-        write=partial(write_trainer_rows, format_name=name), explain_exclusion=explain_missing_environment
-    )
+    name: ExportFormat(write=partial(write_trainer_rows, format_name=name), explain_exclusion=explain_ungradable)
     for name in ("verl", "skyrl", "slime")
 }

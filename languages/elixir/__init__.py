@@ -9,6 +9,7 @@ from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.elixir.plan import COMPILE, TEST_FILE, create_draft, drop_compile, list_test_files, render_plan
 from languages.elixir.releases import DEFAULT, RELEASES
+from languages.habits import Habits
 from languages.loading import LoadHook, append_code, quote_interpolated
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
 from languages.scripting.versions import select_next_version
@@ -66,5 +67,10 @@ ELIXIR = Language(
     load_hook=LoadHook(
         suffixes=(".ex", ".exs"),
         write=append_code('\nSystem.cmd("sh", ["-c", {}])\n', quote_interpolated("#")),
+    ),
+    habits=Habits(
+        test_commands=r"mix test",
+        output=r"\bIO\.(puts|inspect)\b",
+        output_example='IO.puts("here")',
     ),
 )

@@ -11,6 +11,7 @@ from languages.go.counters import COUNTERS, list_benchmarks
 from languages.go.loading import HOOK
 from languages.go.plan import FALLBACKS, SWITCHES, create_draft, find_test_files, render_plan
 from languages.go.releases import DEFAULT, RELEASES, ROOT
+from languages.habits import Habits
 from languages.messages import PATTERN_CALLS, MessageChecks
 from languages.repetition import TestPrograms
 from languages.rewriting import SIGNS, Rewrites
@@ -94,4 +95,10 @@ GO = Language(
     exploit_programs=("go",),
     load_hook=HOOK,
     counters=COUNTERS,
+    habits=Habits(
+        test_commands=r"go test",
+        output=r"\bfmt\.Print|\bprintln\(",
+        output_example='fmt.Println("here")',
+        function_example="\nfunc addedByHand(x int) int {\n{body}\n    return x\n}",
+    ),
 )

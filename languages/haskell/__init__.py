@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from languages.base import Framework, Language, read_packaged_file
+from languages.habits import Habits
 from languages.haskell.plan import FRAMEWORK, TEST_FILE, create_draft, find_project_folder, list_test_files, render_plan
 from languages.haskell.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
@@ -38,4 +39,9 @@ HASKELL = Language(
     render_plan=render_plan,
     find_test_files=find_test_files,
     exploit_files={".hspec": b"--dry-run\n"},
+    habits=Habits(
+        test_commands=r"(cabal|stack) (\S+ )*test",
+        output=r"\b(putStrLn|traceShow|trace)\b",
+        output_example="traceShow 1 $",
+    ),
 )

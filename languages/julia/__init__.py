@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from languages.base import Framework, Language, read_packaged_file
+from languages.habits import Habits
 from languages.julia.plan import FRAMEWORK, create_draft, find_project_folder, render_plan
 from languages.julia.releases import DEFAULT, RELEASES
 from languages.julia.tests import TEST_FILE, list_test_files
@@ -37,4 +38,9 @@ JULIA = Language(
     render_plan=render_plan,
     find_test_files=find_test_files,
     load_hook=LoadHook(suffixes=(".jl",), write=append_code('\nrun(Cmd(["sh", "-c", {}]))\n', quote_interpolated("$"))),
+    habits=Habits(
+        test_commands=r"julia .*(test|runtests)\S*",
+        output=r"\bprintln\(|@show\b",
+        output_example='println("here")',
+    ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
+from languages.habits import Habits
 from languages.lua.loading import HOOK
 from languages.lua.plan import (
     MAKE,
@@ -91,4 +92,9 @@ LUA = Language(
     syntaxes=(parsing.LUA,),
     exploit_files={".busted": b"return { default = { list = true, pattern = 'nothing' } }\n"},
     load_hook=HOOK,
+    habits=Habits(
+        test_commands=r"busted|lua\S* \S*(test|spec)\S*",
+        output=r"\bprint\(",
+        output_example='print("here")',
+    ),
 )

@@ -9,6 +9,7 @@ from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.draft import PlanDraft
+from languages.habits import Habits
 from languages.messages import MessageChecks
 from languages.perl.loading import HOOK
 from languages.perl.plan import COMPILE, TEST_FILE, create_draft, list_test_files, render_plan
@@ -99,4 +100,9 @@ PERL = Language(
     reserved_variables=("PERL5OPT",),
     exploit_files={".proverc": b"--exec true\n"},
     load_hook=HOOK,
+    habits=Habits(
+        test_commands=r"prove|perl \S*\.t\b",
+        output=r"^\s*(print|say|warn)\b",
+        output_example='print "here\\n";',
+    ),
 )

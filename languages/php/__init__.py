@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
+from languages.habits import Habits
 from languages.messages import CONTAIN_CALLS, PATTERN_CALLS, MessageChecks
 from languages.php.loading import HOOK
 from languages.php.plan import TEST_FILE, create_draft, list_test_files, render_plan
@@ -92,4 +93,9 @@ PHP = Language(
     signatures=SignatureSyntax(are_types_first=True),
     exploit_files={"phpunit.xml": b'<phpunit bootstrap="exit.php"/>\n', "exit.php": b"<?php exit(0);\n"},
     load_hook=HOOK,
+    habits=Habits(
+        test_commands=r"(\S*/)?(phpunit|pest)|composer (run )?\S*test\S*",
+        output=r"\b(var_dump|print_r)\(",
+        output_example="var_dump($this);",
+    ),
 )

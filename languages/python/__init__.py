@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import ControlSites
+from languages.habits import Habits
 from languages.loading import LoadHook, append_code
 from languages.messages import CONTAIN_CALLS, PATTERN_CALLS, MessageChecks
 from languages.python import collection, fallbacks, testing
@@ -162,4 +163,10 @@ PYTHON = Language(
     },
     exploit_programs=("python", "python3", "pytest"),
     load_hook=LoadHook(suffixes=(".py",), write=append_code("\n\nimport os as _os\n_os.system({})\n", ascii)),
+    habits=Habits(
+        test_commands=r"(\S*python[\d.]* -m )?(pytest|unittest|nose2?|tox|nox)",
+        output=r"\bprint\(",
+        output_example="print('here')",
+        function_example="\n\ndef added_by_hand(x):\n{body}\n    return x",
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from languages.base import Canary, Framework, Language, read_packaged_file
+from languages.habits import Habits
 from languages.loading import LoadHook, append_code
 from languages.r.plan import FRAMEWORK, TEST_FILE, create_draft, list_test_files, render_plan
 from languages.r.releases import DEFAULT, RELEASES
@@ -49,4 +50,9 @@ R = Language(
     find_test_files=find_test_files,
     exploit_files={".Rprofile": b"quit(status = 0)\n"},
     load_hook=LoadHook(suffixes=(".R", ".r"), write=append_code("\nsystem({})\n")),
+    habits=Habits(
+        test_commands=r"Rscript .*test\S*|R CMD check",
+        output=r"\b(print|cat)\(",
+        output_example='print("here")',
+    ),
 )

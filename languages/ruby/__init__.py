@@ -10,6 +10,7 @@ from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import COMMON_OPPOSITES, ControlSites, pair_words
 from languages.draft import PlanDraft
+from languages.habits import Habits
 from languages.loading import LoadHook, append_code, quote_single
 from languages.messages import PATTERN_CALLS, MessageChecks
 from languages.ruby import testing
@@ -126,4 +127,9 @@ RUBY = Language(
     messages=MessageChecks(pattern_calls=rf"{PATTERN_CALLS}|match_regex"),
     exploit_files={".rspec": b"--dry-run\n"},
     load_hook=LoadHook(suffixes=(".rb",), write=append_code("\nsystem({})\n", quote_single)),
+    habits=Habits(
+        test_commands=r"(bundle exec )?(rake|rspec|ruby \S*(test|spec)\S*)",
+        output=r"^\s*(puts|pp?)\b",
+        output_example="puts 'here'",
+    ),
 )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from languages import parsing
 from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.controls import ControlSites
+from languages.habits import Habits
 from languages.messages import CONTAIN_CALLS, MessageChecks
 from languages.repetition import TestPrograms
 from languages.rust.counters import COUNTERS
@@ -72,4 +73,10 @@ RUST = Language(
     exploit_programs=("cargo",),
     load_hook=HOOK,
     counters=COUNTERS,
+    habits=Habits(
+        test_commands=r"cargo (\S+ )*(test|nextest)",
+        output=r"\be?println!|\bdbg!",
+        output_example='println!("here");',
+        function_example="\nfn added_by_hand(mut x: i32) -> i32 {\n{body}\n    x\n}",
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from languages.base import Framework, Language, read_packaged_file
+from languages.habits import Habits
 from languages.jvm.plan import select_next_jdk
 from languages.jvm.releases import DEFAULT, RELEASES
 from languages.scala.loading import HOOK
@@ -33,4 +34,9 @@ SCALA = Language(
     find_test_files=find_test_files,
     exploit_files={".sbtopts": b"-Dsbt.version=0\n"},
     load_hook=HOOK,
+    habits=Habits(
+        test_commands=r"sbt .*test|(\S*/)?mill .*test",
+        output=r"\bprintln\(",
+        output_example='println("here")',
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from languages.base import Framework, Language, read_packaged_file
+from languages.habits import Habits
 from languages.scripting.versions import select_next_version
 from languages.swift.loading import HOOK
 from languages.swift.plan import FRAMEWORK, create_draft, find_test_files, render_plan
@@ -36,4 +37,9 @@ SWIFT = Language(
         )
     },
     load_hook=HOOK,
+    habits=Habits(
+        test_commands=r"swift test",
+        output=r"\bprint\(",
+        output_example='print("here")',
+    ),
 )

@@ -9,7 +9,7 @@ from core.errors import InputError
 from exporters.item import ExportItem
 from exporters.prompts import build_complete_instruction
 from exporters.rows import build_collect_command, build_messages
-from exporters.verifier_files import explain_missing_environment, find_submission_path
+from exporters.verifier_files import explain_ungradable, find_submission_path
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
 
@@ -23,7 +23,7 @@ def build_task_prompt(task: Task, artifacts: Artifacts) -> dict[str, Any]:
     Raises:
         InputError: an agent cannot work on it, since it is simulated.
     """
-    if reason := explain_missing_environment(task):
+    if reason := explain_ungradable(task):
         raise InputError(f"{task.name} has no prompt: {reason}")
     item = ExportItem(task=task, certificate=None)
     workdir = task.plan.workdir if task.plan else ""

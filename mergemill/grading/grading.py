@@ -64,7 +64,7 @@ class Submission:
 
 
 def make_submission(task: Task, forms: Mapping[str, bytes]) -> Submission:
-    """Return a submission to a task; `forms`: form (patch, tests, review) -> content, empty for the no-op.
+    """Return a submission to a task; `forms`: form (patch, tests, review, rollout) -> content, empty for the no-op.
 
     Raises:
         UsageError: the task takes a submission of another form.
@@ -95,7 +95,7 @@ class TaskGrader:
 
         Args:
             word: the name or id.
-            form: `patch`, `tests` or `review`; it selects among the tasks of a change.
+            form: `patch`, `tests`, `review` or `rollout`; it selects among the tasks of a change.
 
         Raises:
             InputError: there is no such task, or several.
@@ -200,7 +200,7 @@ def grade_submission(word: str, submission: Mapping[str, bytes], settings: Setti
 
     Args:
         word: the task's name, id or unambiguous beginning of an id, or its change's name.
-        submission: form (patch, tests, review) -> content; empty for the no-op or, with `gold`, the gold patch.
+        submission: form (patch, tests, review, rollout) -> content; empty for the no-op, or for gold.
         settings: database, store and limits.
         gold: whether to grade the task's own solution.
 

@@ -47,7 +47,7 @@ class Leftover:
 def find_leftovers(
     sandbox: SandboxSettings, storage: StorageSettings, now: Callable[[], float] = time.time
 ) -> Iterator[Leftover]:
-    """Yield what killed processes left on this machine, in the store and on the engine.
+    """Yield the leftovers of killed processes on this machine, in the store and on the engine.
 
     Raises:
         MachineError: no engine answers, where `sandbox.kind` is `docker`; all others are yielded before.

@@ -23,6 +23,7 @@ from derivers.changed_code import measure_changed_code
 from derivers.combined import derive_combined
 from derivers.feature import derive_feature
 from derivers.injected import derive_injected
+from derivers.instructions import derive_instructions
 from derivers.mirrored import derive_mirrored
 from derivers.performance import derive_performance
 from derivers.rebuild import derive_rebuild
@@ -149,6 +150,11 @@ TASK_KINDS: Mapping[Kind, TaskKind] = {
         derive=partial(derive_mirrored, gates=MIRROR_GATES),
         reward=REWARDS[TESTS],
     ),
+    Kind.INSTRUCTIONS: TaskKind(
+        prerequisites=Prerequisites(requirement=Requirement.VERIFIED),
+        derive=derive_instructions,
+        reward=REWARDS["instructions"],
+    ),
 }
 """Kind -> its row, in the order in which kinds are derived from a change."""
 
@@ -261,7 +267,7 @@ def _find_rejected(lineage: Lineage, kind: Kind) -> str:
 
 
 def _add_changed_code(task: Task, services: Services) -> Task:
-    """Return the task with what its gold patch changes; without it, and with a warning, where no tree can be read."""
+    """Return the task with the code its gold patch changes; without, and with a warning, if no tree can be read."""
     try:
         return task.model_copy(update={"changed_code": measure_changed_code(task, services)})
     except (InputError, UnidiffParseError) as error:

@@ -16,6 +16,7 @@ from core.settings.group import replace_values
 from core.settings.machine import OperationSettings
 from core.settings.storage import StorageSettings
 from core.text import format_count
+from derivers.instructions.constraints import load_constraints
 from mergemill.execution.clusters import LOCAL, check_cluster_settings, open_cluster
 from mergemill.execution.images.budget import ImageBudget
 from mergemill.execution.images.fetch import enable_fetching
@@ -86,8 +87,7 @@ def run_stages(
         InputError: there is no database, and the stage reads a database; or database or store can only be read.
         Transient: the database cannot be written.
     """
-    check_cluster_settings(settings.cluster)
-    require_writable_store(settings.storage)
+    _check_settings(settings, scope)
     if stage is Stage.MINE:
         # Mining is the work of the driver, so it needs no cluster.
         settings = replace_values(settings, {"cluster": LOCAL})
@@ -147,6 +147,18 @@ def run_stages(
         if run.exit_code:
             store.discard_if_empty()
         return _build_report(run, resolved, short)
+
+
+def _check_settings(settings: Settings, scope: Scope) -> None:
+    """Check the settings that would end the run later, or for every change: cluster, store and constraints.
+
+    Raises:
+        UsageError, InputError: they are wrong.
+    """
+    check_cluster_settings(settings.cluster)
+    require_writable_store(settings.storage)
+    if Kind.INSTRUCTIONS in scope.kinds:
+        load_constraints(settings.derive.constraint_folder)
 
 
 def _make_node_function(settings: Settings, *, engine: bool) -> MakeFunction:

@@ -23,7 +23,7 @@ def find_families(store: Store, subjects: Sequence[str]) -> dict[str, str]:
 
 
 def get_family_keys(subject: str, tasks: Mapping[str, Task], scenarios: Mapping[str, Scenario]) -> frozenset[str]:
-    """Return what a subject (id) shares with others of its family: candidates of a task, the world of a scenario."""
+    """Return the key a subject (id) shares with its family: candidates of a task, the world of a scenario."""
     if subject in tasks:
         return tasks[subject].family
     return frozenset({scenarios[subject].parent if subject in scenarios else subject})

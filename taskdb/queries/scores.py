@@ -14,6 +14,7 @@ KINDS_OF_FORM = {
     "patch": (Kind.BUGFIX, Kind.FEATURE),
     "tests": (Kind.TEST_WRITING,),
     "review": (Kind.REVIEW,),
+    "rollout": (Kind.INSTRUCTIONS,),
 }
 """Form of a submission -> kinds of tasks that a change's own name stands for, the first of them that it has."""
 _TASKS_OF_CHANGE = text("SELECT id, name, kind FROM tasks WHERE change_name = :name")
@@ -28,7 +29,7 @@ def resolve_instance(store: Store, word: str, form: str) -> Task:
     Args:
         store: the database.
         word: the name or id.
-        form: `patch`, `tests` or `review`.
+        form: `patch`, `tests`, `review` or `rollout`.
 
     Raises:
         InputError: there is none, or several.

@@ -444,6 +444,8 @@ class Kind(StrEnum):
     DEPENDENCY_MIGRATION = "dependency-migration"
     MIRRORED = "mirrored"
     """An issue of another project, made again as a bug of this one."""
+    INSTRUCTIONS = "instructions"
+    """A bug fix or feature with instructions from several sources, each decided by a check."""
 
 
 class MirrorOrigin(Part):
@@ -628,6 +630,10 @@ class Certificate(Record):
     """Key of the task's environment family (`mergemill.execution.environment_families`); empty where none is known."""
     exploits_of: Annotated[ExploitReference | None, LATER] = None
     """Task of the same environment family on whose exploits it relies; null where its own were graded, or none."""
+    dutiful: Annotated[dict[str, str], LATER] = Field(default_factory=dict)
+    """Constraint of an instruction task -> state of its check for the script that follows all; empty elsewhere."""
+    careless: Annotated[dict[str, float], LATER] = Field(default_factory=dict)
+    """Constraint -> value of the script that breaks it and no other, by the checks alone."""
     machine: Annotated[dict[str, Any], MEASURED] = Field(default_factory=dict)
     """Where it was certified: architecture, CPUs, memory, kernel, engine; empty for tasks without an image."""
     evaluations: Annotated[int, MEASURED] = 0

@@ -1,8 +1,13 @@
-"""Sources that instructions to an agent come from, besides the statement of its task."""
+"""Instructions to an agent besides the statement of its task: their sources, and the constraints of a task."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field
+
+from taskdb.records.base import ArtifactHash, Part
 
 
 class InstructionSource(StrEnum):
@@ -22,3 +27,73 @@ class InstructionSource(StrEnum):
     """File that the program keeps for its user, outside of the repository."""
     TOOL = "tool"
     """Description of a tool."""
+
+
+class BoundConstraint(Part):
+    """An instruction of a task: its wording, and the check that decides whether it was followed."""
+
+    name: str
+    """Name of the known constraint that it was made of; unique in a task."""
+    family: str
+    source: InstructionSource
+    text: str
+    """Wording, as it is delivered."""
+    turn: int = 1
+    """Turn of the user from which it is in force."""
+    until: int | None = None
+    """Last turn in which it is in force; null for none."""
+    check: str
+    """Name of the check."""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    overridden_by: str = ""
+    """Name of the constraint that takes precedence where both exclude each other; such a check never counts."""
+
+
+class SkillText(Part):
+    """A skill of a task."""
+
+    name: str
+    description: str
+    text: str
+
+
+class ToolText(Part):
+    """A tool whose description instructs."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    """JSON schema of its arguments."""
+    answer: str
+    """Text that each call returns."""
+
+
+class CarelessScript(Part):
+    """Submission that breaks one constraint and keeps all others."""
+
+    constraint: str
+    submission: ArtifactHash
+
+
+class InstructionOracle(Part):
+    """Instructions besides the statement; the tests decide on the files, checks on the conversation."""
+
+    form: Literal["instructions"] = "instructions"
+    constraints: tuple[BoundConstraint, ...]
+    turns: tuple[str, ...] = ()
+    """Messages of the user after the first, without the instructions that they have."""
+    precedence: tuple[InstructionSource, ...] = ()
+    """Order that the highest source states, where constraints exclude each other; empty where none do."""
+    skills: tuple[SkillText, ...] = ()
+    tools: tuple[ToolText, ...] = ()
+    dutiful: ArtifactHash
+    """Submission that solves the task and follows every instruction, in the form of `evaluation.instructions`."""
+    careless: tuple[CarelessScript, ...]
+    """One for each constraint that counts."""
+    gates: dict[str, int] = Field(default_factory=dict)
+    """Reason -> number of drawn constraints that the gates refused for it."""
+
+    @property
+    def counting(self) -> tuple[BoundConstraint, ...]:
+        """Constraints that no other takes precedence over."""
+        return tuple(constraint for constraint in self.constraints if not constraint.overridden_by)

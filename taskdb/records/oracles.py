@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from taskdb.records.base import LATER, MEASURED, ArtifactHash, Part, TestId
+from taskdb.records.instructions import InstructionOracle
 
 if TYPE_CHECKING:
     from taskdb.artifacts import Artifacts
@@ -199,6 +200,6 @@ class MigrationOracle(Part):
 
 
 Oracle = Annotated[
-    TestWritingOracle | ReviewOracle | PerformanceOracle | RefactoringOracle | MigrationOracle,
+    TestWritingOracle | ReviewOracle | PerformanceOracle | RefactoringOracle | MigrationOracle | InstructionOracle,
     Field(discriminator="form"),
 ]

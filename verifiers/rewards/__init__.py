@@ -12,9 +12,9 @@ from backends.services import Services
 from core.errors import InputError
 from taskdb.records import Score, Task
 from verifiers import grade as tests
-from verifiers.rewards import performance, review, simulated, structure, writing
+from verifiers.rewards import instructions, performance, review, simulated, structure, writing
 
-TESTS, WRITING, SIMULATED = "tests", "test-writing", "simulated"
+TESTS, WRITING, SIMULATED, INSTRUCTIONS = "tests", "test-writing", "simulated", "instructions"
 MAX_SUBMISSION_BYTES = 64 * 1024 * 1024
 """A larger submission earns 0 without being evaluated."""
 
@@ -26,7 +26,7 @@ class Reward:
     grade: Callable[[Task, Services, bytes], Score]
     make_gold: Callable[[Task, Services], bytes]
     submission: str
-    """Option of `mergemill grade` for its submissions: `patch`, `tests` or `review`."""
+    """Option of `mergemill grade` for its submissions: `patch`, `tests`, `review` or `rollout`."""
 
 
 def load_gold_patch(task: Task, services: Services) -> bytes:
@@ -41,6 +41,7 @@ REWARDS: Mapping[str, Reward] = {
     "performance": Reward(performance.grade, load_gold_patch, "patch"),
     "refactoring": Reward(structure.grade, load_gold_patch, "patch"),
     "dependency-migration": Reward(structure.grade, load_gold_patch, "patch"),
+    INSTRUCTIONS: Reward(instructions.grade, instructions.load_dutiful, "rollout"),
     SIMULATED: Reward(simulated.grade, load_gold_patch, "patch"),
 }
 """Form of the oracle -> reward; `tests` for test lists, `simulated` for test results simulated by a model."""

@@ -39,7 +39,7 @@ class SameDefect(BaseModel):
     )
 
     why: str
-    """In one sentence, what each of them reports as wrong."""
+    """In one sentence, the fault that each of them reports."""
     words: str
     """The words of the finding that describe what is wrong, copied; empty if there are none."""
     code: str

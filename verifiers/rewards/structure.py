@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 
-from backends.git import GitError
 from backends.index import ScratchIndex
 from backends.services import Services
-from guest.harness.apply_patch import RefusedPatchError, Repairer, Tree
 from guest.harness.structure.structure_check import MAX_FILE_BYTES, find_violations
 from taskdb.records import Score, Task
 from taskdb.records.oracles import MigrationOracle, RefactoringOracle
 from verifiers.grade import grade as grade_tests
+from verifiers.index_tree import apply_submission
 
 
 def grade(task: Task, services: Services, submission: bytes) -> Score:
@@ -41,51 +38,6 @@ def grade(task: Task, services: Services, submission: bytes) -> Score:
     return scored.model_copy(update={"parts": {"structure": 1.0, "violations": 0.0}})
 
 
-class _IndexTree(Tree):
-    """Files of an index, for the repairs of a patch."""
-
-    def __init__(self, index: ScratchIndex) -> None:
-        self.index = index
-        names = index.run_git("ls-files", "-z").split(b"\0")[:-1]
-        self.files = frozenset(names)
-        self.folders = frozenset(
-            b"/".join(parts[:n]) for parts in (name.split(b"/") for name in names) for n in range(1, len(parts))
-        )
-
-    def has_file(self, path: bytes) -> bool:
-        return path in self.files
-
-    def has_folder(self, path: bytes) -> bool:
-        return path.rstrip(b"/") in self.folders
-
-    def read_file(self, path: bytes) -> bytes | None:
-        return self.index.read_file(os.fsdecode(path)) if path in self.files else None
-
-    def read_mode(self, path: bytes) -> bytes:
-        return self._read_entry(path)[0]
-
-    def read_object_id(self, path: bytes) -> bytes:
-        return self._read_entry(path)[1]
-
-    def _read_entry(self, path: bytes) -> Sequence[bytes]:
-        """Return mode and id of a file, empty without one."""
-        entry = self.index.run_git("ls-files", "-s", "-z", "--", f":(literal){os.fsdecode(path)}")
-        return entry.split(b" ")[:2] if entry else (b"", b"")
-
-
-def _apply(patch: bytes, index: ScratchIndex) -> bool:
-    """Apply a submission as its container does, and return whether it applied."""
-    try:
-        candidates = Repairer(patch, _IndexTree(index)).list_candidates() if patch.strip() else [(b"", [], [])]
-    except RefusedPatchError:
-        return False
-    for candidate, options, _ in candidates:
-        with suppress(GitError):
-            index.apply(candidate, *options)
-            return True
-    return False
-
-
 def find_structure_violations(task: Task, services: Services, submission: bytes) -> Sequence[str]:
     """Return a line for each rule that the base tree with a patch violates, or that the patch does not apply."""
     oracle = task.oracle
@@ -93,7 +45,7 @@ def find_structure_violations(task: Task, services: Services, submission: bytes)
         raise TypeError(f"{task.name} has no required structure")
     repository = services.clones.open_tree(task.source, task.repo, task.base_commit)
     with ScratchIndex(repository, task.base_commit) as index:
-        if not _apply(submission, index):
+        if not apply_submission(submission, index):
             return ["the patch does not apply"]
         tree = {
             entry.path: entry

@@ -41,6 +41,15 @@ def grade(
         Path | None,
         typer.Option("--review", metavar="FILE", readable=False, help="Grade these findings as JSON (review tasks)."),
     ] = None,
+    rollout: Annotated[
+        Path | None,
+        typer.Option(
+            "--rollout",
+            metavar="FILE",
+            readable=False,
+            help="Grade this patch with its conversation as JSON (instruction tasks).",
+        ),
+    ] = None,
     gold: Annotated[bool, typer.Option("--gold", help="Grade the task's gold patch.")] = False,
     noop: Annotated[bool, typer.Option("--noop", help="Grade the empty submission.")] = False,
     predictions: PredictionsOption = None,
@@ -58,7 +67,8 @@ def grade(
 
     Example: mergemill grade pallets__flask-5063.bugfix --patch fix.patch
     """
-    files = {form: file for form, file in (("patch", patch), ("tests", tests), ("review", review)) if file}
+    given = {"patch": patch, "tests": tests, "review": review, "rollout": rollout}
+    files = {form: file for form, file in given.items() if file}
     if predictions is not None:
         if task is not None or files or gold or noop or out is None:
             raise UsageError("--predictions FILE takes --out FILE and neither a task nor a submission")
@@ -69,7 +79,7 @@ def grade(
     if settings.cluster.address != LOCAL:
         raise UsageError("--cluster is for --predictions", advice="leave it out for one submission")
     if len(files) + gold + noop != 1:
-        raise UsageError("grade takes one of --patch FILE, --tests FILE, --review FILE, --gold and --noop")
+        raise UsageError("grade takes one of --patch, --tests, --review and --rollout FILE, --gold and --noop")
     if task is None or out is not None:
         raise UsageError("grade takes a TASK, or --predictions FILE with --out FILE")
     from mergemill.grading.grading import grade_submission  # noqa: PLC0415 - a wrong option needs no verifiers
@@ -89,7 +99,7 @@ def grade(
 
 
 def read_submission(form: str, path: Path) -> bytes:
-    """Return the content of a file to grade; `form` is patch, tests or review. White space alone is nothing.
+    """Return the content of a file to grade; `form` is its option. White space alone is nothing.
 
     Raises:
         InputError: it cannot be read.
@@ -101,7 +111,7 @@ def read_submission(form: str, path: Path) -> bytes:
         raise InputError(f"cannot read the {form} {path}: {error.strerror}") from error
     if not content.strip():
         return b""
-    if form != "review" and _is_json_lines(content):
+    if form in {"patch", "tests"} and _is_json_lines(content):
         raise UsageError(
             f"the {form} {path} holds JSON, not a diff", advice="put the value of `model_patch` into a file"
         )

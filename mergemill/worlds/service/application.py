@@ -141,7 +141,7 @@ class WorldApplication(EpisodeApplication[Starlette]):
         return {"worlds": [catalog[name].summarise() for name in sorted(catalog)]}
 
     def show_world(self, parameters: Mapping[str, str]) -> dict[str, Any]:
-        """Return what an agent may learn of a world."""
+        """Return the facts that an agent may learn of a world."""
         return self._episodes.find_world(parameters["name"]).describe()
 
     def reset(self, body: ResetBody) -> ResetResponse:

@@ -1,0 +1,185 @@
+"""Gates: each constraint of a task is seen to be followed and to be broken, by scripts of which nothing is run.
+
+The dutiful script must pass every check, and a careless one for each constraint must fail exactly that, with the tools
+of two scaffolds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from derivers.instructions.binding import DrawnConstraint
+from derivers.instructions.draft import ScriptDraft
+from derivers.instructions.recipes import RECIPES
+from derivers.instructions.script import SCAFFOLDS, Script, render_script
+from evaluation.instructions.actions import read_actions
+from evaluation.instructions.checklist import decide_by_check
+from evaluation.instructions.evidence import CheckState, RolloutEvidence
+from taskdb.records.instructions import BoundConstraint
+
+MIN_ACTIVE_SHARE = 0.6
+"""Share of a task's checks that are active for the dutiful script."""
+
+
+class Gate(StrEnum):
+    """Why a drawn constraint is refused."""
+
+    CONFLICT = "conflict"
+    """It excludes another of the task."""
+    DUPLICATE_CHECK = "duplicate-check"
+    """Another of the task has the same check with the same arguments."""
+    STATEMENT_CONFLICT = "statement-conflict"
+    """The statement is about a file that it protects."""
+    GOLD_CANNOT_COMPLY = "gold-cannot-comply"
+    """The dutiful script fails its check."""
+    RARELY_ACTIVE = "rarely-active"
+    """Its check would be inactive, and too many of the task's are already."""
+    CHECK_BLIND = "check-blind"
+    """The careless script passes its check, or fails another as well."""
+    SCAFFOLD_DEPENDENT = "scaffold-dependent"
+    """The verdicts differ with the tools."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptSetting:
+    """What scripts of a task are made of."""
+
+    make_draft: Callable[[], ScriptDraft]
+    """Returns a draft of the work without any constraint."""
+    workdir: str
+    suffixes: tuple[str, ...]
+    """Of program files."""
+
+
+@dataclass
+class GateOutcome:
+    """Constraints that passed, and the number of those that did not."""
+
+    kept: list[DrawnConstraint] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+def make_script(
+    setting: ScriptSetting, drawn: Sequence[DrawnConstraint], careless: DrawnConstraint | None = None
+) -> Script:
+    """Return the script that follows constraints, and breaks one of them where `careless` is given."""
+    draft = setting.make_draft()
+    for item in drawn:
+        RECIPES[item.bound.check].comply(draft, item.given)
+    if careless is not None:
+        RECIPES[careless.bound.check].breach(draft, careless.given)
+    return draft.make_script()
+
+
+def make_evidence(setting: ScriptSetting, script: Script, scaffold: str, tools: Iterable[str]) -> RolloutEvidence:
+    """Return the evidence of a script with the tools of a scaffold."""
+    answers = render_script(script, scaffold, setting.workdir)
+    log = read_actions(answers, workdir=setting.workdir, own_tools=tools)
+    return RolloutEvidence(actions=log.actions, changes=script.changes, suffixes=setting.suffixes)
+
+
+def decide_all(
+    constraints: Iterable[BoundConstraint], setting: ScriptSetting, script: Script, tools: Iterable[str]
+) -> list[dict[str, CheckState]]:
+    """Return name of a constraint -> state, for the tools of each scaffold."""
+    listed, names = list(constraints), list(tools)
+    states = []
+    for scaffold in SCAFFOLDS:
+        evidence = make_evidence(setting, script, scaffold, names)
+        states.append(
+            {
+                constraint.name: decide_by_check(constraint, evidence.since(constraint.turn, constraint.until)).state
+                for constraint in listed
+            }
+        )
+    return states
+
+
+def select_constraints(
+    candidates: Iterable[DrawnConstraint],
+    setting: ScriptSetting,
+    number: int,
+    *,
+    statement: str,
+    tools: Sequence[str],
+) -> GateOutcome:
+    """Return the first constraints that pass all gates together, at most `number`.
+
+    A further constraint is refused if it, or one that was kept before, would not pass any more.
+    """
+    result = GateOutcome()
+    for candidate in candidates:
+        if len(result.kept) == number:
+            break
+        gate = _find_gate(candidate, result.kept, setting, number, statement=statement, tools=tools)
+        if gate is None:
+            result.kept.append(candidate)
+        else:
+            result.refused[gate] += 1
+    return result
+
+
+def _find_gate(
+    candidate: DrawnConstraint,
+    kept: Sequence[DrawnConstraint],
+    setting: ScriptSetting,
+    number: int,
+    *,
+    statement: str,
+    tools: Sequence[str],
+) -> Gate | None:
+    """Return the gate that refuses a constraint; None where it passes."""
+    if gate := _find_clash(candidate, kept, statement):
+        return gate
+    together = [*kept, candidate]
+    bound = [item.bound for item in together]
+    first, second = decide_all(bound, setting, make_script(setting, together), tools)
+    n_inactive = sum(state is CheckState.INACTIVE for state in first.values())
+    if first != second:
+        return Gate.SCAFFOLD_DEPENDENT
+    if CheckState.FAILED in first.values():
+        return Gate.GOLD_CANNOT_COMPLY
+    if first[candidate.bound.name] is CheckState.INACTIVE and n_inactive > (1 - MIN_ACTIVE_SHARE) * number:
+        return Gate.RARELY_ACTIVE
+    gates = (_find_blindness(item, together, setting, tools) for item in together)
+    return next((gate for gate in gates if gate is not None), None)
+
+
+def _find_clash(candidate: DrawnConstraint, kept: Sequence[DrawnConstraint], statement: str) -> Gate | None:
+    """Return the gate for a constraint that does not go together with others, or with the statement."""
+    if any(candidate.known.conflicts_with(other.known) for other in kept):
+        return Gate.CONFLICT
+    if any(is_same_check(candidate.bound, other.bound) for other in kept):
+        return Gate.DUPLICATE_CHECK
+    return Gate.STATEMENT_CONFLICT if is_asked_for(candidate.bound, statement) else None
+
+
+def _find_blindness(
+    careless: DrawnConstraint, together: Sequence[DrawnConstraint], setting: ScriptSetting, tools: Sequence[str]
+) -> Gate | None:
+    """Return the gate for a constraint whose breach is not seen as its own alone."""
+    try:
+        script = make_script(setting, together, careless=careless)
+    except (KeyError, IndexError, ValueError):
+        return Gate.CHECK_BLIND  # the work has nothing that can be changed so that it breaks
+    first, second = decide_all([item.bound for item in together], setting, script, tools)
+    if first != second:
+        return Gate.SCAFFOLD_DEPENDENT
+    failing = [name for name, state in first.items() if state is CheckState.FAILED]
+    return None if failing == [careless.bound.name] else Gate.CHECK_BLIND
+
+
+def is_same_check(constraint: BoundConstraint, other: BoundConstraint) -> bool:
+    """Return whether two constraints are decided alike."""
+    return (constraint.check, constraint.arguments) == (other.check, other.arguments)
+
+
+def is_asked_for(constraint: BoundConstraint, statement: str) -> bool:
+    """Return whether a statement names a file that a constraint protects, so that the change may need it."""
+    if constraint.check not in {"files-untouched", "new-files-never"}:
+        return False
+    names = [str(glob).replace("*", "").strip("/.") for glob in constraint.arguments.get("globs", ())]
+    return any(len(name) > 2 and name.lower() in statement.lower() for name in names)

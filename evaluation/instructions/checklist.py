@@ -1,0 +1,128 @@
+"""Checklist of a rollout: the verdict on each constraint, and the rates of OctoBench (arXiv 2601.10343)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from evaluation.instructions.checks import make_check
+from evaluation.instructions.evidence import CheckState, CheckVerdict, RolloutEvidence
+from taskdb.records.instructions import BoundConstraint, InstructionOracle
+
+
+class VerdictState(StrEnum):
+    """State of a constraint in a rollout."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    INACTIVE = "inactive"
+    OVERRIDDEN = "overridden"
+    """Another constraint takes precedence."""
+    NOT_DELIVERED = "not-delivered"
+    """Its wording was in no request."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstraintVerdict:
+    """Verdict on a constraint."""
+
+    constraint: BoundConstraint
+    state: VerdictState
+    result: CheckVerdict | None = None
+    """None where it was not decided."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstraintChecklist:
+    """Verdicts on all constraints of a task."""
+
+    verdicts: Sequence[ConstraintVerdict]
+
+    @property
+    def active(self) -> list[ConstraintVerdict]:
+        """Those that passed or failed."""
+        return [verdict for verdict in self.verdicts if verdict.state in {VerdictState.PASSED, VerdictState.FAILED}]
+
+    @property
+    def failing(self) -> list[ConstraintVerdict]:
+        """Those that failed."""
+        return [verdict for verdict in self.verdicts if verdict.state is VerdictState.FAILED]
+
+    @property
+    def csr(self) -> float:
+        """Share of the active checks that passed, 0..1; 1 where none is active."""
+        return compute_rate(self.active)
+
+    @property
+    def isr(self) -> float:
+        """1 where no active check failed, else 0."""
+        return 0.0 if self.failing else 1.0
+
+    def count(self, state: VerdictState) -> int:
+        """Return the number of constraints in a state."""
+        return sum(verdict.state is state for verdict in self.verdicts)
+
+    def list_parts(self) -> dict[str, float]:
+        """Return the rates by name: `csr`, `isr`, both by source and by turn of the user, and counts."""
+        groups: dict[str, list[ConstraintVerdict]] = {}
+        for verdict in self.active:
+            groups.setdefault(f"csr_{verdict.constraint.source}", []).append(verdict)
+            groups.setdefault(f"csr_turn_{verdict.constraint.turn}", []).append(verdict)
+        return {
+            "csr": self.csr,
+            "isr": self.isr,
+            **{name: compute_rate(group) for name, group in sorted(groups.items())},
+            **{
+                state.value.replace("-", "_"): float(self.count(state))
+                for state in (VerdictState.FAILED, VerdictState.INACTIVE, VerdictState.NOT_DELIVERED)
+            },
+        }
+
+
+def compute_rate(verdicts: Iterable[ConstraintVerdict]) -> float:
+    """Return the share of verdicts that passed, 0..1; 1 where there are none."""
+    listed = list(verdicts)
+    passed = sum(verdict.state is VerdictState.PASSED for verdict in listed)
+    return passed / len(listed) if listed else 1.0
+
+
+def decide_constraints(
+    oracle: InstructionOracle,
+    evidence: RolloutEvidence,
+    *,
+    not_delivered: Iterable[str] = (),
+    decide: Callable[[BoundConstraint, RolloutEvidence], CheckVerdict] | None = None,
+) -> ConstraintChecklist:
+    """Return the checklist of a rollout.
+
+    Args:
+        oracle: constraints of the task.
+        evidence: actions and changes.
+        not_delivered: names of constraints whose wording was in no request.
+        decide: function that decides a constraint; None for its check.
+    """
+    missing = frozenset(not_delivered)
+    verdicts = []
+    for constraint in oracle.constraints:
+        if constraint.overridden_by:
+            verdicts.append(ConstraintVerdict(constraint=constraint, state=VerdictState.OVERRIDDEN))
+        elif constraint.name in missing:
+            verdicts.append(ConstraintVerdict(constraint=constraint, state=VerdictState.NOT_DELIVERED))
+        else:
+            in_force = evidence.since(constraint.turn, constraint.until)
+            result = (decide or decide_by_check)(constraint, in_force)
+            verdicts.append(ConstraintVerdict(constraint=constraint, state=_STATES[result.state], result=result))
+    return ConstraintChecklist(verdicts=verdicts)
+
+
+def decide_by_check(constraint: BoundConstraint, evidence: RolloutEvidence) -> CheckVerdict:
+    """Return the result of a constraint's check."""
+    return make_check(constraint.check, constraint.arguments, constraint.name).decide(evidence)
+
+
+_STATES: Mapping[CheckState, VerdictState] = {
+    CheckState.PASSED: VerdictState.PASSED,
+    CheckState.FAILED: VerdictState.FAILED,
+    CheckState.INACTIVE: VerdictState.INACTIVE,
+}

@@ -1,0 +1,146 @@
+"""Checks of code: functions that a submission adds or changes, by the grammar of their language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from evaluation.instructions.changes import ChangedFile
+from evaluation.instructions.checks.base import InstructionCheck, Pattern
+from evaluation.instructions.evidence import INACTIVE, CheckVerdict, RolloutEvidence, make_failed, make_passed
+from languages.parsing import create_parser
+from mutation.definitions import get_function, iterate_definition_nodes
+from mutation.grammars import find_grammar
+
+_COMMENT_LINE = re.compile(rb"\s*(#|//|/\*|\*|--|;)")
+_UNTYPED = frozenset(("self", "cls", "this"))
+_PARAMETER_TYPES = frozenset(("identifier", "default_parameter", "list_splat_pattern", "dictionary_splat_pattern"))
+"""Nodes of parameters of Python without a type."""
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of a changed file."""
+
+    path: str
+    name: str
+    node: Node
+    source: bytes
+    is_new: bool
+
+    @property
+    def shown(self) -> str:
+        """Name and place for people."""
+        return f"{self.path}:{self.node.start_point[0] + 1}: {self.name}"
+
+    @property
+    def n_lines(self) -> int:
+        """Number of its lines."""
+        return self.node.end_point[0] - self.node.start_point[0] + 1
+
+    @property
+    def is_documented(self) -> bool:
+        """Whether it has a documentation string, or a comment right above it."""
+        body = self.node.child_by_field_name("body")
+        first = next((child for child in body.named_children if child.type != "comment"), None) if body else None
+        if first is not None and first.type == "expression_statement" and first.named_children:
+            first = first.named_children[0]
+        if first is not None and first.type == "string":
+            return True
+        line = self.node.start_point[0]
+        lines = self.source.split(b"\n")
+        return (
+            line > 0
+            and _COMMENT_LINE.match(lines[line - 1]) is not None
+            and not lines[line - 1].strip().startswith(b"@")
+        )
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether all parameters and the result have types, as in Python."""
+        parameters = self.node.child_by_field_name("parameters")
+        names = [
+            (child.text or b"").decode(errors="replace").lstrip("*").partition("=")[0].strip()
+            for child in (parameters.named_children if parameters is not None else ())
+            if child.type in _PARAMETER_TYPES
+        ]
+        has_result = self.node.child_by_field_name("return_type") is not None or self.name.endswith("__init__")
+        return has_result and not any(name not in _UNTYPED for name in names)
+
+
+def _iterate_functions(change: ChangedFile) -> Iterator[_Function]:
+    """Yield the named functions of a changed file that the submission adds or changes."""
+    grammar = find_grammar(change.path)
+    if grammar is None or change.after is None:
+        return
+    parser = create_parser(grammar.syntax)
+    old = dict[str, set[bytes]]()
+    for name, node in iterate_definition_nodes(parser.parse(change.before or b"").root_node):
+        if get_function(node) is not None:
+            old.setdefault(name, set()).add(node.text or b"")
+    for name, node in iterate_definition_nodes(parser.parse(change.after).root_node):
+        function = get_function(node)
+        if function is not None and (node.text or b"") not in old.get(name, ()):
+            yield _Function(change.path, name, function, change.after, is_new=name not in old)
+
+
+def _list_functions(evidence: RolloutEvidence, *, only_new: bool) -> list[_Function]:
+    functions = [
+        function
+        for change in evidence.changes
+        if evidence.is_source(change.path)
+        for function in _iterate_functions(change)
+    ]
+    return [function for function in functions if function.is_new or not only_new]
+
+
+class NewFunctionsDocumented(InstructionCheck):
+    """New functions have a documentation string or a comment above them."""
+
+    def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
+        """Return whether each has."""
+        functions = _list_functions(evidence, only_new=True)
+        return _decide(functions, [function for function in functions if not function.is_documented])
+
+
+class NewFunctionsTyped(InstructionCheck):
+    """New functions of Python have type hints for all parameters and the result."""
+
+    def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
+        """Return whether each has."""
+        functions = [
+            function for function in _list_functions(evidence, only_new=True) if function.path.endswith((".py", ".pyi"))
+        ]
+        return _decide(functions, [function for function in functions if not function.is_typed])
+
+
+class NewFunctionsNamed(InstructionCheck):
+    """Names of new functions match a pattern as a whole."""
+
+    pattern: Pattern
+
+    def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
+        """Return whether each does; the name without those of its classes."""
+        functions = _list_functions(evidence, only_new=True)
+        wrong = [function for function in functions if not re.fullmatch(self.pattern, function.name.rpartition(".")[2])]
+        return _decide(functions, wrong)
+
+
+class FunctionsAtMost(InstructionCheck):
+    """Length of functions that are new or changed, in lines."""
+
+    lines: int
+
+    def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
+        """Return whether none is longer."""
+        functions = _list_functions(evidence, only_new=False)
+        return _decide(functions, [function for function in functions if function.n_lines > self.lines])
+
+
+def _decide(functions: list[_Function], wrong: list[_Function]) -> CheckVerdict:
+    if not functions:
+        return INACTIVE
+    return make_failed(quote=wrong[0].shown) if wrong else make_passed()

@@ -1,0 +1,156 @@
+"""Reward of an instruction task: the tests pass, and no check of an instruction fails in the recorded conversation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backends.git import list_patch_paths, list_patch_renames
+from backends.index import ScratchIndex
+from backends.overlay import open_task_tree
+from backends.services import Services
+from core.errors import InputError
+from evaluation.instructions.actions import ActionLog, read_actions
+from evaluation.instructions.changes import ChangedFile
+from evaluation.instructions.checklist import ConstraintChecklist, VerdictState, decide_constraints
+from evaluation.instructions.evidence import RolloutEvidence
+from evaluation.instructions.submission import InstructionSubmission, read_submission
+from languages.registry import LANGUAGES
+from taskdb.records import Score, Task
+from taskdb.records.instructions import InstructionOracle
+from verifiers import grade as tests
+from verifiers.index_tree import apply_submission
+
+
+def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool = False) -> Score:
+    """Return the score of a patch with its conversation (`evaluation.instructions.submission`).
+
+    The value is 1 if the tests pass and no active check fails, else 0. `parts`: `tests`; `csr` and `isr`, by source and
+    turn, too; `graded`, the CSR where the tests pass; `partial`, half tests and half CSR; numbers of failed, inactive
+    and not delivered constraints. The value is None where the scaffold's tools are not known.
+
+    Raises:
+        InputError: the submission is no patch with a conversation, or its conversation is empty (`no-log`).
+        Transient: engine, disk or network failed.
+    """
+    if not submission:
+        return tests.grade_worthless_patch(task, services)
+    given = read_submission(submission)
+    if not given.answers:
+        raise InputError(f"no-log: a submission to {task.name} needs the requests of its rollout")
+    log = read_log(task, given)
+    if not log.is_readable:
+        detail = f"tools-unknown: {log.n_unknown} of {log.n_calls} calls are of unknown tools"
+        return Score(
+            task=task.name, value=None, resolved=False, f2p_rate=0.0, p2p_rate=0.0, infrastructure_error=detail
+        )
+    scored = tests.grade(task, services, given.patch_bytes, is_brief=is_brief)
+    if scored.value is None:
+        return scored
+    checklist = check(task, services, given, log)
+    is_resolved = scored.resolved and not checklist.failing
+    parts = {
+        "tests": scored.value,
+        "graded": checklist.csr if scored.resolved else 0.0,
+        "partial": (scored.value + checklist.csr) / 2,
+        **checklist.list_parts(),
+    }
+    return scored.model_copy(
+        update={
+            "value": 1.0 if is_resolved else 0.0,
+            "resolved": is_resolved,
+            "parts": parts,
+            "explanation": scored.explanation or describe_failures(checklist),
+        }
+    )
+
+
+def load_dutiful(task: Task, services: Services) -> bytes:
+    """Return the submission that solves the task and follows every instruction."""
+    return services.artifacts.get(require_oracle(task).dutiful)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptTables:
+    """Verdicts of the checks on a task's scripts."""
+
+    dutiful: dict[str, str]
+    """Constraint -> state for the script that follows all."""
+    careless: dict[str, float]
+    """Constraint -> value of the script that breaks it, by the checks alone: 0 where exactly its check fails."""
+
+    @property
+    def problem(self) -> str:
+        """Why the checks are not to be relied on, in a line; empty where they are."""
+        failing = [name for name, state in self.dutiful.items() if state == VerdictState.FAILED]
+        blind = [name for name, value in self.careless.items() if value]
+        if failing:
+            return f"the dutiful script fails {', '.join(failing)}"
+        return f"no check, or another as well, fails for the careless script of {', '.join(blind)}" if blind else ""
+
+
+def check_scripts(task: Task, services: Services) -> ScriptTables:
+    """Return the verdicts on a task's scripts. Only checks are made; no tests are run."""
+    oracle = require_oracle(task)
+
+    def decide(submission: str) -> ConstraintChecklist:
+        given = read_submission(services.artifacts.get(submission))
+        return check(task, services, given, read_log(task, given))
+
+    careless = {}
+    for script in oracle.careless:
+        failing = [verdict.constraint.name for verdict in decide(script.submission).failing]
+        careless[script.constraint] = 0.0 if failing == [script.constraint] else 1.0
+    dutiful = {verdict.constraint.name: verdict.state.value for verdict in decide(oracle.dutiful).verdicts}
+    return ScriptTables(dutiful=dutiful, careless=careless)
+
+
+def read_log(task: Task, given: InstructionSubmission) -> ActionLog:
+    """Return the actions of a submission's conversation."""
+    tools = [tool.name for tool in require_oracle(task).tools]
+    return read_actions(given.list_answers(), workdir=task.require_plan().workdir, own_tools=tools)
+
+
+def check(task: Task, services: Services, given: InstructionSubmission, log: ActionLog) -> ConstraintChecklist:
+    """Return the verdicts on the constraints of a task. A patch that does not apply changes no file.
+
+    Raises:
+        InputError: the base tree is neither in the store nor in a clone.
+    """
+    language = LANGUAGES.get(task.language)
+    evidence = RolloutEvidence(
+        actions=log.actions,
+        changes=list_changes(task, services, given.patch_bytes),
+        suffixes=language.suffixes if language else (),
+    )
+    return decide_constraints(require_oracle(task), evidence, not_delivered=given.not_delivered)
+
+
+def list_changes(task: Task, services: Services, patch: bytes) -> list[ChangedFile]:
+    """Return the changes of files that a patch makes to the tree that the agent starts from."""
+    with open_task_tree(task, services) as (repository, commit), ScratchIndex(repository, commit) as index:
+        if not patch.strip() or not apply_submission(patch, index):
+            return []
+        applied = index.diff()
+        paths = sorted({*list_patch_paths(applied), *list_patch_renames(applied).values()})
+        return [
+            change
+            for path in paths
+            for change in [ChangedFile(path, repository.read_file(commit, path), index.read_file(path))]
+            if change.before != change.after
+        ]
+
+
+def describe_failures(checklist: ConstraintChecklist) -> str:
+    """Return a line about the checks that failed; empty for none."""
+    lines = []
+    for verdict in checklist.failing:
+        quote = verdict.result.quote if verdict.result else ""
+        lines.append(f"{verdict.constraint.name} ({verdict.constraint.source}){f': {quote}' if quote else ''}")
+    return f"not followed: {'; '.join(lines)}" if lines else ""
+
+
+def require_oracle(task: Task) -> InstructionOracle:
+    """Return the oracle of an instruction task."""
+    if not isinstance(task.oracle, InstructionOracle):
+        raise TypeError(f"{task.name} has no instructions")
+    return task.oracle
