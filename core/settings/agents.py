@@ -41,6 +41,8 @@ class SelectionSettings(SettingsGroup):
     """Refuse empty submissions; 1 permits them."""
     test_only_patch: float = Field(default=0, ge=0)
     """Refuse patches that change test files alone; 1 permits them."""
+    instructions: int = Field(default=0, ge=0)
+    """Refuse trajectories that broke more instructions of their task."""
     format_errors: int = Field(default=2, ge=0)
     """Refuse trajectories with more calls that have no tool, no valid arguments or no action in them."""
     tool_errors: float = Field(default=0.3, ge=0, le=1)

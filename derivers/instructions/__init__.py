@@ -37,6 +37,7 @@ from evaluation.instructions.submission import write_submission
 from languages.registry import LANGUAGES
 from taskdb.records import Kind, Task
 from taskdb.records.instructions import (
+    STATING_SOURCES,
     BoundConstraint,
     CarelessScript,
     InstructionOracle,
@@ -198,7 +199,8 @@ class InstructionTaskBuilder:
 
     def _draw_conflict(self, kept: Sequence[DrawnConstraint]) -> BoundConstraint | None:
         """Return an instruction that one of the task's excludes and takes precedence over; None for most tasks."""
-        if self._rng.random() >= CONFLICT_SHARE:
+        can_state = any(item.bound.source in STATING_SOURCES for item in kept)
+        if self._rng.random() >= CONFLICT_SHARE or not can_state:
             return None
         # The winner stands in a higher source, so that the stated order decides.
         names = {item.bound.name for item in kept}

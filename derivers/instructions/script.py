@@ -172,7 +172,7 @@ def _render_claude_code(step: Step, workdir: str) -> Iterator[tuple[str, Mapping
     elif isinstance(step, ReadSkill):
         yield "Skill", {"skill": step.name}
     elif isinstance(step, CallTool):
-        yield f"mcp__mergemill__{step.name}", step.arguments
+        yield f"mcp__project__{step.name}", step.arguments
 
 
 def _render_edit(step: Edit, path: str) -> tuple[str, Mapping[str, Any]]:

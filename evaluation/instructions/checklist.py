@@ -73,11 +73,16 @@ class ConstraintChecklist:
             "csr": self.csr,
             "isr": self.isr,
             **{name: compute_rate(group) for name, group in sorted(groups.items())},
-            **{
-                state.value.replace("-", "_"): float(self.count(state))
-                for state in (VerdictState.FAILED, VerdictState.INACTIVE, VerdictState.NOT_DELIVERED)
-            },
+            **{f"{name}_constraints": float(self.count(state)) for name, state in _COUNTED.items()},
         }
+
+
+_COUNTED: Mapping[str, VerdictState] = {
+    "failed": VerdictState.FAILED,
+    "inactive": VerdictState.INACTIVE,
+    "undelivered": VerdictState.NOT_DELIVERED,
+}
+"""First word of the name of a part -> the state whose constraints it counts."""
 
 
 def compute_rate(verdicts: Iterable[ConstraintVerdict]) -> float:

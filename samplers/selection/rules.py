@@ -37,6 +37,12 @@ RULES: tuple[SelectionRule, ...] = (
     SelectionRule(name="truncated", metric="truncated", setting="truncated"),
     SelectionRule(name="empty_patch", metric="empty_patch", setting="empty_patch"),
     SelectionRule(name="test_only_patch", metric="test_only_patch", setting="test_only_patch", kinds=SOURCE_KINDS),
+    SelectionRule(
+        name="instructions",
+        metric="broken_instructions",
+        setting="instructions",
+        kinds=frozenset((Kind.INSTRUCTIONS,)),
+    ),
     SelectionRule(name="format_errors", metric="format_errors", setting="format_errors"),
     SelectionRule(name="tool_errors", metric="tool_errors", setting="tool_errors"),
     SelectionRule(name="tool_errors", metric="tool_error_run", setting="tool_error_run"),

@@ -116,9 +116,11 @@ def select_trajectories(
 
 
 def hash_rules(selection: SelectionSettings, limits: SelectionLimits) -> str:
-    """Return the sha256 (hex) of all limits."""
+    """Return the sha256 (hex) of all limits; a later one is in it where it is not the default."""
     fields = type(selection).model_fields
     values: dict[str, object] = {field.alias or name: getattr(selection, name) for name, field in fields.items()}
+    if not selection.instructions:
+        del values["select_instructions"]
     values |= {"per_task": limits.per_task, "mix": dict(limits.mix), "rubric": limits.rubric}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 

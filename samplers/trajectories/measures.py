@@ -93,11 +93,18 @@ def count_leaks(evidence: TrajectoryEvidence) -> float:
     return float(len(evidence.rollout.leaks))
 
 
+def count_broken_instructions(evidence: TrajectoryEvidence) -> float:
+    """Return the number of instructions of the task whose checks failed."""
+    score = evidence.rollout.score
+    return score.parts.get("failed_constraints", 0.0) if score else 0.0
+
+
 MEASURES: Mapping[str, Callable[[TrajectoryEvidence], float]] = {
     "leaks": count_leaks,
     "truncated": count_cuts,
     "empty_patch": measure_emptiness,
     "test_only_patch": measure_test_only,
+    "broken_instructions": count_broken_instructions,
     "format_errors": count_format_errors,
     "tool_errors": measure_failed_share,
     "tool_error_run": measure_failed_run,

@@ -29,6 +29,15 @@ class InstructionSource(StrEnum):
     """Description of a tool."""
 
 
+STATING_SOURCES = (
+    InstructionSource.SYSTEM,
+    InstructionSource.REMINDER,
+    InstructionSource.REPOSITORY,
+    InstructionSource.MEMORY,
+)
+"""Sources that can state which of two instructions takes precedence."""
+
+
 class BoundConstraint(Part):
     """An instruction of a task: its wording, and the check that decides whether it was followed."""
 
@@ -94,6 +103,12 @@ class InstructionOracle(Part):
     """Reason -> number of drawn constraints that the gates refused for it."""
 
     @property
-    def counting(self) -> tuple[BoundConstraint, ...]:
-        """Constraints that no other takes precedence over."""
-        return tuple(constraint for constraint in self.constraints if not constraint.overridden_by)
+    def sources(self) -> frozenset[InstructionSource]:
+        """Sources that a scaffold must deliver: the first message of the user needs no delivery of its own."""
+        delivered = {constraint.source for constraint in self.constraints} - {InstructionSource.TURN}
+        optional = {
+            InstructionSource.TURN: self.turns,
+            InstructionSource.SKILL: self.skills,
+            InstructionSource.TOOL: self.tools,
+        }
+        return frozenset(delivered | {source for source, value in optional.items() if value})

@@ -99,7 +99,7 @@ def test_rates_of_drawn_verdicts_are_those_of_counting(seed: int) -> None:
     n_failed = [verdict.state.value for verdict in verdicts].count("failed")
     expected = Fraction(n_passed, n_passed + n_failed) if n_passed + n_failed else Fraction(1)
     assert parts["csr"] == float(expected)
-    assert (parts["isr"], parts["failed"]) == (float(n_failed == 0), n_failed)
+    assert (parts["isr"], parts["failed_constraints"]) == (float(n_failed == 0), n_failed)
     for source in sources:
         own = [verdict.state.value for verdict in verdicts if verdict.constraint.source is source]
         n_active = own.count("passed") + own.count("failed")

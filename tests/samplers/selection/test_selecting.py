@@ -89,6 +89,7 @@ def test_a_lucky_pass_with_half_of_its_calls_failed_is_refused_although_its_rewa
         ("truncated", 0, 1, "truncated"),
         ("empty_patch", 0, 1, "empty_patch"),
         ("test_only_patch", 0, 1, "test_only_patch"),
+        ("broken_instructions", 0, 1, "instructions"),
         ("format_errors", 2, 3, "format_errors"),
         ("tool_errors", 0.3, 0.31, "tool_errors"),
         ("tool_error_run", 3, 4, "tool_errors"),
@@ -101,7 +102,8 @@ def test_a_lucky_pass_with_half_of_its_calls_failed_is_refused_although_its_rewa
 def test_every_rule_permits_its_limit_and_refuses_what_is_above(
     metric: str, permitted: float, refused: float, rule: str
 ) -> None:
-    below, above = make_candidate({metric: permitted}), make_candidate({metric: refused})
+    kind = Kind.INSTRUCTIONS if rule == "instructions" else Kind.BUGFIX
+    below, above = make_candidate({metric: permitted}, kind=kind), make_candidate({metric: refused}, kind=kind)
     outcome = run(below, above)
     assert list_reasons(outcome, below, above) == [None, rule]
     settings = Settings(**{f"select_{rule.setting}": refused for rule in RULES if rule.metric == metric})

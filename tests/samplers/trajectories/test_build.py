@@ -123,6 +123,7 @@ def test_every_rule_has_its_number(task: Task, artifacts: Artifacts) -> None:
         "truncated": 0.0,
         "empty_patch": 0.0,
         "test_only_patch": 0.0,
+        "broken_instructions": 0.0,
         "format_errors": 0.0,
         "tool_errors": 0.5,
         "tool_error_run": 1.0,
