@@ -16,6 +16,7 @@ from core.errors import Transient
 from guest.agents import PROGRAM_FOLDER
 from samplers.programs.program import PYTHON
 from samplers.rollouts.environment import SimulatedEnvironment
+from samplers.rollouts.repository_text import render_addition, render_cut, render_text
 from samplers.subjects.subject import Subject
 
 PRIVATE = "/run/mergemill"
@@ -27,6 +28,8 @@ FORWARD_FILE = f"{PRIVATE}/forward.py"
 BASE_GIT = f"{PRIVATE}/base.git"
 """Copy of the repository as the agent was given it: whatever it does to its own, differences are of this container."""
 SUBMISSION_FILE = f"{PRIVATE}/submission.patch"
+ADDED_TEXT = f"{PRIVATE}/repository"
+"""Folder with the text that was appended to a file of the repository."""
 START_SECONDS = 120.0
 COLLECT_SECONDS = 300.0
 GRACE_SECONDS = 900.0
@@ -35,6 +38,7 @@ OUTPUT_BYTES = 2 * 1024 * 1024
 _GIT = (
     "export GIT_DIR={git} GIT_WORK_TREE={workdir} GIT_INDEX_FILE={index} GIT_CONFIG_NOSYSTEM=1 HOME={private}; "
     "rm -f {index}; git read-tree HEAD && git -c core.fsmonitor=false -c advice.addEmbeddedRepo=false add -A -- . && "
+    "{cut} && "
 )
 _REVIEW_STEPS = (
     "git init -q . && git add -A && git -c user.name=task -c user.email=task@localhost commit -qm 'Base commit'"
@@ -56,6 +60,17 @@ class RolloutContainer:
     """
     subject: Subject
     start_seconds: float
+
+    def add_repository_text(self, path: str, text: str) -> None:
+        """Append a text to a file of the repository, made where it is missing, of which no difference has anything.
+
+        Raises:
+            Transient: the engine failed, or the file cannot be written.
+        """
+        self.shell.write_files({f"{ADDED_TEXT}/text": render_text(text)})
+        result = self.shell.run(render_addition(self.subject.workdir, path, ADDED_TEXT), seconds=START_SECONDS)
+        if result.exit_code:
+            raise Transient(f"{path} cannot be written: {' '.join(result.output.split())[-300:]}")
 
     def collect_submission(self) -> bytes:
         """Return the agent's difference to the base tree as a patch, or the content of its answer file.
@@ -82,7 +97,8 @@ class RolloutContainer:
 
     def _render_git(self, purpose: str, command: str) -> str:
         workdir = shlex.quote(self.subject.workdir)
-        setup = _GIT.format(git=BASE_GIT, workdir=workdir, index=f"{PRIVATE}/{purpose}.index", private=PRIVATE)
+        index, cut = f"{PRIVATE}/{purpose}.index", render_cut(ADDED_TEXT)
+        setup = _GIT.format(git=BASE_GIT, workdir=workdir, index=index, private=PRIVATE, cut=cut)
         return f"cd {workdir} && {{ {setup}{command}; }}"
 
 

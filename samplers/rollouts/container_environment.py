@@ -18,6 +18,7 @@ from samplers.rollouts.environment import SIMULATED, EnvironmentOpener, Simulate
 from samplers.rollouts.episode import EpisodeTraces, RolloutOpening
 from samplers.rollouts.observer import StateObserver
 from samplers.scaffolds.base import AgentLimits, AgentSession, SampledScaffold
+from samplers.scaffolds.delivery import add_system
 from samplers.subjects.subject import Subject
 from taskdb.records import Score
 
@@ -149,7 +150,8 @@ class ContainerEnvironment:
             model=request.plan.model,
             sampling=request.plan.sampling,
             limits=self.limits,
-            system=request.plan.system,
+            guidance=add_system(request.subject.guidance, request.plan.system),
+            add_repository_text=container.add_repository_text,
             make_gold=oracle.make_gold,
             collect_submission=container.collect_submission,
             observe_state=observer.observe_before_request,

@@ -16,6 +16,8 @@ from samplers.gateway.exchanges import Exchange, parse_exchange, read_log
 from samplers.gateway.process import GatewayUsage
 from samplers.gateway.translation import to_chat_answer, to_chat_messages
 from samplers.rollouts.leaks import find_leaks
+from samplers.rollouts.wordings import RequestTexts, list_wordings
+from samplers.subjects.guidance import Guidance
 from samplers.subjects.subject import Subject
 from samplers.trajectories.requests import get_text
 from taskdb.records.rollouts import Leak
@@ -58,6 +60,21 @@ class RecordedTraffic:
             if wanted and wanted in " ".join(prompt.split()):
                 return exchange.exchange
         return None
+
+    def find_delivery(self, guidance: Guidance) -> dict[str, int | None]:
+        """Return the number of the first exchange that has each wording of a guidance; None for none.
+
+        The keys are those of `samplers.rollouts.wordings`.
+        """
+        wordings = list_wordings(guidance)
+        delivered: dict[str, int | None] = {wording.key: None for wording in wordings}
+        for exchange in self.exchanges:
+            missing = [wording for wording in wordings if delivered[wording.key] is None]
+            if not missing:
+                break
+            texts = RequestTexts.of(*to_chat_messages(json.loads(exchange.request), exchange.upstream_dialect))
+            delivered |= {wording.key: exchange.exchange for wording in missing if texts.has(wording)}
+        return delivered
 
     def list_chats(self) -> list[Chat]:
         """Return the exchanges in the form of chat completions."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,10 +21,12 @@ from samplers.rollouts.episode import RolloutOpening, SampledEnvironment, Sample
 from samplers.rollouts.recorded import RecordedTraffic
 from samplers.rollouts.recording import FinishedRollout, RolloutRecorder
 from samplers.scaffolds.base import AgentEnd, GatewayEndpoint, SampledScaffold
+from samplers.scaffolds.delivery import NOT_DELIVERED, describe_undelivered, find_undelivered
 from samplers.subjects.subject import Subject
 from samplers.trajectories.credit import Credit, share_reward
 from taskdb.artifacts import Artifacts
 from taskdb.records import Score
+from taskdb.records.instructions import InstructionSource
 from taskdb.records.rollouts import RolloutPlan
 
 
@@ -74,11 +76,13 @@ class RolloutRun:
         """
         started, at = time.perf_counter(), self.shared.clock()
         recorder, traces = self.recorder, self.traces
-        failure = self._play()
+        failure = self._refuse_sources() or self._play()
         traffic = recorder.read_traffic()
         system_exchange = traffic.find_system(self.plan.system) if self.plan.system else None
+        delivered = traffic.find_delivery(self.subject.guidance) if self.scaffold.uses_model else {}
         failure = failure or traffic.find_upstream_failure(recorder.usage)
-        failure = failure or self._find_lost_system(traffic, system_exchange) or self._grade()
+        failure = failure or self._find_lost_system(traffic, system_exchange)
+        failure = failure or self._find_lost_sources(traffic, delivered) or self._grade()
         traces.seconds["all"] = time.perf_counter() - started
         return recorder.make_records(
             replace(self.end, output=self.end.output or traces.log),
@@ -89,6 +93,7 @@ class RolloutRun:
             at=at,
             leaks=traffic.find_leaks(self.subject),
             system_exchange=system_exchange,
+            delivered=delivered,
             states=tuple(traces.states),
             environment=self.subject.environment,
             simulated_calls=traces.simulated_calls,
@@ -103,6 +108,28 @@ class RolloutRun:
         if not self.plan.system or not traffic.exchanges or system_exchange is not None:
             return None
         return "system-not-delivered", f"none of {len(traffic.exchanges)} requests has the text of --system"
+
+    def _refuse_sources(self) -> tuple[str, str] | None:
+        """Return reason and detail where the scaffold cannot give the model all instructions of its subject."""
+        missing = find_undelivered(self.scaffold, self.subject.guidance.sources)
+        return (NOT_DELIVERED, describe_undelivered(self.scaffold, missing)) if missing else None
+
+    def _find_lost_sources(
+        self, traffic: RecordedTraffic, delivered: Mapping[str, int | None]
+    ) -> tuple[str, str] | None:
+        """Return reason and detail of a failure where an instruction of the subject reached the model in no request.
+
+        A later message of the user that was never sent, as a limit or a failure ended the agent before, is none.
+        """
+        has_ended_itself = self.end.reason is None and not self.recorder.usage.stopped_by
+        lost = [
+            key
+            for key, exchange in delivered.items()
+            if exchange is None and (has_ended_itself or not key.startswith(InstructionSource.TURN))
+        ]
+        if not lost or not traffic.exchanges:
+            return None
+        return NOT_DELIVERED, f"none of {len(traffic.exchanges)} requests has {', '.join(lost)} of the guidance"
 
     def _play(self) -> tuple[str, str] | None:
         """Let the agent work in an episode; return reason and detail of a failure that is not the agent's."""

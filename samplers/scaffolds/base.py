@@ -9,23 +9,32 @@ named on the command line as MODULE:CLASS.
 from __future__ import annotations
 
 import shlex
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from backends.sandbox.base import ContainerSession
 from backends.sandbox.execution import ExecResult
 from samplers.programs.program import Program
+from samplers.subjects.guidance import Guidance
 from samplers.subjects.subject import Subject
 from taskdb.records import Score
+from taskdb.records.instructions import InstructionSource
 
 PROMPT_FILE = "/run/mergemill/prompt.md"
 """File with the instruction, in the container."""
 SYSTEM_FILE = "/run/mergemill/system.md"
 """File with the text that is added to the system prompt, in the container; absent where there is none."""
+REMINDER_FILE = "/run/mergemill/reminder.md"
+"""File with the text that is added to each message of the user, in the container; absent where there is none."""
+TURN_FILE = "/run/mergemill/turn-{number}.md"
+"""Files with the messages of the user after the first, in the container, from number 2."""
 AGENT_FOLDER = "/opt/mergemill/agent"
 """Folder of configuration and state of an agent's program, in the container."""
+Places = Mapping[InstructionSource, str]
+"""Source that a scaffold delivers -> where its text goes, in Markdown."""
 MISSING_COMMAND = 127
 """Exit code of a shell for a command that does not exist."""
 
@@ -71,8 +80,10 @@ class AgentSession:
     model: str
     sampling: Mapping[str, Any]
     limits: AgentLimits
-    system: str
-    """Text to add to the system prompt; empty for none."""
+    guidance: Guidance
+    """Instructions of the subject besides its statement, and the text that the plan adds to the system prompt."""
+    add_repository_text: Callable[[str, str], None]
+    """Appends a text to a file of the repository, named by its path in the working directory; see RolloutContainer."""
     make_gold: Callable[[], bytes]
     """Returns the submission that must earn 1; for the oracle alone."""
     collect_submission: Callable[[], bytes]
@@ -112,6 +123,11 @@ class SampledScaffold(Protocol):
         ...
 
     @property
+    def delivers(self) -> frozenset[InstructionSource]:
+        """Sources from which it gives instructions to its model."""
+        ...
+
+    @property
     def program(self) -> Program | None:
         """Program in the container; None where nothing of it runs there."""
         ...
@@ -138,6 +154,8 @@ class ScaffoldHooks(ABC, Generic[SessionT]):
 
     program: ClassVar[Program | None] = None
     """Installed before the first rollout; None where nothing runs in the container."""
+    delivers: ClassVar[frozenset[InstructionSource]] = frozenset()
+    """Sources from which it gives the session's instructions to its model; a subject with others is refused."""
 
     def agent_preprocess(self, session: SessionT) -> None:
         """Prepare the episode.
@@ -174,8 +192,9 @@ class Scaffold(ScaffoldHooks[AgentSession]):
     version: ClassVar[str]
     """Of the program, or of the loop; part of a rollout's identity."""
     uses_model: ClassVar[bool] = True
-    takes_system: ClassVar[bool] = False
-    """Whether it adds the session's text to its system prompt; a rollout with such a text is refused elsewhere."""
+    places: ClassVar[Places] = {}
+    repository_file: ClassVar[str] = ""
+    """File of the repository that it reads by itself, as a path in the working directory; empty for none."""
 
 
 class CommandScaffold(Scaffold):
@@ -184,6 +203,14 @@ class CommandScaffold(Scaffold):
     @abstractmethod
     def build_command(self, session: AgentSession) -> str:
         """Return the line of Bash that runs the agent on the instruction in PROMPT_FILE."""
+
+    def build_turn_commands(self, session: AgentSession) -> Sequence[str]:
+        """Return a line for each further message of the user that goes on with the conversation.
+
+        There are none where the command itself sends these messages.
+        """
+        del session
+        return ()
 
     def build_env(self, session: AgentSession) -> Mapping[str, str]:
         """Return environment variables of the command: where the model is, above all."""
@@ -195,17 +222,33 @@ class CommandScaffold(Scaffold):
         return {}
 
     def agent_preprocess(self, session: AgentSession) -> None:
-        """Write the instruction, the text for the system prompt, and the files."""
-        texts = {PROMPT_FILE: session.subject.instruction.encode()}
-        if session.system:
-            texts[SYSTEM_FILE] = session.system.encode()
-        session.shell.write_files({**texts, **self.build_files(session)})
+        """Write the instruction, the texts of the guidance, and the files."""
+        guidance = session.guidance
+        texts = {
+            PROMPT_FILE: session.subject.instruction,
+            SYSTEM_FILE: guidance.system,
+            REMINDER_FILE: guidance.reminder,
+        }
+        texts |= dict(zip(list_turn_files(guidance), guidance.turns, strict=True))
+        files = {path: text.encode() for path, text in texts.items() if text}
+        session.shell.write_files({**files, **self.build_files(session)})
+        if guidance.repository:
+            session.add_repository_text(self.repository_file, guidance.repository)
 
     def agent_run(self, session: AgentSession) -> AgentEnd:
-        """Run the command."""
+        """Run the command, and those of further turns as long as the agent ends by itself."""
         exports = "".join(f"export {name}={shlex.quote(value)}; " for name, value in self.build_env(session).items())
-        command = f"{exports}{self.build_command(session)}"
-        result = session.shell.run(command, seconds=session.limits.seconds)
+        deadline = time.monotonic() + session.limits.seconds
+        outputs, end = [], AgentEnd()
+        for command in (self.build_command(session), *self.build_turn_commands(session)):
+            result = session.shell.run(f"{exports}{command}", seconds=max(1.0, deadline - time.monotonic()))
+            outputs.append(result.output)
+            end = self._describe_result(result)
+            if end.reason is not None:
+                break
+        return replace(end, output="\n".join(outputs))
+
+    def _describe_result(self, result: ExecResult) -> AgentEnd:
         if result.killed_by:  # whatever the program printed as it was killed
             return AgentEnd(reason=f"{result.killed_by}-limit", output=result.output)
         return self.describe_end(result)
@@ -220,3 +263,8 @@ class CommandScaffold(Scaffold):
             last = " ".join(result.output.split())[-200:]
             return AgentEnd(reason="agent-failed", detail=f"exit code {result.exit_code}: {last}", output=result.output)
         return AgentEnd(output=result.output)
+
+
+def list_turn_files(guidance: Guidance) -> list[str]:
+    """Return the files with the messages of the user after the first, in order."""
+    return [TURN_FILE.format(number=number) for number, _ in enumerate(guidance.turns, 2)]

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from backends.sandbox.execution import ExecResult
 from samplers.programs.program import PROGRAM, PackageKind, Program
-from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, SYSTEM_FILE, AgentEnd, AgentSession, CommandScaffold
+from samplers.scaffolds.base import (
+    AGENT_FOLDER,
+    PROMPT_FILE,
+    REMINDER_FILE,
+    SYSTEM_FILE,
+    AgentEnd,
+    AgentSession,
+    CommandScaffold,
+    Places,
+    list_turn_files,
+)
+from samplers.scaffolds.delivery import build_skill_files, build_tool_files, describe_server
 from samplers.scaffolds.events import find_last_event, make_failure
+from taskdb.records.instructions import InstructionSource
 
 VERSION = "2.1.330"
 MODEL_VARIABLES = (
@@ -27,6 +41,9 @@ SWITCHES = (
     "DISABLE_TELEMETRY",
     "IS_SANDBOX",  # root may not skip permissions elsewhere
 )
+SERVERS_FILE = f"{AGENT_FOLDER}/mcp.json"
+REMINDER_HOOK = {"type": "command", "command": f"cat {REMINDER_FILE}"}
+"""Hook whose output is added to each message of the user."""
 
 
 class ClaudeCodeScaffold(CommandScaffold):
@@ -34,7 +51,17 @@ class ClaudeCodeScaffold(CommandScaffold):
 
     name = "claude-code"
     version = VERSION
-    takes_system = True
+    places: ClassVar[Places] = {
+        InstructionSource.SYSTEM: "its option that appends to the system prompt",
+        InstructionSource.REMINDER: "the output of a hook `UserPromptSubmit`, which it marks as a `<system-reminder>`",
+        InstructionSource.TURN: "`claude -c -p`",
+        InstructionSource.REPOSITORY: "`CLAUDE.md`",
+        InstructionSource.SKILL: "the folder `skills` of its configuration",
+        InstructionSource.MEMORY: "`CLAUDE.md` of its configuration",
+        InstructionSource.TOOL: "an MCP server",
+    }
+    delivers = frozenset(places)
+    repository_file = "CLAUDE.md"
     program = Program(
         name="claude-code",
         kind=PackageKind.NPM,
@@ -52,13 +79,36 @@ class ClaudeCodeScaffold(CommandScaffold):
             **dict.fromkeys(SWITCHES, "1"),
         }
 
+    def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
+        """Return the skills, the memory, the hook and the server of tools."""
+        guidance = session.guidance
+        files = build_skill_files(f"{AGENT_FOLDER}/skills", guidance.skills) | build_tool_files(guidance.tools)
+        if guidance.memory:
+            files[f"{AGENT_FOLDER}/CLAUDE.md"] = guidance.memory.encode()
+        settings: dict[str, Any] = {}
+        if guidance.reminder:
+            settings["hooks"] = {"UserPromptSubmit": [{"hooks": [REMINDER_HOOK]}]}
+        if settings:
+            files[f"{AGENT_FOLDER}/settings.json"] = json.dumps(settings).encode()
+        if guidance.tools:
+            files[SERVERS_FILE] = json.dumps({"mcpServers": describe_server(guidance)}).encode()
+        return files
+
     def build_command(self, session: AgentSession) -> str:
         """Return the command."""
-        system = f'--append-system-prompt "$(cat {SYSTEM_FILE})" ' if session.system else ""
+        return self._render_command(session, "-p", PROMPT_FILE)
+
+    def build_turn_commands(self, session: AgentSession) -> list[str]:
+        """Return the commands that go on with its last conversation."""
+        return [self._render_command(session, "-c -p", file) for file in list_turn_files(session.guidance)]
+
+    def _render_command(self, session: AgentSession, mode: str, file: str) -> str:
+        system = f'--append-system-prompt "$(cat {SYSTEM_FILE})" ' if session.guidance.system else ""
+        servers = f"--mcp-config {SERVERS_FILE} " if session.guidance.tools else ""
         return (
-            f"{self.program.command} -p --output-format stream-json --verbose --dangerously-skip-permissions "
-            f"{system}--disallowedTools WebFetch,WebSearch --max-turns {session.limits.turns} "
-            f"--model {shlex.quote(session.model)} <{PROMPT_FILE}"
+            f"{self.program.command} {mode} --output-format stream-json --verbose --dangerously-skip-permissions "
+            f"{system}{servers}--disallowedTools WebFetch,WebSearch --max-turns {session.limits.turns} "
+            f"--model {shlex.quote(session.model)} <{file}"
         )
 
     def describe_end(self, result: ExecResult) -> AgentEnd:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import ClassVar
 
 from backends.sandbox.execution import ExecResult
 from samplers.programs.program import NODE, PROGRAM, PackageKind, Program
-from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, AgentEnd, AgentSession, CommandScaffold
+from samplers.scaffolds.base import (
+    AGENT_FOLDER,
+    PROMPT_FILE,
+    AgentEnd,
+    AgentSession,
+    CommandScaffold,
+    Places,
+    list_turn_files,
+)
+from samplers.scaffolds.delivery import MCP_COMMAND, MCP_SERVER, build_skill_files, build_tool_files
 from samplers.scaffolds.events import find_last_event, make_failure
+from taskdb.records.instructions import InstructionSource
 
 VERSION = "0.169.0"
 KEY = "MERGEMILL_AGENT_KEY"
@@ -37,6 +48,11 @@ persistence = "none"
 [features]
 unbounded_connection_retries = false
 """
+SERVER = f"""
+[mcp_servers.{MCP_SERVER}]
+command = "{MCP_COMMAND[0]}"
+args = {json.dumps(MCP_COMMAND[1:])}
+"""
 
 
 class CodexScaffold(CommandScaffold):
@@ -44,7 +60,16 @@ class CodexScaffold(CommandScaffold):
 
     name = "codex"
     version = VERSION
-    takes_system = True
+    places: ClassVar[Places] = {
+        InstructionSource.SYSTEM: "`developer_instructions` of its configuration",
+        InstructionSource.TURN: "`codex exec resume --last`",
+        InstructionSource.REPOSITORY: "`AGENTS.md`",
+        InstructionSource.SKILL: "the folder `skills` of `CODEX_HOME`",
+        InstructionSource.MEMORY: "`AGENTS.md` of `CODEX_HOME`",
+        InstructionSource.TOOL: "an MCP server",
+    }
+    delivers = frozenset(places)
+    repository_file = "AGENTS.md"
     program = Program(
         name="codex",
         kind=PackageKind.NPM,
@@ -57,16 +82,24 @@ class CodexScaffold(CommandScaffold):
         return {"CODEX_HOME": AGENT_FOLDER, KEY: session.gateway.secret}
 
     def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
-        """Return the configuration."""
-        url = f"{session.gateway.container_url}/v1"
-        system = f"developer_instructions = {_quote(session.system)}\n" if session.system else ""
+        """Return the configuration, the skills, the memory and the server of tools."""
+        url, guidance = f"{session.gateway.container_url}/v1", session.guidance
+        system = f"developer_instructions = {_quote(guidance.system)}\n" if guidance.system else ""
         content = CONFIG.format(model=_quote(session.model), system=system, url=_quote(url), key=KEY)
-        return {f"{AGENT_FOLDER}/config.toml": content.encode()}
+        files = build_skill_files(f"{AGENT_FOLDER}/skills", guidance.skills) | build_tool_files(guidance.tools)
+        if guidance.memory:
+            files[f"{AGENT_FOLDER}/AGENTS.md"] = guidance.memory.encode()
+        return {f"{AGENT_FOLDER}/config.toml": f"{content}{SERVER if guidance.tools else ''}".encode(), **files}
 
     def build_command(self, session: AgentSession) -> str:
         """Return the command."""
         del session
         return f"{self.program.command} exec --json --skip-git-repo-check --color never - <{PROMPT_FILE}"
+
+    def build_turn_commands(self, session: AgentSession) -> list[str]:
+        """Return the commands that go on with its last conversation."""
+        command = f"{self.program.command} exec resume --last --json --skip-git-repo-check"
+        return [f"{command} - <{file}" for file in list_turn_files(session.guidance)]
 
     def describe_end(self, result: ExecResult) -> AgentEnd:
         """Return how it ended, from its last event."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from backends.sandbox.execution import ExecResult
 from samplers.programs.program import PYTHON, PackageKind, Program
-from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, AgentEnd, AgentSession, CommandScaffold
+from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, AgentEnd, AgentSession, CommandScaffold, Places
 from samplers.scaffolds.events import make_failure, read_events
+from taskdb.records.instructions import InstructionSource
 
 VERSION = "2.4.6"
 CONFIG_FILE = f"{AGENT_FOLDER}/config.yaml"
@@ -30,7 +31,8 @@ class MiniSweAgentScaffold(CommandScaffold):
 
     name = "mini-swe-agent"
     version = VERSION
-    takes_system = True
+    places: ClassVar[Places] = {InstructionSource.SYSTEM: "behind the `system_template` of `mini.yaml`"}
+    delivers = frozenset(places)
     program = Program(
         name="mini-swe-agent",
         kind=PackageKind.PYTHON,
@@ -60,8 +62,8 @@ class MiniSweAgentScaffold(CommandScaffold):
                 "model_kwargs": {"drop_params": True, **session.sampling},
             },
         }
-        if session.system:
-            config["agent"]["system_template"] = f"{SYSTEM}\n\n{_quote_template(session.system)}"
+        if system := session.guidance.system:
+            config["agent"]["system_template"] = f"{SYSTEM}\n\n{_quote_template(system)}"
         return {CONFIG_FILE: json.dumps(config, ensure_ascii=False).encode()}
 
     def build_command(self, session: AgentSession) -> str:

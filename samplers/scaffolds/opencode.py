@@ -5,14 +5,28 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from backends.sandbox.execution import ExecResult
 from samplers.programs.program import PROGRAM, PackageKind, Program
-from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, SYSTEM_FILE, AgentEnd, AgentSession, CommandScaffold
+from samplers.scaffolds.base import (
+    AGENT_FOLDER,
+    PROMPT_FILE,
+    SYSTEM_FILE,
+    AgentEnd,
+    AgentSession,
+    CommandScaffold,
+    Places,
+    list_turn_files,
+)
+from samplers.scaffolds.delivery import MCP_COMMAND, MCP_SERVER, build_skill_files, build_tool_files
 from samplers.scaffolds.events import make_failure, read_events
+from taskdb.records.instructions import InstructionSource
 
 VERSION = "1.18.33"
 CONFIG_FILE = f"{AGENT_FOLDER}/opencode.json"
+USER_FOLDER = f"{AGENT_FOLDER}/config/opencode"
+"""Folder of the user's configuration."""
 PROVIDER = "gateway"
 DENIED = ("webfetch", "websearch", "codesearch", "question")
 SWITCHES = (
@@ -28,7 +42,16 @@ class OpenCodeScaffold(CommandScaffold):
 
     name = "opencode"
     version = VERSION
-    takes_system = True
+    places: ClassVar[Places] = {
+        InstructionSource.SYSTEM: "a file of `instructions`, which it adds to its system prompt",
+        InstructionSource.TURN: "`opencode run -c`",
+        InstructionSource.REPOSITORY: "`AGENTS.md`",
+        InstructionSource.SKILL: "the folder `skills` of the user's configuration",
+        InstructionSource.MEMORY: "`AGENTS.md` of the user's configuration",
+        InstructionSource.TOOL: "an MCP server",
+    }
+    delivers = frozenset(places)
+    repository_file = "AGENTS.md"
     program = Program(
         name="opencode",
         kind=PackageKind.NPM,
@@ -43,10 +66,11 @@ class OpenCodeScaffold(CommandScaffold):
         return {"OPENCODE_CONFIG": CONFIG_FILE, **folders, **dict.fromkeys(SWITCHES, "1")}
 
     def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
-        """Return the configuration."""
+        """Return the configuration, the skills, the memory and the server of tools."""
+        guidance = session.guidance
         options = {"baseURL": f"{session.gateway.container_url}/v1", "apiKey": session.gateway.secret}
         models = {session.model: {"name": session.model, "tool_call": True, "temperature": True}}
-        config = {
+        config: dict[str, Any] = {
             "model": f"{PROVIDER}/{session.model}",
             "small_model": f"{PROVIDER}/{session.model}",
             "provider": {
@@ -57,15 +81,27 @@ class OpenCodeScaffold(CommandScaffold):
             "autoupdate": False,
             "share": "disabled",
             "snapshot": False,
-            # An agent's own prompt would take the place of the program's.
-            **({"instructions": [SYSTEM_FILE]} if session.system else {}),
         }
-        return {CONFIG_FILE: json.dumps(config).encode()}
+        if guidance.system:  # an agent's own prompt would take the place of the program's
+            config["instructions"] = [SYSTEM_FILE]
+        if guidance.tools:
+            config["mcp"] = {MCP_SERVER: {"type": "local", "command": list(MCP_COMMAND), "enabled": True}}
+        files = build_skill_files(f"{USER_FOLDER}/skills", guidance.skills) | build_tool_files(guidance.tools)
+        if guidance.memory:
+            files[f"{USER_FOLDER}/AGENTS.md"] = guidance.memory.encode()
+        return {CONFIG_FILE: json.dumps(config).encode(), **files}
 
     def build_command(self, session: AgentSession) -> str:
         """Return the command."""
+        return self._render_command(session, "run", PROMPT_FILE)
+
+    def build_turn_commands(self, session: AgentSession) -> list[str]:
+        """Return the commands that go on with its last conversation."""
+        return [self._render_command(session, "run -c", file) for file in list_turn_files(session.guidance)]
+
+    def _render_command(self, session: AgentSession, mode: str, file: str) -> str:
         model = shlex.quote(f"{PROVIDER}/{session.model}")
-        return f"{self.program.command} run --auto --format json --model {model} <{PROMPT_FILE}"
+        return f"{self.program.command} {mode} --auto --format json --model {model} <{file}"
 
     def describe_end(self, result: ExecResult) -> AgentEnd:
         """Return how it ended: an event `error` is the last where a model fails."""

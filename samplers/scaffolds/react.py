@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from backends.llm.meter import BudgetExceededError
-from samplers.scaffolds.base import AgentEnd, AgentSession, Scaffold
+from samplers.scaffolds.base import AGENT_FOLDER, AgentEnd, AgentSession, Places, Scaffold
 from samplers.scaffolds.gateway_client import GatewayError, request_completion
+from samplers.subjects.guidance import Skill
+from taskdb.records.instructions import InstructionSource
 
 SYSTEM = """You are a software engineer at a terminal. Work step by step: think, run one command with the tool
 `bash`, read its output, and go on. When the work is done, call the tool `submit`."""
@@ -22,7 +24,10 @@ COMMAND_SECONDS = 300.0
 OUTPUT_CHARS = 12_000
 """Characters of a command's output that the model reads, half of them from its beginning."""
 MAX_REMINDERS = 3
-TOOLS = [
+MEMORY_FILE = f"{AGENT_FOLDER}/memory.md"
+"""File with what is kept for the user, in the container."""
+SKILLS = "Skills. Read one with the tool `skill` as soon as its subject comes up."
+TOOLS: list[dict[str, Any]] = [
     {
         "type": "function",
         "function": {
@@ -51,7 +56,24 @@ class ReactScaffold(Scaffold):
 
     name = "react"
     version = "1"
-    takes_system = True
+    places: ClassVar[Places] = {
+        InstructionSource.SYSTEM: "behind its own system prompt",
+        InstructionSource.REMINDER: "a `<system-reminder>` in each message of the user",
+        InstructionSource.TURN: "a further message of the same conversation",
+        InstructionSource.REPOSITORY: "`AGENTS.md`, and its content in the system prompt",
+        InstructionSource.SKILL: "a list in the system prompt, and a tool `skill` that returns the text",
+        InstructionSource.MEMORY: "a file `memory.md`, and its content in the system prompt",
+        InstructionSource.TOOL: "a function",
+    }
+    delivers = frozenset(places)
+    repository_file = "AGENTS.md"
+
+    def agent_preprocess(self, session: AgentSession) -> None:
+        """Write the files that the system prompt shows."""
+        if session.guidance.memory:
+            session.shell.write_files({MEMORY_FILE: session.guidance.memory.encode()})
+        if session.guidance.repository:
+            session.add_repository_text(self.repository_file, session.guidance.repository)
 
     def agent_run(self, session: AgentSession) -> AgentEnd:
         """Run the loop."""
@@ -64,14 +86,15 @@ class _ReactLoop:
 
     session: AgentSession
     messages: list[dict[str, Any]] = field(default_factory=list)
+    tools: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self) -> AgentEnd:
         """Run until the model submits or a limit is reached."""
         deadline = time.monotonic() + self.session.limits.seconds
-        self.messages = [
-            {"role": "system", "content": "\n\n".join(filter(None, (SYSTEM, self.session.system)))},
-            {"role": "user", "content": self.session.subject.instruction},
-        ]
+        self.messages = [{"role": "system", "content": self._build_system()}]
+        self.tools = [*TOOLS, *self._build_tools()]
+        self._send(self.session.subject.instruction)
+        turns = iter(self.session.guidance.turns)
         reminders = 0
         for _ in range(self.session.limits.turns):
             if time.monotonic() >= deadline:
@@ -88,8 +111,39 @@ class _ReactLoop:
                     return AgentEnd(reason="no-action", detail="the model answers without calling a tool")
                 self.messages.append({"role": "user", "content": REMINDER})
             if self._execute_calls(calls, deadline):
-                return AgentEnd()
+                message = next(turns, None)
+                if message is None:
+                    return AgentEnd()
+                self._send(message)
+                reminders = 0
         return AgentEnd(reason="turn-limit")
+
+    def _send(self, message: str) -> None:
+        """Append a message of the user, with the reminder."""
+        if reminder := self.session.guidance.reminder:
+            message = f"{message.rstrip()}\n\n<system-reminder>\n{reminder}\n</system-reminder>"
+        self.messages.append({"role": "user", "content": message})
+
+    def _build_system(self) -> str:
+        """Return the system prompt, with the instructions that programs have in it or next to it."""
+        guidance, workdir = self.session.guidance, self.session.subject.workdir
+        parts = [SYSTEM, guidance.system]
+        if guidance.repository:
+            path = f"{workdir}/{ReactScaffold.repository_file}"
+            content = (self.session.shell.read_file(path) or b"").decode(errors="replace")
+            parts.append(f"# {path}\n\n{content.strip()}")
+        if guidance.memory:
+            parts.append(f"# {MEMORY_FILE}\n\n{guidance.memory.strip()}")
+        if guidance.skills:
+            listed = "\n".join(f"- {skill.name}: {skill.description}" for skill in guidance.skills)
+            parts.append(f"# {SKILLS}\n\n{listed}")
+        return "\n\n".join(filter(None, parts))
+
+    def _build_tools(self) -> list[dict[str, Any]]:
+        """Return the functions of the guidance."""
+        guidance = self.session.guidance
+        tools = [make_function(tool.name, tool.description, tool.parameters) for tool in guidance.tools]
+        return [*tools, *([make_skill_tool(guidance.skills)] if guidance.skills else [])]
 
     def _execute_calls(self, calls: list[dict[str, Any]], deadline: float) -> bool:
         """Run the calls of an answer and append their results; return whether the model submitted."""
@@ -103,12 +157,24 @@ class _ReactLoop:
 
     def _execute(self, function: Mapping[str, Any], deadline: float) -> str:
         """Return the text that the model reads as the result of a call."""
-        if function.get("name") != "bash":
-            return f"error: there is no tool {function.get('name')}; the tools are bash and submit"
+        name, guidance = str(function.get("name")), self.session.guidance
+        answers = {tool.name: tool.answer for tool in guidance.tools}
+        if name in answers:
+            return answers[name]
+        names = [tool["function"]["name"] for tool in self.tools]
+        if name not in names:
+            return f"error: there is no tool {name}; the tools are {', '.join(names[:-1])} and {names[-1]}"
+        field = "name" if name == "skill" else "command"
         try:
-            command = json.loads(function.get("arguments") or "{}")["command"]
+            value = json.loads(function.get("arguments") or "{}")[field]
         except (ValueError, KeyError, TypeError):
-            return 'error: the arguments are not JSON of the form {"command": "..."}'
+            return f'error: the arguments are not JSON of the form {{"{field}": "..."}}'
+        if name == "skill":
+            texts = {skill.name: skill.text for skill in guidance.skills}
+            return texts.get(value, f"error: there is no skill {value}")
+        return self._run_command(value, deadline)
+
+    def _run_command(self, command: str, deadline: float) -> str:
         seconds = max(1.0, min(COMMAND_SECONDS, deadline - time.monotonic()))
         result = self.session.shell.run(command, seconds=seconds)
         killed = f", killed: {result.killed_by}" if result.killed_by else ""
@@ -116,7 +182,7 @@ class _ReactLoop:
 
     def _query_model(self, deadline: float) -> dict[str, Any] | AgentEnd:
         """Return the model's message, or why there is none."""
-        body = {"model": self.session.model, "messages": self.messages, "tools": TOOLS, **self.session.sampling}
+        body = {"model": self.session.model, "messages": self.messages, "tools": self.tools, **self.session.sampling}
         try:
             data = request_completion(self.session.gateway, body, max(1.0, deadline - time.monotonic()))
         except BudgetExceededError:
@@ -124,6 +190,21 @@ class _ReactLoop:
         except GatewayError as error:
             return AgentEnd(reason="model-failed", detail=str(error))
         return dict(data["choices"][0]["message"])
+
+
+def make_function(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool in the form of chat completions."""
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": dict(parameters)},
+    }
+
+
+def make_skill_tool(skills: Sequence[Skill]) -> dict[str, Any]:
+    """Return the tool that reads skills."""
+    names = {"type": "string", "enum": [skill.name for skill in skills], "description": "Name of the skill."}
+    parameters = {"type": "object", "properties": {"name": names}, "required": ["name"]}
+    return make_function("skill", "Return the text of a skill.", parameters)
 
 
 def shorten(text: str) -> str:

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import IO
 
+from samplers.subjects.guidance import Guidance
+
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
@@ -36,3 +38,5 @@ class Subject:
     """Distinctive lines of the hidden tests, of which an agent has none."""
     project: str = ""
     """Name of the repository, whose packages nobody installs from a registry to work on it; empty for none."""
+    guidance: Guidance = field(default_factory=Guidance)
+    """Instructions besides the statement."""

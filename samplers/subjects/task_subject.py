@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol, runtime_checkable
 
 from backends.services import Services
 from backends.tree_tar import open_read_only_tree
@@ -17,6 +17,7 @@ from samplers.rollouts.leaks import list_hidden_lines
 from samplers.subjects.subject import Subject
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
+from taskdb.records.instructions import InstructionSource
 from taskdb.records.oracles import ReviewOracle
 
 REVIEW_FOLDER = "/testbed"
@@ -27,6 +28,21 @@ DIFF_FILE = "/testbed/change.diff"
 TREE_FOLDER = "/tree"
 """Folder of the tree that the files under review are of: outside of the repository, so that it is in no difference."""
 _TEMPLATES = make_environment(Path(__file__).with_name("templates"))
+
+
+@runtime_checkable
+class InstructedOracle(Protocol):
+    """Oracle of a task whose agents have instructions besides the statement."""
+
+    @property
+    def sources(self) -> Collection[InstructionSource]:
+        """Sources of these instructions; those of the guidance of the task's subject."""
+        ...
+
+
+def list_task_sources(task: Task) -> Collection[InstructionSource]:
+    """Return the sources of a task's instructions besides its statement, by its record alone."""
+    return task.oracle.sources if isinstance(task.oracle, InstructedOracle) else ()
 
 
 def make_task_subject(task: Task, services: Services, submission: str) -> Subject:

@@ -92,6 +92,9 @@ class Rollout(Record):
     """Text that was added to the agent's system prompt; null for none."""
     system_exchange: Annotated[int | None, MEASURED] = None
     """Number of the first recorded exchange whose request has that text, from 0; null where none has."""
+    delivered: Annotated[dict[str, int | None], MEASURED] = Field(default_factory=dict)
+    """Instruction besides the statement -> number of the first recorded exchange whose request has it, from 0; null
+    where none has. Keys are sources, with a number where there may be several: `system`, `skill-1`, `turn-2`."""
     origin: str = ""
     """Where an imported rollout comes from; empty for a rollout of our own."""
     environment: Annotated[str, MEASURED] = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +25,7 @@ from samplers.rollouts.recorded import read_traffic
 from samplers.rollouts.recording import get_log_path
 from samplers.rollouts.run import RolloutRun, RolloutServices
 from samplers.scaffolds.base import AgentLimits, Scaffold
+from samplers.subjects.guidance import Guidance
 from samplers.subjects.task_subject import make_task_subject
 from taskdb.queries import tasks as queries
 from taskdb.queries.task_filters import TaskFilters
@@ -37,6 +38,7 @@ from tests.verifiers.shop import open_shop_task
 from verifiers import select_reward
 
 PATCH_FILE = "/tmp/change.patch"
+NO_GUIDANCE = Guidance()
 LIMITS = AgentLimits(seconds=120.0, turns=30)
 
 
@@ -84,8 +86,10 @@ class AgentBench:
         limits: AgentLimits = LIMITS,
         sampling: Mapping[str, Any] | None = None,
         system: str = "",
+        guidance: Guidance = NO_GUIDANCE,
     ) -> BenchResult:
         """Run one rollout."""
+        subject = make_task_subject(self.task, self.services, select_reward(self.task).submission)
         plan = RolloutPlan(
             task=self.task.id,
             name=self.task.name,
@@ -111,7 +115,7 @@ class AgentBench:
                 )
                 finished = RolloutRun(
                     plan=plan,
-                    subject=make_task_subject(self.task, self.services, select_reward(self.task).submission),
+                    subject=replace(subject, guidance=guidance),
                     scaffold=scaffold,
                     environment=environment,
                     shared=RolloutServices(

@@ -5,7 +5,7 @@ A plan is pending until a rollout of it is stored that ended by the agent's doin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -108,11 +108,18 @@ def list_pending(
     store: Store,
     subjects: Sequence[SampledSubject],
     request: AttemptRequest,
+    left_out: Collection[tuple[str, str]] = (),
 ) -> tuple[int, list[PendingRollout]]:
     """Return how many rollouts are planned, and those without a result, with their infrastructure failures.
 
     First attempts of all subjects come first, so that an early stop leaves breadth. In staged sampling the plan grows
     with the results: it ends when a call returns nothing.
+
+    Args:
+        store: store with the rollouts so far.
+        subjects: subjects that are sampled.
+        request: attempts at each of them.
+        left_out: id of a subject and name of a scaffold that make no rollouts together.
     """
     groups = [
         [
@@ -121,6 +128,7 @@ def list_pending(
         ]
         for subject in subjects
         for scaffold in request.scaffolds
+        if (subject.id, scaffold.name) not in left_out
     ]
     counts = queries.count_rollouts(store, [pending_rollout.plan.key for group in groups for pending_rollout in group])
     if request.attempts is None:

@@ -16,6 +16,7 @@ from mergemill.agents.sampling.task_sampler import TaskSubjects
 from mergemill.simulation.tasks import check_simulator
 from samplers.rollouts.environment import SIMULATED
 from samplers.scaffolds.base import CommandScaffold, Scaffold
+from samplers.subjects.task_subject import list_task_sources
 from taskdb.records import Task
 
 
@@ -32,7 +33,7 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
         InputError: there is no database or no such task, or a task is not certified.
         MachineError: no engine answers, or a program cannot be installed.
         Transient: the model cannot be reached, or database or disk fail.
-        UsageError: a scaffold needs a model and none is given.
+        UsageError: a scaffold needs a model and none is given, or none delivers the instructions of a task.
     """
 
     def make_source(tasks: Sequence[Task]) -> TaskSubjects:
@@ -42,7 +43,9 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
         return TaskSubjects(request=request, is_simulated=is_simulated)
 
     select = partial(select_tasks, request=request)
-    return sample_subjects(request, settings, progress, select=select, make_source=make_source)
+    return sample_subjects(
+        request, settings, progress, select=select, make_source=make_source, list_sources=list_task_sources
+    )
 
 
 def check_machine(tasks: Sequence[Task], scaffolds: Sequence[Scaffold], sandbox: SandboxSettings) -> None:

@@ -6,11 +6,12 @@ instead of being paid again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TypeVar
 
 from core.config import Settings
+from mergemill.agents.sampling.delivery import leave_out_undelivered
 from mergemill.agents.sampling.driver import RolloutDriver, open_threads, run_events, run_on_nodes
 from mergemill.agents.sampling.nodes import NodeRollouts
 from mergemill.agents.sampling.progress import SamplingProgress
@@ -20,6 +21,7 @@ from mergemill.execution.clusters import LOCAL, check_cluster_settings
 from mergemill.execution.nodes import share_settings
 from taskdb.artifacts import require_writable_store
 from taskdb.records import Task
+from taskdb.records.instructions import InstructionSource
 from taskdb.records.worlds import Scenario
 from taskdb.store import Store
 
@@ -33,6 +35,7 @@ def sample_subjects(
     *,
     select: Callable[[Store], Sequence[RecordT]],
     make_source: Callable[[Sequence[RecordT]], SubjectSource],
+    list_sources: Callable[[RecordT], Collection[InstructionSource]] = lambda _: (),
 ) -> int:
     """Run the pending rollouts of a request and store them; return the exit code.
 
@@ -42,18 +45,21 @@ def sample_subjects(
         progress: function that receives the events.
         select: function that returns the records of the subjects.
         make_source: function that returns their source; called where a rollout is pending, with all records.
+        list_sources: function that returns the sources of a subject's instructions besides its statement.
 
     Raises:
         InputError: there is no database or no such subject, or a subject is not certified.
         MachineError: no engine answers, or a program cannot be installed.
         Transient: a model cannot be reached, or database or disk fail.
-        UsageError: a model is needed and no endpoint is named.
+        UsageError: a model is needed and no endpoint is named, or no scaffold delivers the instructions of a subject.
     """
     check_cluster_settings(settings.cluster)
     require_writable_store(settings.storage)
     with Store.open(settings.storage.db, create=False, writes=True) as store:
         records = select(store)
-        find_pending = partial(list_pending, store, records, request)
+        sources = [(record, list_sources(record)) for record in records]
+        left_out = leave_out_undelivered(sources, request.scaffolds, progress.print_message)
+        find_pending = partial(list_pending, store, records, request, left_out)
         planned, pending = find_pending()
         progress.set_work(n_planned=planned, n_pending=len(pending))
         if not pending:

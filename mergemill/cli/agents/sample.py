@@ -40,6 +40,7 @@ from mergemill.cli.options import (
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.queries.trajectories import SYNTHETIC
 from taskdb.records import Kind
+from taskdb.records.instructions import InstructionSource
 
 if TYPE_CHECKING:
     from mergemill.agents.sampling.progress import SamplingProgress
@@ -178,8 +179,9 @@ def _sample_tasks(
         raise UsageError(f"--scaffold {of_scenarios[0]} is for scenarios", advice=f"add --environment {SYNTHETIC}")
     scaffolds = tuple(load_scaffold(word) for word in words)
     _require_model(attempted["model"], scaffolds)
-    if attempted["system"] and (others := [scaffold.name for scaffold in scaffolds if not scaffold.takes_system]):
-        takers = ", ".join(name for name in SCAFFOLDS if load_scaffold(name).takes_system)
+    others = [scaffold.name for scaffold in scaffolds if InstructionSource.SYSTEM not in scaffold.delivers]
+    if attempted["system"] and others:
+        takers = ", ".join(name for name in SCAFFOLDS if InstructionSource.SYSTEM in load_scaffold(name).delivers)
         raise UsageError(f"--system: {others[0]} has no system prompt that can be added to", advice=f"one of {takers}")
     selected = _select_tasks(filters, only, settings.storage, uncertified=attempted["uncertified"])
     request = SampleRequest(filters=selected, scaffolds=scaffolds, **attempted)

@@ -11,6 +11,7 @@ from unittest.mock import Mock
 
 from samplers.scaffolds.base import AgentLimits, AgentSession, GatewayEndpoint
 from samplers.scaffolds.openhands import OpenHandsScaffold
+from samplers.subjects.guidance import Guidance
 
 COMMAND = b"cat > notes.txt <<'END'\n\tone\n\t\ttwo\nEND\n"
 
@@ -44,7 +45,8 @@ def test_tabs_in_a_command_are_kept_where_it_is_typed_into_a_terminal(tmp_path: 
         model="scripted",
         sampling={},
         limits=AgentLimits(seconds=120.0, turns=30),
-        system="",
+        guidance=Guidance(),
+        add_repository_text=Mock(),
         make_gold=Mock(),
         collect_submission=Mock(),
     )
