@@ -34,7 +34,7 @@ def answer_request(method: str, params: dict[str, Any], tools: list[dict[str, An
     """
     if method == "initialize":
         version = params.get("protocolVersion") or PROTOCOL
-        info = {"name": "workspace", "version": "1"}
+        info = {"name": "project", "version": "1"}
         return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
     if method == "ping":
         return {}

@@ -53,7 +53,7 @@ class ClaudeCodeScaffold(CommandScaffold):
     version = VERSION
     places: ClassVar[Places] = {
         InstructionSource.SYSTEM: "its option that appends to the system prompt",
-        InstructionSource.REMINDER: "the output of a hook `UserPromptSubmit`, which it marks as a `<system-reminder>`",
+        InstructionSource.REMINDER: "the output of a hook `UserPromptSubmit`",
         InstructionSource.TURN: "`claude -c -p`",
         InstructionSource.REPOSITORY: "`CLAUDE.md`",
         InstructionSource.SKILL: "the folder `skills` of its configuration",
@@ -91,7 +91,7 @@ class ClaudeCodeScaffold(CommandScaffold):
         if settings:
             files[f"{AGENT_FOLDER}/settings.json"] = json.dumps(settings).encode()
         if guidance.tools:
-            files[SERVERS_FILE] = json.dumps({"mcpServers": describe_server(guidance)}).encode()
+            files[SERVERS_FILE] = json.dumps({"mcpServers": describe_server(guidance, alwaysLoad=True)}).encode()
         return files
 
     def build_command(self, session: AgentSession) -> str:

@@ -52,7 +52,10 @@ SERVER = f"""
 [mcp_servers.{MCP_SERVER}]
 command = "{MCP_COMMAND[0]}"
 args = {json.dumps(MCP_COMMAND[1:])}
+required = true
+startup_timeout_sec = 60
 """
+"""Server of tools that the first request waits for."""
 
 
 class CodexScaffold(CommandScaffold):
@@ -62,7 +65,7 @@ class CodexScaffold(CommandScaffold):
     version = VERSION
     places: ClassVar[Places] = {
         InstructionSource.SYSTEM: "`developer_instructions` of its configuration",
-        InstructionSource.TURN: "`codex exec resume --last`",
+        InstructionSource.TURN: "`codex exec resume` of its last conversation",
         InstructionSource.REPOSITORY: "`AGENTS.md`",
         InstructionSource.SKILL: "the folder `skills` of `CODEX_HOME`",
         InstructionSource.MEMORY: "`AGENTS.md` of `CODEX_HOME`",

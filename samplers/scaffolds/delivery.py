@@ -14,7 +14,7 @@ from taskdb.records.instructions import InstructionSource
 
 NOT_DELIVERED = "source-not-delivered"
 """Reason of a rollout whose model is not given an instruction of its subject."""
-MCP_SERVER = "workspace"
+MCP_SERVER = "project"
 """Name under which programs know the server of the guidance's tools. It is a part of the names of these tools."""
 MCP_SCRIPT = f"{AGENT_FOLDER}/mcp_server.py"
 MCP_TOOLS_FILE = f"{AGENT_FOLDER}/mcp_tools.json"
@@ -62,8 +62,13 @@ def build_tool_files(tools: Iterable[GuidanceTool]) -> dict[str, bytes]:
     return {MCP_SCRIPT: script, MCP_TOOLS_FILE: json.dumps(listed).encode()}
 
 
-def describe_server(guidance: Guidance) -> dict[str, Mapping[str, object]]:
-    """Return the server of tools in the form that most programs have it in: name -> command and arguments."""
+def describe_server(guidance: Guidance, **options: object) -> dict[str, Mapping[str, object]]:
+    """Return the server of tools in the form that most programs have it in: name -> command and arguments.
+
+    Args:
+        guidance: guidance with the tools; none give no server.
+        options: settings of the program for a server, such as one that leaves no description to a search.
+    """
     if not guidance.tools:
         return {}
-    return {MCP_SERVER: {"command": MCP_COMMAND[0], "args": list(MCP_COMMAND[1:])}}
+    return {MCP_SERVER: {"command": MCP_COMMAND[0], "args": list(MCP_COMMAND[1:]), **options}}

@@ -28,6 +28,11 @@ CONFIG_FILE = f"{AGENT_FOLDER}/opencode.json"
 USER_FOLDER = f"{AGENT_FOLDER}/config/opencode"
 """Folder of the user's configuration."""
 PROVIDER = "gateway"
+LINK_RIPGREP = (
+    "mkdir -p ~/.cache/opencode/bin && "
+    f"ln -sf {PROGRAM}/node_modules/@vscode/ripgrep-linux-*/bin/rg ~/.cache/opencode/bin/rg && "
+)
+"""Bash that puts ripgrep where it would be downloaded to: the tool that reads skills lists their files with it."""
 DENIED = ("webfetch", "websearch", "codesearch", "question")
 SWITCHES = (
     "OPENCODE_DISABLE_AUTOUPDATE",
@@ -55,7 +60,7 @@ class OpenCodeScaffold(CommandScaffold):
     program = Program(
         name="opencode",
         kind=PackageKind.NPM,
-        packages=(f"opencode-ai@{VERSION}",),
+        packages=(f"opencode-ai@{VERSION}", "@vscode/ripgrep@1.18.0"),
         command=f"{PROGRAM}/node_modules/.bin/opencode",
     )
 
@@ -101,7 +106,8 @@ class OpenCodeScaffold(CommandScaffold):
 
     def _render_command(self, session: AgentSession, mode: str, file: str) -> str:
         model = shlex.quote(f"{PROVIDER}/{session.model}")
-        return f"{self.program.command} {mode} --auto --format json --model {model} <{file}"
+        setup = LINK_RIPGREP if session.guidance.skills else ""
+        return f"{setup}{self.program.command} {mode} --auto --format json --model {model} <{file}"
 
     def describe_end(self, result: ExecResult) -> AgentEnd:
         """Return how it ended: an event `error` is the last where a model fails."""

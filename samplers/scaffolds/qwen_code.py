@@ -42,7 +42,7 @@ class QwenCodeScaffold(CommandScaffold):
     version = VERSION
     places: ClassVar[Places] = {
         InstructionSource.SYSTEM: "its option that appends to the system prompt",
-        InstructionSource.TURN: "`qwen --continue`",
+        InstructionSource.TURN: "its option that continues the last conversation",
         InstructionSource.REPOSITORY: "`QWEN.md`",
         InstructionSource.SKILL: "the folder `skills` of its configuration",
         InstructionSource.MEMORY: "`QWEN.md` of its configuration",
@@ -69,7 +69,7 @@ class QwenCodeScaffold(CommandScaffold):
             "model": {"name": session.model, "generationConfig": {"samplingParams": dict(session.sampling)}},
         }
         if guidance.tools:
-            settings["mcpServers"] = describe_server(guidance)
+            settings["mcpServers"] = describe_server(guidance, alwaysLoadTools=True)
         files = build_skill_files(f"{AGENT_FOLDER}/skills", guidance.skills) | build_tool_files(guidance.tools)
         if guidance.memory:
             files[f"{AGENT_FOLDER}/QWEN.md"] = guidance.memory.encode()
