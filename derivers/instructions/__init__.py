@@ -85,7 +85,7 @@ def derive_instructions(lineage: Lineage, services: Services) -> list[Task] | Ki
     settings = services.settings.derive
     known = load_constraints(settings.constraint_folder)
     try:
-        work = _read_work(original, services)
+        work = read_work(original, services)
     except GitError as error:
         return KindRejection(Reason.NO_TREE, str(error))
     if isinstance(work, KindRejection):
@@ -123,7 +123,8 @@ class GoldWork:
     base_files: frozenset[str]
 
 
-def _read_work(task: Task, services: Services) -> GoldWork | KindRejection:
+def read_work(task: Task, services: Services) -> GoldWork | KindRejection:
+    """Return the changes of a task's gold patch, or the rejection where no script can show them."""
     patch = services.artifacts.get(task.gold_patch)
     paths = sorted({*list_patch_paths(patch), *list_patch_renames(patch).values()})
     with open_task_tree(task, services) as (repository, commit), ScratchIndex(repository, commit) as index:
@@ -163,13 +164,13 @@ class InstructionTaskBuilder:
         self._n_turns = self._rng.randint(*self.options.turns)
         self._sources = draw_sources(self._rng, self.options, self._n_turns)
         self._language = LANGUAGES.get(self.original.language)
-        self._facts = TaskFacts(
+        self.facts = TaskFacts(
             language=self.original.language,
             facts=collect_facts(self.original, self.work.changes, self._rng),
             base_files=self.work.base_files,
             function_example=self._language.habits.function_example if self._language else "",
         )
-        self._setting = ScriptSetting(
+        self.setting = ScriptSetting(
             make_draft=self._make_draft,
             workdir=self.original.require_plan().workdir,
             suffixes=self._language.suffixes if self._language else (),
@@ -185,17 +186,17 @@ class InstructionTaskBuilder:
         """Return the task; None where too few constraints, or sources, pass the gates."""
         known = list(self.known.values())
         result = select_constraints(
-            iterate_candidates(known, self._facts, self._sources, self._n_turns, self._rng),
-            self._setting,
+            iterate_candidates(known, self.facts, self._sources, self._n_turns, self._rng),
+            self.setting,
             self._rng.randint(*self.options.constraints),
             statement=self.original.problem_statement,
-            tools=[self._facts.facts["tool"]],
+            tools=[self.facts.facts["tool"]],
         )
         self.refused = result.refused
         used = {item.bound.source for item in result.kept}
         if len(result.kept) < self.options.constraints[0] or len(used) < self.options.sources[0]:
             return None
-        return self._make_task(result.kept, self._draw_conflict(result.kept))
+        return self.make_task(result.kept, self._draw_conflict(result.kept))
 
     def _draw_conflict(self, kept: Sequence[DrawnConstraint]) -> BoundConstraint | None:
         """Return an instruction that one of the task's excludes and takes precedence over; None for most tasks."""
@@ -217,11 +218,17 @@ class InstructionTaskBuilder:
         order = list(InstructionSource)
         lower = [other for other in self._sources if order.index(other) > order.index(source)]
         possible = [other for other in lower if other in constraint.sources]
-        if not possible or constraint.from_turn > 1 or not fits_task(constraint, self._facts, possible, self._n_turns):
+        if not possible or constraint.from_turn > 1 or not fits_task(constraint, self.facts, possible, self._n_turns):
             return None
-        return bind_constraint(constraint, possible[0], self._facts, self._n_turns, self._rng).bound
+        return bind_constraint(constraint, possible[0], self.facts, self._n_turns, self._rng).bound
 
-    def _make_task(self, kept: Sequence[DrawnConstraint], overridden: BoundConstraint | None) -> Task:
+    def make_task(self, kept: Sequence[DrawnConstraint], overridden: BoundConstraint | None = None) -> Task:
+        """Return the task with constraints that have passed the gates.
+
+        Args:
+            kept: the constraints.
+            overridden: a further one that one of these takes precedence over; None for none.
+        """
         constraints = [item.bound for item in kept] + ([overridden] if overridden else [])
         order = list(InstructionSource)
         constraints.sort(key=lambda constraint: (order.index(constraint.source), constraint.turn, constraint.name))
@@ -229,13 +236,13 @@ class InstructionTaskBuilder:
             constraints=tuple(constraints),
             turns=tuple(self._rng.sample(TURN_REQUESTS, self._n_turns - 1)),
             precedence=tuple(order) if overridden else (),
-            skills=_make_skills(constraints, self._facts),
-            tools=_make_tools(kept, constraints, self._facts),
-            dutiful=self._store_script(make_script(self._setting, kept)),
+            skills=_make_skills(constraints, self.facts),
+            tools=_make_tools(kept, constraints, self.facts),
+            dutiful=self._store_script(make_script(self.setting, kept)),
             careless=tuple(
                 CarelessScript(
                     constraint=item.bound.name,
-                    submission=self._store_script(make_script(self._setting, kept, careless=item)),
+                    submission=self._store_script(make_script(self.setting, kept, careless=item)),
                 )
                 for item in kept
             ),
@@ -263,7 +270,7 @@ class InstructionTaskBuilder:
                 elif change.before != change.after:
                     index.write_file(change.path, change.after)
             patch = index.diff()
-        answers = render_script(script, SCAFFOLDS[0], self._setting.workdir)
+        answers = render_script(script, SCAFFOLDS[0], self.setting.workdir)
         return self.services.artifacts.put(write_submission(patch, answers))
 
 

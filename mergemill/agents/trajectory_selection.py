@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evaluation.instructions.submission import extract_patch
 from mergemill.bench.held_out import get_row_keys, split_held_out
 from samplers.selection.selecting import (
     RuleCount,
@@ -99,7 +100,7 @@ def load_candidates(store: Store, artifacts: Artifacts, rows: Sequence[Mapping[s
     rollouts = store.get_many(Rollout, list({row["rollout"] for row in rows}))
     kinds = {key: task.kind for key, task in store.get_many(Task, list({row["task"] for row in rows})).items()}
     submissions = {
-        key: b"" if rollout.submission is None else artifacts.get(rollout.submission)
+        key: b"" if rollout.submission is None else extract_patch(artifacts.get(rollout.submission))
         for key, rollout in rollouts.items()
     }
     return [

@@ -16,6 +16,7 @@ from typing import Any
 from core.errors import InputError, Transient
 from samplers.gateway.process import Budget, GatewayProcess
 from samplers.rollouts.container import LostContainerError
+from samplers.rollouts.conversation import pack_submission
 from samplers.rollouts.environment import EnvironmentModelError
 from samplers.rollouts.episode import RolloutOpening, SampledEnvironment, SampledEpisode
 from samplers.rollouts.recorded import RecordedTraffic
@@ -81,6 +82,8 @@ class RolloutRun:
         system_exchange = traffic.find_system(self.plan.system) if self.plan.system else None
         delivered = traffic.find_delivery(self.subject.guidance) if self.scaffold.uses_model else {}
         failure = failure or traffic.find_upstream_failure(recorder.usage)
+        if self.subject.grades_conversation and self.scaffold.uses_model and traces.submission is not None:
+            traces.submission = pack_submission(traces.submission, traffic.exchanges, self.subject, delivered)
         failure = failure or self._find_lost_system(traffic, system_exchange)
         failure = failure or self._find_lost_sources(traffic, delivered) or self._grade()
         traces.seconds["all"] = time.perf_counter() - started

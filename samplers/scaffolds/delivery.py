@@ -9,7 +9,7 @@ from dataclasses import replace
 from guest.agents import PROGRAM_FOLDER
 from samplers.programs.program import PYTHON
 from samplers.scaffolds.base import AGENT_FOLDER, SampledScaffold
-from samplers.subjects.guidance import Guidance, GuidanceTool, Skill
+from samplers.subjects.guidance import Guidance, GuidanceSkill, GuidanceTool
 from taskdb.records.instructions import InstructionSource
 
 NOT_DELIVERED = "source-not-delivered"
@@ -38,12 +38,12 @@ def add_system(guidance: Guidance, text: str) -> Guidance:
     return replace(guidance, system="\n\n".join(filter(None, (text, guidance.system))))
 
 
-def build_skill_files(folder: str, skills: Iterable[Skill]) -> dict[str, bytes]:
+def build_skill_files(folder: str, skills: Iterable[GuidanceSkill]) -> dict[str, bytes]:
     """Return the files of skills in a folder: path -> content."""
     return {f"{folder}/{skill.name}/SKILL.md": _render_skill(skill).encode() for skill in skills}
 
 
-def _render_skill(skill: Skill) -> str:
+def _render_skill(skill: GuidanceSkill) -> str:
     # A string of JSON is one of YAML, and no program takes anything in it for markup.
     fields = {"name": skill.name, "description": skill.description}
     lines = (f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items())

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from backends.llm.meter import BudgetExceededError
 from samplers.scaffolds.base import AGENT_FOLDER, AgentEnd, AgentSession, Places, Scaffold
 from samplers.scaffolds.gateway_client import GatewayError, request_completion
-from samplers.subjects.guidance import Skill
+from samplers.subjects.guidance import GuidanceSkill
 from taskdb.records.instructions import InstructionSource
 
 SYSTEM = """You are a software engineer at a terminal. Work step by step: think, run one command with the tool
@@ -200,7 +200,7 @@ def make_function(name: str, description: str, parameters: Mapping[str, Any]) ->
     }
 
 
-def make_skill_tool(skills: Sequence[Skill]) -> dict[str, Any]:
+def make_skill_tool(skills: Sequence[GuidanceSkill]) -> dict[str, Any]:
     """Return the tool that reads skills."""
     names = {"type": "string", "enum": [skill.name for skill in skills], "description": "Name of the skill."}
     parameters = {"type": "object", "properties": {"name": names}, "required": ["name"]}

@@ -10,7 +10,7 @@ from taskdb.records.instructions import InstructionSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class Skill:
+class GuidanceSkill:
     """A skill: its description is listed to the model, its text is read on demand."""
 
     name: str
@@ -40,7 +40,7 @@ class Guidance:
     reminder: str = ""
     repository: str = ""
     memory: str = ""
-    skills: tuple[Skill, ...] = ()
+    skills: tuple[GuidanceSkill, ...] = ()
     tools: tuple[GuidanceTool, ...] = ()
     turns: tuple[str, ...] = field(default=())
     """Messages of the user after the first, each sent when the agent has ended its work on the one before."""

@@ -40,3 +40,7 @@ class Subject:
     """Name of the repository, whose packages nobody installs from a registry to work on it; empty for none."""
     guidance: Guidance = field(default_factory=Guidance)
     """Instructions besides the statement."""
+    deliveries: Mapping[str, str] = field(default_factory=dict)
+    """Constraint whose wording a later message of the user brings -> key of that message in `Rollout.delivered`."""
+    grades_conversation: bool = False
+    """Whether the answers of the model are part of the submission."""

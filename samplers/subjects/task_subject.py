@@ -7,17 +7,18 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol, runtime_checkable
+from typing import IO, Any
 
 from backends.services import Services
 from backends.tree_tar import open_read_only_tree
 from core.templates import make_environment
 from samplers.rollouts.environment import SIMULATED
 from samplers.rollouts.leaks import list_hidden_lines
+from samplers.subjects.instructions import make_guidance
 from samplers.subjects.subject import Subject
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
-from taskdb.records.instructions import InstructionSource
+from taskdb.records.instructions import InstructionOracle, InstructionSource
 from taskdb.records.oracles import ReviewOracle
 
 REVIEW_FOLDER = "/testbed"
@@ -30,19 +31,9 @@ TREE_FOLDER = "/tree"
 _TEMPLATES = make_environment(Path(__file__).with_name("templates"))
 
 
-@runtime_checkable
-class InstructedOracle(Protocol):
-    """Oracle of a task whose agents have instructions besides the statement."""
-
-    @property
-    def sources(self) -> Collection[InstructionSource]:
-        """Sources of these instructions; those of the guidance of the task's subject."""
-        ...
-
-
 def list_task_sources(task: Task) -> Collection[InstructionSource]:
     """Return the sources of a task's instructions besides its statement, by its record alone."""
-    return task.oracle.sources if isinstance(task.oracle, InstructedOracle) else ()
+    return task.oracle.sources if isinstance(task.oracle, InstructionOracle) else ()
 
 
 def make_task_subject(task: Task, services: Services, submission: str) -> Subject:
@@ -59,14 +50,26 @@ def make_task_subject(task: Task, services: Services, submission: str) -> Subjec
     if isinstance(task.oracle, ReviewOracle):
         return _make_review_subject(task, task.oracle, services)
     workdir = task.plan.workdir if task.plan else SIMULATED_FOLDER
+    is_instructed = isinstance(task.oracle, InstructionOracle)
     text = _TEMPLATES.get_template("instruction.md.j2").render(
-        submission=submission,
+        submission="patch" if is_instructed else submission,
         workdir=workdir,
         statement=task.problem_statement.strip(),
         hints=task.hints.strip(),
         test_command=shlex.join(task.plan.test.argv) if task.plan else "",
     )
-    return _make_subject(task, services.artifacts, instruction=text, workdir=workdir)
+    fields = _describe_instructions(task.oracle) if isinstance(task.oracle, InstructionOracle) else {}
+    return _make_subject(task, services.artifacts, instruction=text, workdir=workdir, **fields)
+
+
+def _describe_instructions(oracle: InstructionOracle) -> dict[str, Any]:
+    """Return the fields of a subject that has instructions besides its statement."""
+    late = {
+        constraint.name: f"{InstructionSource.TURN}-{constraint.turn}"
+        for constraint in oracle.constraints
+        if constraint.source is InstructionSource.TURN and constraint.turn > 1
+    }
+    return {"guidance": make_guidance(oracle), "deliveries": late, "grades_conversation": True}
 
 
 def _make_review_subject(task: Task, oracle: ReviewOracle, services: Services) -> Subject:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from evaluation.instructions.submission import extract_patch
 from samplers.gateway.exchanges import Exchange
 from samplers.trajectories.content import TrajectoryContent, pack_content, write_content
 from samplers.trajectories.credit import Credit, divide_reward, share_reward
@@ -59,7 +60,7 @@ def build_from_requests(
     roles = assign_roles(kept, trees, statement)
     contents = [_pack_tree(kept, forest, tree) for tree in trees]
     values = divide_reward(credit, rollout, list(zip(roles, contents, strict=True)))
-    submission = b"" if rollout.submission is None else artifacts.get(rollout.submission)
+    submission = b"" if rollout.submission is None else extract_patch(artifacts.get(rollout.submission))
     main = [place for tree, role in zip(trees, roles, strict=True) if role is TrajectoryRole.MAIN for place in tree]
     made = []
     for root, (tree, role, content, value) in enumerate(zip(trees, roles, contents, values, strict=True)):

@@ -108,7 +108,8 @@ class Rollout(Record):
     detail: Annotated[str, MEASURED] = ""
     """A line for people."""
     submission: Annotated[ArtifactHash | None, MEASURED] = None
-    """Submission that was graded: a patch, or findings as JSON; null where nothing could be collected.
+    """Submission that was graded: a patch, findings as JSON, or JSON of a patch with its conversation; null where
+    nothing could be collected.
 
     Of a scenario the calls
     that were made, a JSON list of `{"tool", "arguments"}`; they and the initial state determine the state that the

@@ -38,7 +38,6 @@ from tests.verifiers.shop import open_shop_task
 from verifiers import select_reward
 
 PATCH_FILE = "/tmp/change.patch"
-NO_GUIDANCE = Guidance()
 LIMITS = AgentLimits(seconds=120.0, turns=30)
 
 
@@ -86,10 +85,12 @@ class AgentBench:
         limits: AgentLimits = LIMITS,
         sampling: Mapping[str, Any] | None = None,
         system: str = "",
-        guidance: Guidance = NO_GUIDANCE,
+        guidance: Guidance | None = None,
     ) -> BenchResult:
-        """Run one rollout."""
+        """Run one rollout. `guidance`: in place of the task's own."""
         subject = make_task_subject(self.task, self.services, select_reward(self.task).submission)
+        if guidance is not None:
+            subject = replace(subject, guidance=guidance)
         plan = RolloutPlan(
             task=self.task.id,
             name=self.task.name,
@@ -115,7 +116,7 @@ class AgentBench:
                 )
                 finished = RolloutRun(
                     plan=plan,
-                    subject=replace(subject, guidance=guidance),
+                    subject=subject,
                     scaffold=scaffold,
                     environment=environment,
                     shared=RolloutServices(

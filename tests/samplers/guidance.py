@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import fields, replace
 
-from samplers.subjects.guidance import Guidance, GuidanceTool, Skill
+from samplers.subjects.guidance import Guidance, GuidanceSkill, GuidanceTool
 from taskdb.records.instructions import InstructionSource
 
 
@@ -38,12 +38,12 @@ GUIDANCE = Guidance(
     repository=word("repository"),
     memory=word("memory"),
     skills=(
-        Skill(
+        GuidanceSkill(
             name="release-notes",
             description='How notes of a release are written: `{"form": 1}`, it\'s brief 🙂.',
             text=word("skill"),
         ),
-        Skill(name="tables", description="How tables are drawn.", text=word("table")),
+        GuidanceSkill(name="tables", description="How tables are drawn.", text=word("table")),
     ),
     tools=(
         GuidanceTool(

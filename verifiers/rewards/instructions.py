@@ -59,7 +59,7 @@ def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool =
             "value": 1.0 if is_resolved else 0.0,
             "resolved": is_resolved,
             "parts": parts,
-            "explanation": scored.explanation or describe_failures(checklist),
+            "explanation": "; ".join(filter(None, (describe_failures(checklist), scored.explanation))),
         }
     )
 

@@ -1,0 +1,176 @@
+"""Instruction tasks through the programs of agents: the dutiful earns 1, the careless 0 for the check it breaks."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from derivers.instructions import DrawOptions, GoldWork, InstructionTaskBuilder, read_work
+from derivers.instructions.binding import DrawnConstraint, bind_constraint
+from derivers.instructions.constraints import load_constraints
+from derivers.instructions.gates import make_script
+from derivers.instructions.script import Script, render_script
+from evaluation.instructions.actions import ModelAnswer
+from evaluation.instructions.submission import extract_patch, read_submission
+from samplers.scaffolds.registry import load_scaffold
+from taskdb.records.instructions import InstructionSource
+from taskdb.records.rollouts import RolloutStatus
+from tests.samplers.bench import AgentBench, BenchResult
+from tests.samplers.scripted_model import Call, ModelRequest
+from tests.samplers.scripted_model import Turn as ModelTurn
+from tests.samplers.shell_player import find_shell_tool, list_tools, make_call
+
+pytestmark = pytest.mark.docker
+
+CHOSEN = (
+    ("plan-first", InstructionSource.SYSTEM),
+    ("no-git-push", InstructionSource.REPOSITORY),
+    ("always-close", InstructionSource.TURN),
+    ("address-by-name", InstructionSource.MEMORY),
+    ("skill-steps", InstructionSource.SKILL),
+    ("ask-notes-first", InstructionSource.TOOL),
+    ("read-before-edit", InstructionSource.REMINDER),
+)
+N_TURNS = 3
+
+
+class ScriptPlayer:
+    """Model that plays the answers of a script, with whichever tools a program offers."""
+
+    def __init__(self, answers: Sequence[ModelAnswer]) -> None:
+        self.turns = [join_texts(answers, turn) for turn in range(1, N_TURNS + 1)]
+
+    def __call__(self, request: ModelRequest) -> ModelTurn:
+        """Return the answer behind the calls and turns that the conversation has."""
+        shell = find_shell_tool(request.body)
+        if shell is None:
+            return ModelTurn(text="A short text")
+        offered = {tool["name"]: tool for tool in list_tools(request.body)}
+        n_results = sum(message.get("role") == "tool" for message in request.body["messages"])
+        text = json.dumps(request.body["messages"])
+        for turn, answers in enumerate(self.turns, 1):
+            n_calls = len(answers) - 1 + ("submit" in offered)
+            is_last = turn == len(self.turns) or self.find_request(turn + 1) not in text
+            if n_results < n_calls or is_last:
+                return self.play(answers[min(n_results, len(answers) - 1)], offered, shell["name"])
+            n_results -= n_calls
+        raise AssertionError("the script is over")
+
+    def find_request(self, turn: int) -> str:
+        return f"request of turn {turn}"
+
+    def play(self, answer: ModelAnswer, offered: dict[str, dict[str, object]], shell: str) -> ModelTurn:
+        """Return an answer of the script; the last of a turn ends it in the way that the program expects."""
+        text = str(answer.message["content"])
+        calls = answer.message.get("tool_calls") or ()
+        if not calls:
+            return ModelTurn(text=text, calls=(Call("submit", {}),) if "submit" in offered else ())
+        (call,) = calls
+        name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
+        if name == "bash":
+            return ModelTurn(text=text, calls=(make_call(offered[shell], arguments["command"]),))
+        known = next(tool for tool in offered if tool == name or tool.endswith(f"__{name}"))
+        return ModelTurn(text=text, calls=(Call(known, arguments),))
+
+
+def join_texts(answers: Sequence[ModelAnswer], turn: int) -> list[ModelAnswer]:
+    """Return the answers of a turn; a text before a call is part of the answer that calls."""
+    joined: list[ModelAnswer] = []
+    before = ""
+    own = [answer for answer in answers if answer.turn == turn]
+    for answer in own:
+        text = "\n\n".join(filter(None, (before, str(answer.message["content"]))))
+        if answer.message.get("tool_calls") or answer is own[-1]:
+            joined.append(replace(answer, message={**answer.message, "content": text}))
+            before = ""
+        else:
+            before = text
+    return joined
+
+
+class Obedience:
+    """An instruction task of the bench's task, and its scripts."""
+
+    def __init__(self, bench: AgentBench, names: Sequence[tuple[str, InstructionSource]]) -> None:
+        work = read_work(bench.task, bench.services)
+        assert isinstance(work, GoldWork)
+        options = DrawOptions(constraints=(1, 20), sources=(1, 7), turns=(N_TURNS, N_TURNS))
+        self.builder = InstructionTaskBuilder(
+            original=bench.task,
+            work=work,
+            known=load_constraints(),
+            services=bench.services,
+            number=1,
+            options=options,
+        )
+        rng = random.Random(7)
+        self.drawn = [
+            bind_constraint(load_constraints()[name], source, self.builder.facts, 1, rng) for name, source in names
+        ]
+        task = self.builder.make_task(self.drawn)
+        assert task.oracle is not None
+        turns = tuple(f"This is the request of turn {turn}." for turn in range(2, N_TURNS + 1))
+        task = task.model_copy(update={"oracle": task.oracle.model_copy(update={"turns": turns})})
+        self.bench = replace(bench, task=task)
+
+    def make_script(self, careless: str = "") -> Script:
+        return make_script(self.builder.setting, self.drawn, careless=self.find(careless) if careless else None)
+
+    def find(self, name: str) -> DrawnConstraint:
+        return next(item for item in self.drawn if item.bound.name == name)
+
+    def run(self, script: Script, scaffold: str) -> BenchResult:
+        answers = render_script(script, "react", self.builder.setting.workdir)  # by commands, which all programs run
+        return self.bench.run(load_scaffold(scaffold), ScriptPlayer(answers))
+
+
+@pytest.fixture(scope="module")
+def obedience(bench: AgentBench) -> Obedience:
+    return Obedience(bench, CHOSEN)
+
+
+def get_parts(result: BenchResult) -> dict[str, float]:
+    assert result.rollout.score is not None, (result.rollout.reason, result.rollout.detail, result.log[-2000:])
+    return result.rollout.score.parts
+
+
+@pytest.mark.parametrize("scaffold", ["react", "claude-code", pytest.param("codex", marks=pytest.mark.slow)])
+def test_an_agent_that_follows_every_instruction_earns_1(scaffold: str, bench: AgentBench) -> None:
+    delivered = load_scaffold(scaffold).delivers
+    given = Obedience(bench, [pair for pair in CHOSEN if pair[1] in delivered])
+    result = given.run(given.make_script(), scaffold)
+    parts = get_parts(result)
+    rollout = result.rollout
+    assert rollout.score is not None
+    assert (rollout.status, rollout.value) == (RolloutStatus.DONE, 1.0), (rollout.score.explanation, rollout.detail)
+    assert (parts["tests"], parts["csr"], parts["isr"], parts["failed_constraints"]) == (1.0, 1.0, 1.0, 0.0)
+    assert parts["inactive_constraints"] == 0.0
+    submission = read_submission(result.patch)
+    assert {answer.turn for answer in submission.answers} == {1, 2, 3}
+    assert extract_patch(result.patch) == submission.patch_bytes != b""
+    assert all(trajectory.metrics["broken_instructions"] == 0.0 for trajectory in result.trajectories)
+
+
+@pytest.mark.parametrize("careless", ["no-git-push", "read-before-edit"])
+def test_an_agent_that_breaks_one_instruction_earns_0_for_its_check_alone(careless: str, obedience: Obedience) -> None:
+    result = obedience.run(obedience.make_script(careless), "react")
+    parts, score = get_parts(result), result.rollout.score
+    assert score is not None
+    assert (score.value, parts["tests"], parts["isr"], parts["failed_constraints"]) == (0.0, 1.0, 0.0, 1.0)
+    assert parts["csr"] == parts["graded"] == (len(CHOSEN) - 1) / len(CHOSEN)
+    assert score.explanation.startswith(f"not followed: {careless} ")
+    assert {trajectory.metrics["broken_instructions"] for trajectory in result.trajectories} == {1.0}
+
+
+def test_an_agent_that_forgets_in_turn_3_what_was_said_in_turn_1_earns_0(obedience: Obedience) -> None:
+    script = obedience.make_script()
+    forgetful = replace(script.turns[2], answer="Bye.")
+    result = obedience.run(replace(script, turns=[*script.turns[:2], forgetful]), "react")
+    score = result.rollout.score
+    assert score is not None
+    assert (score.value, score.parts["csr_turn_1"] < 1.0) == (0.0, True)
+    assert score.explanation.startswith("not followed: always-close (turn): ends with: Bye.")
