@@ -158,3 +158,17 @@ def test_limits_hold_over_all_turns_together(name: str, bench: AgentBench) -> No
 def read(request: ModelRequest) -> str:
     """Return the text of the messages of a request."""
     return squeeze(" ".join(get_text(message) for message in request.body.get("messages", ())))
+
+
+def test_an_agent_may_edit_the_file_that_has_the_instructions(bench: AgentBench) -> None:
+    scaffold, path = load_scaffold("react"), "AGENTS.md"
+    guidance = keep_sources(GUIDANCE, [InstructionSource.REPOSITORY])
+    commands = [*bench.script_gold(), f"echo '- Written by the agent.' >> {path} && cat {path}"]
+    player = ShellPlayer(dict.fromkeys(bench.make_player().commands, commands))
+    result = bench.run(scaffold, player, guidance=guidance)
+    assert (result.rollout.status, result.rollout.value) == (RolloutStatus.DONE, 1.0), result.rollout.detail
+    assert squeeze(f"{guidance.repository} - Written by the agent.") in read_results(result)
+    assert b"+- Written by the agent.\n" in result.patch
+    assert b"Rules of the repository" not in result.patch
+    trees = [state.tree for state in result.rollout.states]
+    assert len(set(trees)) == 3, "the text itself changes no state, the patch and the edit do"
