@@ -7,7 +7,7 @@ Everything that decides on the files is the original's. Each instruction has a c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -29,7 +29,7 @@ from derivers.instructions.binding import (
 from derivers.instructions.constraints import KnownConstraint, load_constraints
 from derivers.instructions.draft import ScriptDraft
 from derivers.instructions.facts import collect_facts, describe_test_command, make_random
-from derivers.instructions.gates import ScriptSetting, make_script, select_constraints
+from derivers.instructions.gates import ScriptSetting, VoteCollector, make_script, select_constraints
 from derivers.instructions.script import SCAFFOLDS, Script, render_script
 from derivers.variants.original import derive_original
 from evaluation.instructions.changes import ChangedFile
@@ -37,6 +37,7 @@ from evaluation.instructions.submission import write_submission
 from languages.registry import LANGUAGES
 from taskdb.records import Kind, Task
 from taskdb.records.instructions import (
+    JUDGED,
     STATING_SOURCES,
     BoundConstraint,
     CarelessScript,
@@ -72,8 +73,17 @@ class Reason(StrEnum):
     """The base tree cannot be read."""
 
 
-def derive_instructions(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
+def derive_instructions(
+    lineage: Lineage,
+    services: Services,
+    make_collector: Callable[[Services], VoteCollector | None] = lambda _services: None,
+) -> list[Task] | KindRejection:
     """Return the instruction tasks of a change. Nothing is executed.
+
+    Args:
+        lineage: the change.
+        services: clones, artifacts and settings.
+        make_collector: function that returns the collector of a model's votes on judged items, or None.
 
     Raises:
         InputError: a constraint of the user's folder is none.
@@ -83,7 +93,12 @@ def derive_instructions(lineage: Lineage, services: Services) -> list[Task] | Ki
     if isinstance(original, KindRejection):
         return original
     settings = services.settings.derive
-    known = load_constraints(settings.constraint_folder)
+    collect_votes = make_collector(services)
+    known = {
+        name: constraint
+        for name, constraint in load_constraints(settings.constraint_folder).items()
+        if constraint.check != JUDGED or collect_votes is not None
+    }
     try:
         work = read_work(original, services)
     except GitError as error:
@@ -93,7 +108,13 @@ def derive_instructions(lineage: Lineage, services: Services) -> list[Task] | Ki
     tasks, refusals = [], Counter[str]()
     for number in range(1, settings.instructions_per_task + 1):
         builder = InstructionTaskBuilder(
-            original=original, work=work, known=known, services=services, number=number, options=make_options(settings)
+            original=original,
+            work=work,
+            known=known,
+            services=services,
+            number=number,
+            options=make_options(settings),
+            collect_votes=collect_votes,
         )
         task = builder.build()
         if task is None:
@@ -156,6 +177,8 @@ class InstructionTaskBuilder:
     services: Services
     number: int
     options: DrawOptions
+    collect_votes: VoteCollector | None = None
+    """Lets a model vote on judged items; None without a model."""
     refused: Counter[str] = field(default_factory=Counter)
     """Gate -> constraints that it refused."""
 
@@ -174,6 +197,7 @@ class InstructionTaskBuilder:
             make_draft=self._make_draft,
             workdir=self.original.require_plan().workdir,
             suffixes=self._language.suffixes if self._language else (),
+            collect_votes=self.collect_votes,
         )
 
     def _make_draft(self) -> ScriptDraft:

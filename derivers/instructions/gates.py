@@ -18,7 +18,7 @@ from derivers.instructions.script import SCAFFOLDS, Script, render_script
 from evaluation.instructions.actions import read_actions
 from evaluation.instructions.checklist import decide_by_check
 from evaluation.instructions.evidence import CheckState, RolloutEvidence
-from taskdb.records.instructions import BoundConstraint
+from taskdb.records.instructions import JUDGED, BoundConstraint
 
 MIN_ACTIVE_SHARE = 0.6
 """Share of a task's checks that are active for the dutiful script."""
@@ -37,10 +37,21 @@ class Gate(StrEnum):
     """The dutiful script fails its check."""
     RARELY_ACTIVE = "rarely-active"
     """Its check would be inactive, and too many of the task's are already."""
+    TOO_MANY_JUDGED = "too-many-judged"
+    """A quarter of the task's would be decided by a model already."""
+    JUDGE_BLIND = "judge-blind"
+    """The model does not pass the dutiful conversation and fail the careless one, with each of its votes."""
     CHECK_BLIND = "check-blind"
     """The careless script passes its check, or fails another as well."""
     SCAFFOLD_DEPENDENT = "scaffold-dependent"
     """The verdicts differ with the tools."""
+
+
+VoteCollector = Callable[[BoundConstraint, RolloutEvidence], Sequence[str]]
+"""Returns the valid votes on a judged item, `yes` or `no`."""
+N_VOTES = 3
+MAX_JUDGED_SHARE = 0.25
+"""Share of a task's constraints that a model may decide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +63,8 @@ class ScriptSetting:
     workdir: str
     suffixes: tuple[str, ...]
     """Of program files."""
+    collect_votes: VoteCollector | None = None
+    """Lets a model vote on judged items; None without a model, and then no such item is kept."""
 
 
 @dataclass
@@ -84,8 +97,9 @@ def make_evidence(setting: ScriptSetting, script: Script, scaffold: str, tools: 
 def decide_all(
     constraints: Iterable[BoundConstraint], setting: ScriptSetting, script: Script, tools: Iterable[str]
 ) -> list[dict[str, CheckState]]:
-    """Return name of a constraint -> state, for the tools of each scaffold."""
-    listed, names = list(constraints), list(tools)
+    """Return name of a constraint that a program decides -> state, for the tools of each scaffold."""
+    listed = [constraint for constraint in constraints if constraint.check != JUDGED]
+    names = list(tools)
     states = []
     for scaffold in SCAFFOLDS:
         evidence = make_evidence(setting, script, scaffold, names)
@@ -132,7 +146,7 @@ def _find_gate(
     tools: Sequence[str],
 ) -> Gate | None:
     """Return the gate that refuses a constraint; None where it passes."""
-    if gate := _find_clash(candidate, kept, statement):
+    if gate := _find_clash(candidate, kept, number, statement):
         return gate
     together = [*kept, candidate]
     bound = [item.bound for item in together]
@@ -142,14 +156,20 @@ def _find_gate(
         return Gate.SCAFFOLD_DEPENDENT
     if CheckState.FAILED in first.values():
         return Gate.GOLD_CANNOT_COMPLY
-    if first[candidate.bound.name] is CheckState.INACTIVE and n_inactive > (1 - MIN_ACTIVE_SHARE) * number:
+    if first.get(candidate.bound.name) is CheckState.INACTIVE and n_inactive > (1 - MIN_ACTIVE_SHARE) * number:
         return Gate.RARELY_ACTIVE
     gates = (_find_blindness(item, together, setting, tools) for item in together)
-    return next((gate for gate in gates if gate is not None), None)
+    gate = next((gate for gate in gates if gate is not None), None)
+    return gate or _find_judge_blindness(together, setting, tools)
 
 
-def _find_clash(candidate: DrawnConstraint, kept: Sequence[DrawnConstraint], statement: str) -> Gate | None:
+def _find_clash(
+    candidate: DrawnConstraint, kept: Sequence[DrawnConstraint], number: int, statement: str
+) -> Gate | None:
     """Return the gate for a constraint that does not go together with others, or with the statement."""
+    n_judged = sum(item.bound.check == JUDGED for item in kept)
+    if candidate.bound.check == JUDGED and n_judged + 1 > MAX_JUDGED_SHARE * number:
+        return Gate.TOO_MANY_JUDGED
     if any(candidate.known.conflicts_with(other.known) for other in kept):
         return Gate.CONFLICT
     if any(is_same_check(candidate.bound, other.bound) for other in kept):
@@ -169,7 +189,27 @@ def _find_blindness(
     if first != second:
         return Gate.SCAFFOLD_DEPENDENT
     failing = [name for name, state in first.items() if state is CheckState.FAILED]
-    return None if failing == [careless.bound.name] else Gate.CHECK_BLIND
+    expected = [] if careless.bound.check == JUDGED else [careless.bound.name]
+    return None if failing == expected else Gate.CHECK_BLIND
+
+
+def _find_judge_blindness(
+    together: Sequence[DrawnConstraint], setting: ScriptSetting, tools: Sequence[str]
+) -> Gate | None:
+    """Return the gate for the newest constraint where a model is to decide it, and its votes are not as they must be.
+
+    Earlier ones are not asked about again: a further constraint seldom changes the words that they are about.
+    """
+    candidate = together[-1]
+    if candidate.bound.check != JUDGED:
+        return None
+    if setting.collect_votes is None:
+        return Gate.JUDGE_BLIND
+    for careless, vote in ((None, "yes"), (candidate, "no")):
+        evidence = make_evidence(setting, make_script(setting, together, careless=careless), SCAFFOLDS[0], tools)
+        if list(setting.collect_votes(candidate.bound, evidence)) != [vote] * N_VOTES:
+            return Gate.JUDGE_BLIND
+    return None
 
 
 def is_same_check(constraint: BoundConstraint, other: BoundConstraint) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from derivers.instructions.draft import ScriptDraft
 from derivers.instructions.script import CallTool, Read, Run
 from evaluation.instructions.changes import ChangedFile
+from taskdb.records.instructions import JUDGED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,6 +279,7 @@ RECIPES: Mapping[str, Recipe] = {
     "files-at-most": Recipe(breach=_change_many_files),
     "files-untouched": Recipe(breach=_touch_file),
     "functions-at-most": Recipe(breach=_append_function),
+    JUDGED: Recipe(comply=_add_answer_line, breach=_drop_answer_line),
     "last-line-ends": Recipe(breach=_end_without_line),
     "lines-at-most": Recipe(breach=_append_lines),
     "never-command": Recipe(breach=_run_extra),

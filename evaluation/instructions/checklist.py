@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from evaluation.instructions.checks import make_check
 from evaluation.instructions.evidence import CheckState, CheckVerdict, RolloutEvidence
-from taskdb.records.instructions import BoundConstraint, InstructionOracle
+from taskdb.records.instructions import JUDGED, BoundConstraint, InstructionOracle
 
 
 class VerdictState(StrEnum):
@@ -21,6 +21,8 @@ class VerdictState(StrEnum):
     """Another constraint takes precedence."""
     NOT_DELIVERED = "not-delivered"
     """Its wording was in no request."""
+    VOID = "void"
+    """A model was to decide it, and there is none, or no majority of its votes is valid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +83,7 @@ _COUNTED: Mapping[str, VerdictState] = {
     "failed": VerdictState.FAILED,
     "inactive": VerdictState.INACTIVE,
     "undelivered": VerdictState.NOT_DELIVERED,
+    "void": VerdictState.VOID,
 }
 """First word of the name of a part -> the state whose constraints it counts."""
 
@@ -97,7 +100,7 @@ def decide_constraints(
     evidence: RolloutEvidence,
     *,
     not_delivered: Iterable[str] = (),
-    decide: Callable[[BoundConstraint, RolloutEvidence], CheckVerdict] | None = None,
+    judge: Callable[[BoundConstraint, RolloutEvidence], CheckVerdict | None] | None = None,
 ) -> ConstraintChecklist:
     """Return the checklist of a rollout.
 
@@ -105,7 +108,7 @@ def decide_constraints(
         oracle: constraints of the task.
         evidence: actions and changes.
         not_delivered: names of constraints whose wording was in no request.
-        decide: function that decides a constraint; None for its check.
+        judge: function that decides a judged item, or returns None; None for no model.
     """
     missing = frozenset(not_delivered)
     verdicts = []
@@ -116,8 +119,12 @@ def decide_constraints(
             verdicts.append(ConstraintVerdict(constraint=constraint, state=VerdictState.NOT_DELIVERED))
         else:
             in_force = evidence.since(constraint.turn, constraint.until)
-            result = (decide or decide_by_check)(constraint, in_force)
-            verdicts.append(ConstraintVerdict(constraint=constraint, state=_STATES[result.state], result=result))
+            if constraint.check == JUDGED:
+                result = judge(constraint, in_force) if judge else None
+            else:
+                result = decide_by_check(constraint, in_force)
+            state = _STATES[result.state] if result else VerdictState.VOID
+            verdicts.append(ConstraintVerdict(constraint=constraint, state=state, result=result))
     return ConstraintChecklist(verdicts=verdicts)
 
 

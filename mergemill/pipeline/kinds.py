@@ -34,6 +34,7 @@ from derivers.structure.refactoring import derive_refactoring
 from derivers.test_writing import derive_test_writing
 from derivers.variants import derive_terse, derive_traceback, derive_user_story
 from mergemill.pipeline.base_trees import keep_tree
+from mergemill.pipeline.instructions import make_vote_collector
 from mergemill.pipeline.mirrored import MIRROR_GATES
 from mergemill.pipeline.rebuild import check_rebuild
 from mergemill.pipeline.variants import check_variant
@@ -152,7 +153,7 @@ TASK_KINDS: Mapping[Kind, TaskKind] = {
     ),
     Kind.INSTRUCTIONS: TaskKind(
         prerequisites=Prerequisites(requirement=Requirement.VERIFIED),
-        derive=derive_instructions,
+        derive=partial(derive_instructions, make_collector=make_vote_collector),
         reward=REWARDS["instructions"],
     ),
 }

@@ -38,6 +38,10 @@ STATING_SOURCES = (
 """Sources that can state which of two instructions takes precedence."""
 
 
+JUDGED = "judged"
+"""Check of a constraint that a model decides; its argument is a `question`."""
+
+
 class BoundConstraint(Part):
     """An instruction of a task: its wording, and the check that decides whether it was followed."""
 

@@ -16,9 +16,10 @@ from evaluation.instructions.evidence import RolloutEvidence
 from evaluation.instructions.submission import InstructionSubmission, read_submission
 from languages.registry import LANGUAGES
 from taskdb.records import Score, Task
-from taskdb.records.instructions import InstructionOracle
+from taskdb.records.instructions import JUDGED, InstructionOracle
 from verifiers import grade as tests
 from verifiers.index_tree import apply_submission
+from verifiers.judge.instructions import make_instruction_judge
 
 
 def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool = False) -> Score:
@@ -76,7 +77,10 @@ class ScriptTables:
     dutiful: dict[str, str]
     """Constraint -> state for the script that follows all."""
     careless: dict[str, float]
-    """Constraint -> value of the script that breaks it, by the checks alone: 0 where exactly its check fails."""
+    """Constraint -> value of the script that breaks it, by the checks alone: 0 where exactly its check fails.
+
+    Judged items are left out without a model.
+    """
 
     @property
     def problem(self) -> str:
@@ -97,7 +101,10 @@ def check_scripts(task: Task, services: Services) -> ScriptTables:
         return check(task, services, given, read_log(task, given))
 
     careless = {}
+    judged = {constraint.name for constraint in oracle.constraints if constraint.check == JUDGED}
     for script in oracle.careless:
+        if script.constraint in judged and services.model is None:
+            continue  # only a model sees this breach
         failing = [verdict.constraint.name for verdict in decide(script.submission).failing]
         careless[script.constraint] = 0.0 if failing == [script.constraint] else 1.0
     dutiful = {verdict.constraint.name: verdict.state.value for verdict in decide(oracle.dutiful).verdicts}
@@ -122,7 +129,13 @@ def check(task: Task, services: Services, given: InstructionSubmission, log: Act
         changes=list_changes(task, services, given.patch_bytes),
         suffixes=language.suffixes if language else (),
     )
-    return decide_constraints(require_oracle(task), evidence, not_delivered=given.not_delivered)
+    judge = make_instruction_judge(services)
+    return decide_constraints(
+        require_oracle(task),
+        evidence,
+        not_delivered=given.not_delivered,
+        judge=judge.decide if judge else None,
+    )
 
 
 def list_changes(task: Task, services: Services, patch: bytes) -> list[ChangedFile]:

@@ -11,6 +11,7 @@ from core.errors import InputError
 from core.validation import describe_invalid
 from evaluation.instructions.checks import answers, code, commands, files, order, tools
 from evaluation.instructions.checks.base import InstructionCheck
+from taskdb.records.instructions import JUDGED
 
 CHECKS: Mapping[str, type[InstructionCheck]] = {
     "absolute-paths": commands.AbsolutePaths,
@@ -34,6 +35,7 @@ CHECKS: Mapping[str, type[InstructionCheck]] = {
     "files-at-most": files.FilesAtMost,
     "files-untouched": files.FilesUntouched,
     "functions-at-most": code.FunctionsAtMost,
+    JUDGED: answers.JudgedItem,
     "last-line-ends": files.LastLineEnds,
     "lines-at-most": files.LinesAtMost,
     "never-command": commands.NeverCommand,

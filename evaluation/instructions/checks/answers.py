@@ -133,6 +133,17 @@ class AnswerJson(AnswerCheck):
         return f"has no {missing}" if missing else ""
 
 
+class JudgedItem(InstructionCheck):
+    """A question about the conversation, which a model answers."""
+
+    question: str
+
+    def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
+        """Return that it is not active: no program can decide it."""
+        del evidence
+        return INACTIVE
+
+
 class NeverText(InstructionCheck):
     """No text that the agent writes matches a pattern."""
 

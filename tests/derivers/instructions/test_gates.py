@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,14 +20,22 @@ from derivers.instructions.binding import (
 )
 from derivers.instructions.constraints import KnownConstraint, load_constraints
 from derivers.instructions.draft import ScriptDraft
-from derivers.instructions.gates import Gate, GateOutcome, ScriptSetting, decide_all, make_script, select_constraints
+from derivers.instructions.gates import (
+    N_VOTES,
+    Gate,
+    GateOutcome,
+    ScriptSetting,
+    decide_all,
+    make_script,
+    select_constraints,
+)
 from derivers.instructions.recipes import RECIPES
 from evaluation.instructions.changes import ChangedFile
 from evaluation.instructions.checks import CHECKS
-from evaluation.instructions.evidence import CheckState
+from evaluation.instructions.evidence import CheckState, RolloutEvidence
 from languages.registry import LANGUAGES, find_test_commands
 from mutation.grammars import find_grammar
-from taskdb.records.instructions import InstructionSource
+from taskdb.records.instructions import JUDGED, BoundConstraint, InstructionSource
 
 PYTHON = b'''"""Greet."""
 
@@ -145,6 +155,11 @@ def make_known(check: str, **fields: Any) -> KnownConstraint:
     return KnownConstraint.model_validate({**common, "check": check, **fields})
 
 
+def list_decided() -> list[KnownConstraint]:
+    """Return the shipped constraints that a program decides."""
+    return [known for known in load_constraints().values() if known.check != JUDGED]
+
+
 def select(*candidates: DrawnConstraint, statement: str = "", number: int = 10) -> GateOutcome:
     return select_constraints(candidates, make_setting("python"), number, statement=statement, tools=TOOLS)
 
@@ -152,7 +167,7 @@ def select(*candidates: DrawnConstraint, statement: str = "", number: int = 10) 
 @pytest.mark.parametrize("language", CODE)
 def test_every_shipped_constraint_is_followed_and_broken_alone_by_scripts_of_two_scaffolds(language: str) -> None:
     refused = {}
-    for known in load_constraints().values():
+    for known in list_decided():
         if fits_task(known, make_facts(language), list(InstructionSource), N_TURNS):
             result = select_constraints([bind(known, language)], make_setting(language), 1, statement="", tools=TOOLS)
             refused |= dict.fromkeys(map(str, result.refused), known.name)
@@ -163,6 +178,7 @@ def test_every_shipped_constraint_is_followed_and_broken_alone_by_scripts_of_two
 def test_at_least_48_constraints_of_eight_families_are_shipped_and_each_check_has_a_recipe() -> None:
     constraints = load_constraints()
     assert len(constraints) >= 48
+    assert len(list_decided()) >= 40
     assert len({known.family for known in constraints.values()}) == 8
     assert RECIPES.keys() == CHECKS.keys()
     assert {source for known in constraints.values() for source in known.sources} == set(InstructionSource)
@@ -174,7 +190,7 @@ def test_drawn_constraints_pass_the_gates_together(seed: int) -> None:
     options = DrawOptions(constraints=(4, 10), sources=(3, 7), turns=(1, 3))
     n_turns = rng.randint(*options.turns)
     sources = draw_sources(rng, options, n_turns)
-    candidates = iterate_candidates(list(load_constraints().values()), make_facts("python"), sources, n_turns, rng)
+    candidates = iterate_candidates(list_decided(), make_facts("python"), sources, n_turns, rng)
     setting = make_setting("python", n_turns)
     kept = select_constraints(candidates, setting, 8, statement="", tools=TOOLS).kept
     assert len(kept) == 8
@@ -230,11 +246,49 @@ def test_a_check_that_sees_the_tools_of_one_scaffold_alone_is_refused() -> None:
     assert select(bind(known)).refused == {Gate.SCAFFOLD_DEPENDENT: 1}
 
 
+JUDGED_ITEM = {
+    "check": JUDGED,
+    "arguments": {"question": "Is the cause named?"},
+    "comply": "The cause was a blank.",
+    "texts": ["Name the cause."],
+}
+
+
+@pytest.mark.parametrize(
+    ("votes", "gate"),
+    [
+        (lambda text: "yes" if "The cause was" in text else "no", None),
+        (lambda text: "yes", Gate.JUDGE_BLIND),
+        (lambda text: "no", Gate.JUDGE_BLIND),
+    ],
+)
+def test_a_judged_item_is_kept_where_the_model_passes_the_dutiful_and_fails_the_careless(
+    votes: Callable[[str], str], gate: Gate | None
+) -> None:
+    def collect_votes(constraint: BoundConstraint, evidence: RolloutEvidence) -> list[str]:
+        return [votes(evidence.answers[-1].text)] * N_VOTES
+
+    setting = replace(make_setting("python"), collect_votes=collect_votes)
+    known = make_known(**JUDGED_ITEM)
+    result = select_constraints([bind(known)], setting, 4, statement="", tools=TOOLS)
+    assert result.refused == ({gate: 1} if gate else {})
+
+
+def test_a_model_that_wavers_once_is_not_relied_on() -> None:
+    setting = replace(make_setting("python"), collect_votes=lambda *_: ["yes", "yes", "no"])
+    result = select_constraints([bind(make_known(**JUDGED_ITEM))], setting, 4, statement="", tools=TOOLS)
+    assert result.refused == {Gate.JUDGE_BLIND: 1}
+
+
+def test_at_most_a_quarter_of_a_tasks_constraints_is_judged() -> None:
+    assert select(bind(make_known(**JUDGED_ITEM)), number=3).refused == {Gate.TOO_MANY_JUDGED: 1}
+
+
 def test_draws_are_balanced_over_families_and_sources() -> None:
     sources = [InstructionSource.SYSTEM, InstructionSource.REPOSITORY, InstructionSource.MEMORY]
     rng = random.Random(0)
     drawn = []
-    for candidate in iterate_candidates(list(load_constraints().values()), make_facts("python"), sources, 1, rng):
+    for candidate in iterate_candidates(list_decided(), make_facts("python"), sources, 1, rng):
         drawn.append(candidate.bound)
         if len(drawn) == 12:
             break

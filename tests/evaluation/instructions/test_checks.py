@@ -11,6 +11,7 @@ from core.errors import InputError
 from evaluation.instructions.changes import ChangedFile
 from evaluation.instructions.checks import CHECKS, make_check
 from evaluation.instructions.evidence import CheckState
+from taskdb.records.instructions import JUDGED
 from tests.evaluation.instructions.conversations import Call, bash, decide, make_answers
 
 OLD = b'def greet(name):\n    return "hi " + name\n'
@@ -172,7 +173,7 @@ def test_tests_after_each_turn_with_an_edit() -> None:
 def test_all_checks_are_tried_here() -> None:
     tried = {case[0] for case in (*CONVERSATIONS, *FILES)}
     others = {"answer-names-files", "never-command", "read-before-edit", "turn-without-changes"}  # above, and disguises
-    assert tried | others == CHECKS.keys()
+    assert tried | others | {JUDGED} == CHECKS.keys()
 
 
 def test_unknown_checks_and_arguments_are_refused_by_name() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from verifiers.judge import findings
+from verifiers.judge import findings, instructions
 from verifiers.judge.completion import writer
 from verifiers.judge.opinions import panel
 from verifiers.judge.prompting import PROMPT_DIR
@@ -12,6 +12,7 @@ from verifiers.judge.prompting import PROMPT_DIR
 VERSIONS = {
     "complete-2": "c84e2e6b1c80744c",
     "finding-1": "b00101e9b5b8a78f",
+    "instruction-1": "5de3aff3031c3e45",
     "judge-2": "c8e37305ef19e76a",
     "review-2": "bbd286d121b4fe89",
 }
@@ -29,4 +30,4 @@ def test_a_released_prompt_is_never_changed() -> None:
 
 
 def test_the_prompts_in_use_exist() -> None:
-    assert {panel.PROMPT, writer.PROMPT, findings.PROMPT} <= set(VERSIONS)
+    assert {panel.PROMPT, writer.PROMPT, findings.PROMPT, instructions.PROMPT} <= set(VERSIONS)
