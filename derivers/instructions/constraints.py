@@ -1,4 +1,4 @@
-"""Known constraints: one in each file of `constraints/`, or of a folder of the user's, whose names take precedence."""
+"""Known constraints: a file each in `constraints/`, or in a folder of the user's, whose names take precedence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class KnownConstraint(BaseModel):
     sources: tuple[InstructionSource, ...] = Field(min_length=1)
     """Sources that it may come from."""
     texts: tuple[str, ...] = Field(min_length=1)
-    """Wordings, of which one is drawn."""
+    """Wordings; the draw takes any of them."""
     check: str
     arguments: dict[str, Any] = Field(default_factory=dict)
     activates: str
@@ -69,7 +69,7 @@ def load_constraints(folder: Path | None = None) -> Mapping[str, KnownConstraint
     """Return name -> constraint, sorted by name.
 
     Args:
-        folder: folder of further constraints; None for the shipped ones alone.
+        folder: folder of further constraints; None for no others than the shipped.
 
     Raises:
         InputError: the folder is none, or a file in it is no constraint; the message names file and key.

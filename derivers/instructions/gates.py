@@ -151,6 +151,7 @@ def _find_gate(
     together = [*kept, candidate]
     bound = [item.bound for item in together]
     first, second = decide_all(bound, setting, make_script(setting, together), tools)
+    # Of all that are wanted, not of those so far: the first may be inactive.
     n_inactive = sum(state is CheckState.INACTIVE for state in first.values())
     if first != second:
         return Gate.SCAFFOLD_DEPENDENT
@@ -198,7 +199,7 @@ def _find_judge_blindness(
 ) -> Gate | None:
     """Return the gate for the newest constraint where a model is to decide it, and its votes are not as they must be.
 
-    Earlier ones are not asked about again: a further constraint seldom changes the words that they are about.
+    Earlier items are not voted on again: a further constraint seldom changes the words that they are about.
     """
     candidate = together[-1]
     if candidate.bound.check != JUDGED:

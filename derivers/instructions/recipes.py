@@ -129,6 +129,7 @@ def _append_lines(draft: ScriptDraft, given: RecipeInput) -> None:
 
 
 def _append_function(draft: ScriptDraft, given: RecipeInput) -> None:
+    # Two lines more than allowed, since a function also has a head and an end.
     change = draft.changes[given.source]
     lines = int(given.arguments.get("lines", 3)) + 2
     text = given.long_function.replace("{body}", "\n".join(["    x += 1;"] * lines))

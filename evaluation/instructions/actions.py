@@ -228,6 +228,7 @@ def read_actions(answers: Iterable[ModelAnswer], *, workdir: str = "", own_tools
     n_calls = n_unknown = 0
     guidance = frozenset(own_tools)
     for answer in answers:
+        # A model writes before it calls, in whatever order a dialect sends both.
         actions += _list_texts(answer)
         for place, call in enumerate(answer.message.get("tool_calls") or ()):
             made = list(_list_call_actions(answer, place, call, guidance))
@@ -288,6 +289,7 @@ def _list_call_actions(
         kind=ActionKind.OTHER, exchange=answer.exchange, turn=answer.turn, call=place, tool=tool, arguments=arguments
     )
     name = _strip_server(tool)
+    # Programs put the name of a server before that of its tool, each in its own way.
     if tool in guidance or name in guidance or any(tool.endswith(own) for own in guidance):
         yield replace(action, kind=ActionKind.GUIDANCE)
         return

@@ -300,7 +300,7 @@ def list_inline_commands(command: ShellCommand) -> list[ShellCommand]:
 
 
 def _find_path(node: ast.expr | None, names: Mapping[str, ast.expr]) -> str:
-    """Return the path that an expression is: a text, a name of one, or a path object made of one."""
+    """Return the path that an expression is: a text, a name for it, or a path object made of it."""
     if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in {"Path", "PurePath"} and node.args:
         return _find_path(node.args[0], names)
     if isinstance(node, ast.Name) and node.id in names and not isinstance(names[node.id], ast.Name):
@@ -309,7 +309,7 @@ def _find_path(node: ast.expr | None, names: Mapping[str, ast.expr]) -> str:
 
 
 def _get_text(node: ast.expr | None, names: Mapping[str, ast.expr]) -> str:
-    """Return the text of a constant, or of a name that is one; UNKNOWN_PATH for others."""
+    """Return the text of a constant or of a name for it; UNKNOWN_PATH for others."""
     if isinstance(node, ast.Name):
         node = names.get(node.id)
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else UNKNOWN_PATH

@@ -45,7 +45,7 @@ def runs_any(action: AgentAction, patterns: Iterable[str]) -> bool:
     if command is None:
         return False
     texts = [command.text, *(f"{wrapper} {command.text}" for wrapper in command.wrappers)]
-    return any(re.match(rf"(?:{pattern})(?!\w)", text) for pattern in patterns for text in texts)
+    return any(re.match(rf"(?:{pattern})(?![\w-])", text) for pattern in patterns for text in texts)
 
 
 def fail_first(actions: Sequence[AgentAction], is_breach: Callable[[AgentAction], bool]) -> CheckVerdict:

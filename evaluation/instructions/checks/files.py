@@ -60,7 +60,7 @@ class FileGainsLine(InstructionCheck):
     pattern: Pattern
 
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
-        """Return whether it got one; it does not matter where nothing is changed."""
+        """Return whether it got such a line; it does not matter where nothing is changed."""
         if not evidence.changes:
             return INACTIVE
         lines = [line for change in evidence.changes if change.path == self.path for _, line in change.added]
@@ -98,7 +98,7 @@ class LinesAtMost(InstructionCheck):
 
 
 class LastLineEnds(InstructionCheck):
-    """Each changed file ends with one line end."""
+    """Each changed file ends with a single line end."""
 
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
         """Return whether each does."""
@@ -166,7 +166,7 @@ class ChangedSourcesGain(InstructionCheck):
     pattern: Pattern
 
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
-        """Return whether each gets one; deleted files do not count."""
+        """Return whether each gets it; deleted files do not count."""
         changed = [
             change for change in evidence.changes if change.after is not None and evidence.is_source(change.path)
         ]

@@ -83,7 +83,7 @@ class CommandBeforeFirstEdit(InstructionCheck):
 
 
 class CommandAfterLastEdit(InstructionCheck):
-    """A command is run after the last edit of a program file, in each turn that has one."""
+    """A command is run after the last edit of a program file, in each turn with such an edit."""
 
     commands: Patterns
     every_turn: bool = False

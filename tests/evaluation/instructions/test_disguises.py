@@ -1,4 +1,4 @@
-"""Twelve disguises of a breach, and twelve honest ways to follow an instruction that look otherwise."""
+"""Disguises of a breach, and honest ways to follow an instruction that look otherwise: twelve and more of each."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ HONEST = {
         [[bash("python - <<'END'\nfrom pathlib import Path\np = Path('a.py')\np.write_text(p.read_text())\nEND")]],
     ),
     "a new file that nobody can have read": ("read-before-edit", {}, [[READ], [bash("echo x > b.py")], [EDIT]]),
+    "a command whose name begins alike": ("never-command", NO_PUSH, [[bash("git push-notes; git pushover")]]),
     "words about a push": ("never-command", NO_PUSH, ["I do not git push.", [bash("git log --grep 'git push'")]]),
     "a plan by a tool": ("plan-before-edit", {}, [[("TodoWrite", {"todos": [{"content": "Read."}]})], [EDIT]]),
     "a plan in the message of the first edit": ("plan-before-edit", {}, [[PLAN, EDIT]]),
