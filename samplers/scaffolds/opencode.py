@@ -32,7 +32,7 @@ LINK_RIPGREP = (
     "mkdir -p ~/.cache/opencode/bin && "
     f"ln -sf {PROGRAM}/node_modules/@vscode/ripgrep-linux-*/bin/rg ~/.cache/opencode/bin/rg && "
 )
-"""Bash that puts ripgrep where it would be downloaded to: the tool that reads skills lists their files with it."""
+"""Bash that puts ripgrep where it would be downloaded to: the tools for searching, and that for skills, run it."""
 DENIED = ("webfetch", "websearch", "codesearch", "question")
 SWITCHES = (
     "OPENCODE_DISABLE_AUTOUPDATE",
@@ -46,7 +46,7 @@ class OpenCodeScaffold(CommandScaffold):
     """Runs OpenCode with all permissions, and without the tools for the web and for questions."""
 
     name = "opencode"
-    version = VERSION
+    version = f"{VERSION}+ripgrep"
     places: ClassVar[Places] = {
         InstructionSource.SYSTEM: "a file of `instructions`, which it adds to its system prompt",
         InstructionSource.TURN: "`opencode run -c`",
@@ -106,8 +106,7 @@ class OpenCodeScaffold(CommandScaffold):
 
     def _render_command(self, session: AgentSession, mode: str, file: str) -> str:
         model = shlex.quote(f"{PROVIDER}/{session.model}")
-        setup = LINK_RIPGREP if session.guidance.skills else ""
-        return f"{setup}{self.program.command} {mode} --auto --format json --model {model} <{file}"
+        return f"{LINK_RIPGREP}{self.program.command} {mode} --auto --format json --model {model} <{file}"
 
     def describe_end(self, result: ExecResult) -> AgentEnd:
         """Return how it ended: an event `error` is the last where a model fails."""

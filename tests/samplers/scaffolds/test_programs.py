@@ -3,6 +3,8 @@ reward."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from samplers.exports.conversations import TrainedConversation, make_conversations, strip_system
@@ -12,7 +14,8 @@ from samplers.trajectories.content import read_content
 from samplers.trajectories.requests import get_text
 from taskdb.records.rollouts import RolloutStatus, TrajectoryRole
 from tests.samplers.bench import AgentBench, BenchResult
-from tests.samplers.shell_player import ShellPlayer
+from tests.samplers.scripted_model import Call, ModelRequest, Turn
+from tests.samplers.shell_player import ShellPlayer, count_calls
 
 pytestmark = pytest.mark.docker
 
@@ -82,3 +85,20 @@ def test_tabs_in_a_command_are_kept_where_it_is_typed_into_a_terminal(bench: Age
     player = ShellPlayer({"": ["cat > notes.txt <<'END'\n\tone\n\t\ttwo\nEND"]})
     result = bench.run(load_scaffold("openhands"), player)
     assert b"+\tone\n+\t\ttwo\n" in result.patch, result.patch
+
+
+@pytest.mark.slow
+def test_opencode_searches_with_the_program_that_it_would_download(bench: AgentBench) -> None:
+    player = bench.make_player()
+
+    def search_first(request: ModelRequest) -> Turn:
+        if "grep" in request.tools and not count_calls(request.body, "grep"):
+            return Turn(text="I search.", calls=(Call("grep", {"pattern": "def "}),))
+        return player(request)
+
+    result = bench.run(load_scaffold("opencode"), search_first)
+    assert result.rollout.value == 1.0, result.log[-2000:]
+    messages = json.loads(result.exchanges[-1].request)["messages"]
+    (found, *_) = [message["content"] for message in messages if message["role"] == "tool"]
+    assert "def " in found
+    assert "ripgrep" not in found
