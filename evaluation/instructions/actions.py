@@ -259,6 +259,16 @@ def _flatten(value: object) -> Iterator[str]:
         yield value
 
 
+def is_own_tool(tool: str, own: str) -> bool:
+    """Return whether a called tool is one that instructions brought, which programs give the name of its server.
+
+    Args:
+        tool: name as it was called, such as `mcp__project__notes` or `project_notes`.
+        own: name of the tool itself.
+    """
+    return tool == own or tool.endswith(f"_{own}")
+
+
 def _is_known(tool: str) -> bool:
     return _strip_server(tool) in TOOLS
 
@@ -290,7 +300,7 @@ def _list_call_actions(
     )
     name = _strip_server(tool)
     # Programs put the name of a server before that of its tool, each in its own way.
-    if tool in guidance or name in guidance or any(tool.endswith(own) for own in guidance):
+    if any(is_own_tool(tool, own) for own in guidance):
         yield replace(action, kind=ActionKind.GUIDANCE)
         return
     use = _EDITOR_USES.get(str(arguments.get("command"))) if name in _EDITORS else TOOLS.get(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from evaluation.instructions.checks import make_check
@@ -125,6 +125,32 @@ def decide_constraints(
                 result = decide_by_check(constraint, in_force)
             state = _STATES[result.state] if result else VerdictState.VOID
             verdicts.append(ConstraintVerdict(constraint=constraint, state=state, result=result))
+    return ConstraintChecklist(verdicts=verdicts)
+
+
+def decide_after_feedback(
+    checklist: ConstraintChecklist, evidence: RolloutEvidence, turn: int, names: Iterable[str]
+) -> ConstraintChecklist:
+    """Return the checklist of an attempt that broken instructions were named to.
+
+    What was done before cannot be undone, such as a command that was run: such a constraint passes where the turn with
+    the feedback and all later ones follow it. What was missing may be made up for in the whole conversation.
+
+    Args:
+        checklist: verdicts on the whole conversation.
+        evidence: actions and changes.
+        turn: turn of the feedback.
+        names: names of the constraints that it named.
+    """
+    named = frozenset(names)
+    verdicts = []
+    for verdict in checklist.verdicts:
+        is_open = verdict.state is VerdictState.FAILED and verdict.constraint.name in named
+        if is_open and verdict.constraint.check != JUDGED:
+            result = decide_by_check(verdict.constraint, evidence.since(turn))
+            if result.state is CheckState.PASSED:
+                verdict = replace(verdict, state=VerdictState.PASSED, result=result)  # noqa: PLW2901 - the same one
+        verdicts.append(verdict)
     return ConstraintChecklist(verdicts=verdicts)
 
 

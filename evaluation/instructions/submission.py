@@ -27,6 +27,29 @@ class SubmittedAnswer(BaseModel):
     """Message of the assistant, in the form of OpenAI's chat completions."""
 
 
+class BrokenInstruction(BaseModel):
+    """An instruction whose check failed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    """Name of its constraint."""
+    text: str
+    """Its wording."""
+    quote: str
+    """A line that shows it; empty where something is missing."""
+
+
+class FeedbackTurn(BaseModel):
+    """Turn of the user that named broken instructions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    turn: int
+    constraints: tuple[str, ...]
+    """Names of the constraints."""
+
+
 class InstructionSubmission(BaseModel):
     """A patch with the conversation that led to it."""
 
@@ -39,6 +62,8 @@ class InstructionSubmission(BaseModel):
     answers: tuple[SubmittedAnswer, ...]
     not_delivered: tuple[str, ...] = Field(default=())
     """Names of the constraints whose wording was in no request."""
+    feedback: FeedbackTurn | None = None
+    """Null where no broken instructions were named."""
 
     @property
     def patch_bytes(self) -> bytes:
@@ -52,7 +77,12 @@ class InstructionSubmission(BaseModel):
         ]
 
 
-def write_submission(patch: bytes, answers: Sequence[ModelAnswer], not_delivered: Sequence[str] = ()) -> bytes:
+def write_submission(
+    patch: bytes,
+    answers: Sequence[ModelAnswer],
+    not_delivered: Sequence[str] = (),
+    feedback: FeedbackTurn | None = None,
+) -> bytes:
     """Return a submission as JSON; equal submissions give equal bytes."""
     try:
         encoded = {"patch": patch.decode()}
@@ -64,6 +94,7 @@ def write_submission(patch: bytes, answers: Sequence[ModelAnswer], not_delivered
             {"exchange": answer.exchange, "turn": answer.turn, "message": dict(answer.message)} for answer in answers
         ],
         "not_delivered": list(not_delivered),
+        **({"feedback": feedback.model_dump(mode="json")} if feedback else {}),
     }
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import ClassVar
 from backends.sandbox.base import ContainerSession
 from backends.services import Services
 from core.errors import InputError
+from evaluation.instructions.submission import BrokenInstruction
 from samplers.programs.store import ProgramStore
 from samplers.rollouts.container import RolloutContainer, open_rollout_container
 from samplers.rollouts.environment import SIMULATED, EnvironmentOpener, SimulatedEnvironment
@@ -29,6 +30,8 @@ class SubjectOracle:
 
     grade: Callable[[bytes], Score]
     make_gold: Callable[[], bytes]
+    list_broken: Callable[[bytes], Sequence[BrokenInstruction]] = lambda _submission: ()
+    """Returns the instructions that a submission broke."""
 
 
 @dataclass(kw_only=True)
@@ -155,4 +158,6 @@ class ContainerEnvironment:
             make_gold=oracle.make_gold,
             collect_submission=container.collect_submission,
             observe_state=observer.observe_before_request,
+            list_broken=oracle.list_broken,
+            may_continue=request.may_continue,
         )

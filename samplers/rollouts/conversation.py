@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from evaluation.instructions.actions import ModelAnswer
-from evaluation.instructions.submission import write_submission
+from evaluation.instructions.submission import FeedbackTurn, write_submission
 from samplers.gateway.exchanges import Exchange
 from samplers.gateway.translation import to_chat_answer, to_chat_messages
 from samplers.rollouts.wordings import USER_ROLE, RequestTexts, squeeze
@@ -14,7 +14,11 @@ from samplers.subjects.subject import Subject
 
 
 def pack_submission(
-    patch: bytes, exchanges: Sequence[Exchange], subject: Subject, delivered: Mapping[str, int | None]
+    patch: bytes,
+    exchanges: Sequence[Exchange],
+    subject: Subject,
+    delivered: Mapping[str, int | None],
+    feedback: FeedbackTurn | None = None,
 ) -> bytes:
     """Return the submission to an instruction task.
 
@@ -23,9 +27,10 @@ def pack_submission(
         exchanges: recorded exchanges of the rollout.
         subject: subject with its guidance.
         delivered: instruction -> first exchange that has it, as `RecordedTraffic.find_delivery` returns it.
+        feedback: turn that named broken instructions; None for a first attempt.
     """
     missing = [name for name, key in subject.deliveries.items() if key in delivered and delivered[key] is None]
-    return write_submission(patch, list(_iterate_answers(exchanges, subject.guidance.turns)), missing)
+    return write_submission(patch, list(_iterate_answers(exchanges, subject.guidance.turns)), missing, feedback)
 
 
 def _iterate_answers(exchanges: Sequence[Exchange], turns: Sequence[str]) -> Iterator[ModelAnswer]:

@@ -48,6 +48,8 @@ class RolloutOpening:
     read_usage: Callable[[], GatewayUsage]
     """Returns the amounts that the rollout has used so far."""
     traces: EpisodeTraces
+    may_continue: bool = False
+    """Whether a further message of the user may follow after the agent has ended."""
 
 
 class SampledEpisode(Protocol):

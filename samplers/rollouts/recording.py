@@ -23,6 +23,8 @@ from taskdb.records import Score
 from taskdb.records.rollouts import Rollout, RolloutPlan, RolloutStatus, Trajectory
 
 MAX_DETAIL = 500
+AMOUNTS = ("requests", "prompt_tokens", "completion_tokens", "cost")
+"""Fields of a rollout that are those of its usage."""
 TURNS = "turns"
 """Name of the gateway for the budget that is the limit of turns."""
 
@@ -33,6 +35,8 @@ class FinishedRollout:
 
     rollout: Rollout
     trajectories: tuple[Trajectory, ...]
+    second: FinishedRollout | None = None
+    """Records of a second attempt after feedback; None for none."""
 
 
 def get_log_path(gateway_logs: Path, plan: RolloutPlan) -> Path:
@@ -99,6 +103,7 @@ class RolloutRecorder:
         score: Score | None,
         submission: bytes | None,
         at: str,
+        plan: RolloutPlan | None = None,
         **fields: Any,
     ) -> FinishedRollout:
         """Return the records of the rollout, whose contents are stored as artifacts.
@@ -110,6 +115,7 @@ class RolloutRecorder:
             score: result of grading; None where there is none.
             submission: the submission that was graded; None where nothing could be collected.
             at: time of the start.
+            plan: plan of a second attempt; None for the recorder's.
             fields: further fields of `Rollout`.
 
         Raises:
@@ -118,7 +124,7 @@ class RolloutRecorder:
         reason, detail = failure or self._describe_end(end, traffic)
         status = RolloutStatus.DONE if reason is None else RolloutStatus.FAILED
         valid = score if failure is None else None
-        plan, put = self.plan, self.artifacts.put
+        plan, put = plan or self.plan, self.artifacts.put
         rollout = Rollout(
             parent=plan.task,
             name=plan.name,
@@ -139,9 +145,6 @@ class RolloutRecorder:
             value=valid.value if valid else None,
             resolved=valid.resolved if valid else False,
             exchanges=put(traffic.raw) if traffic.raw else None,
-            requests=self.usage.requests,
-            prompt_tokens=self.usage.prompt_tokens,
-            completion_tokens=self.usage.completion_tokens,
             in_doubt=traffic.n_doubtful,
             latencies=tuple(round(exchange.seconds, 3) for exchange in traffic.exchanges),
             log=put(end.output.encode()) if end.output else None,
@@ -150,7 +153,7 @@ class RolloutRecorder:
             agent_seconds=self._read_clock("agent"),
             grade_seconds=self._read_clock("grade"),
             seconds=self._read_clock("all"),
-            **{"cost": self.usage.cost, **fields},
+            **{**{name: getattr(self.usage, name) for name in AMOUNTS}, **fields},
         )
         return FinishedRollout(rollout=rollout, trajectories=self._build_trajectories(rollout, traffic))
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from backends.sandbox.base import ContainerSession
 from backends.sandbox.execution import ExecResult
+from evaluation.instructions.submission import BrokenInstruction
 from samplers.programs.program import Program
 from samplers.subjects.guidance import Guidance
 from samplers.subjects.subject import Subject
@@ -90,6 +91,12 @@ class AgentSession:
     """Reads the submission from the container."""
     observe_state: Callable[[], None] = field(default=lambda: None)
     """To be called before each request by scaffolds that run in this process; others are observed as they run."""
+    list_broken: Callable[[bytes], Sequence[BrokenInstruction]] = field(default=lambda _submission: ())
+    """Returns the instructions that a submission broke."""
+    may_continue: bool = False
+    """Whether a further message of the user may follow after the agent has ended."""
+    conversation: Any = None
+    """Conversation that a scaffold in this process keeps for that."""
 
 
 class SubjectSession(Protocol):
@@ -128,6 +135,11 @@ class SampledScaffold(Protocol):
         ...
 
     @property
+    def continues(self) -> bool:
+        """Whether it can go on with its conversation after it has ended."""
+        ...
+
+    @property
     def program(self) -> Program | None:
         """Program in the container; None where nothing of it runs there."""
         ...
@@ -137,6 +149,10 @@ class SampledScaffold(Protocol):
         ...
 
     def agent_run(self, session: Any) -> AgentEnd:
+        """See ScaffoldHooks."""
+        ...
+
+    def agent_continue(self, session: Any, message: str) -> AgentEnd:
         """See ScaffoldHooks."""
         ...
 
@@ -156,6 +172,8 @@ class ScaffoldHooks(ABC, Generic[SessionT]):
     """Installed before the first rollout; None where nothing runs in the container."""
     delivers: ClassVar[frozenset[InstructionSource]] = frozenset()
     """Sources from which it gives the session's instructions to its model; a subject with others is refused."""
+    continues: ClassVar[bool] = False
+    """Whether it can go on with its conversation after it has ended."""
 
     def agent_preprocess(self, session: SessionT) -> None:
         """Prepare the episode.
@@ -171,6 +189,15 @@ class ScaffoldHooks(ABC, Generic[SessionT]):
         Raises:
             Transient: the engine failed.
         """
+
+    def agent_continue(self, session: SessionT, message: str) -> AgentEnd:
+        """Send a further message of the user to the agent that has ended, and run it again until it ends.
+
+        Raises:
+            Transient: the engine failed.
+        """
+        del session, message
+        raise NotImplementedError(f"{type(self).__name__} cannot go on with its conversation")
 
     def agent_postprocess(self, session: SessionT) -> bytes:
         """Return the submission."""
@@ -237,7 +264,7 @@ class CommandScaffold(Scaffold):
 
     def agent_run(self, session: AgentSession) -> AgentEnd:
         """Run the command, and those of further turns as long as the agent ends by itself."""
-        exports = "".join(f"export {name}={shlex.quote(value)}; " for name, value in self.build_env(session).items())
+        exports = self._render_exports(session)
         deadline = time.monotonic() + session.limits.seconds
         outputs, end = [], AgentEnd()
         for command in (self.build_command(session), *self.build_turn_commands(session)):
@@ -247,6 +274,16 @@ class CommandScaffold(Scaffold):
             if end.reason is not None:
                 break
         return replace(end, output="\n".join(outputs))
+
+    def agent_continue(self, session: AgentSession, message: str) -> AgentEnd:
+        """Run the command that goes on with the last conversation."""
+        session.guidance = replace(session.guidance, turns=(*session.guidance.turns, message))
+        session.shell.write_files({list_turn_files(session.guidance)[-1]: message.encode()})
+        command = f"{self._render_exports(session)}{self.build_turn_commands(session)[-1]}"
+        return self._describe_result(session.shell.run(command, seconds=session.limits.seconds))
+
+    def _render_exports(self, session: AgentSession) -> str:
+        return "".join(f"export {name}={shlex.quote(value)}; " for name, value in self.build_env(session).items())
 
     def _describe_result(self, result: ExecResult) -> AgentEnd:
         if result.killed_by:  # whatever the program printed as it was killed

@@ -61,6 +61,7 @@ class ClaudeCodeScaffold(CommandScaffold):
         InstructionSource.TOOL: "an MCP server",
     }
     delivers = frozenset(places)
+    continues = True
     repository_file = "CLAUDE.md"
     program = Program(
         name="claude-code",

@@ -72,6 +72,7 @@ class CodexScaffold(CommandScaffold):
         InstructionSource.TOOL: "an MCP server",
     }
     delivers = frozenset(places)
+    continues = True
     repository_file = "AGENTS.md"
     program = Program(
         name="codex",

@@ -56,6 +56,7 @@ class OpenCodeScaffold(CommandScaffold):
         InstructionSource.TOOL: "an MCP server",
     }
     delivers = frozenset(places)
+    continues = True
     repository_file = "AGENTS.md"
     program = Program(
         name="opencode",

@@ -49,6 +49,7 @@ class QwenCodeScaffold(CommandScaffold):
         InstructionSource.TOOL: "an MCP server",
     }
     delivers = frozenset(places)
+    continues = True
     repository_file = "QWEN.md"
     program = Program(
         name="qwen-code",
@@ -84,8 +85,9 @@ class QwenCodeScaffold(CommandScaffold):
         return [self._render_command(session, "--continue ", file) for file in list_turn_files(session.guidance)]
 
     def _render_command(self, session: AgentSession, mode: str, file: str) -> str:
-        system = f'--append-system-prompt "$(cat {SYSTEM_FILE})" ' if session.guidance.system else ""
-        recording = "true" if session.guidance.turns else "false"
+        # With the sign of equality, for a text may begin with a hyphen.
+        system = f'--append-system-prompt="$(cat {SYSTEM_FILE})" ' if session.guidance.system else ""
+        recording = "true" if session.guidance.turns or session.may_continue else "false"
         return (
             f"{self.program.command} {mode}--yolo --auth-type openai --model {shlex.quote(session.model)} "
             f"{system}--max-session-turns {session.limits.turns} --exclude-tools web_fetch --exclude-tools web_search "

@@ -66,6 +66,7 @@ class ReactScaffold(Scaffold):
         InstructionSource.TOOL: "a function",
     }
     delivers = frozenset(places)
+    continues = True
     repository_file = "AGENTS.md"
 
     def agent_preprocess(self, session: AgentSession) -> None:
@@ -77,7 +78,13 @@ class ReactScaffold(Scaffold):
 
     def agent_run(self, session: AgentSession) -> AgentEnd:
         """Run the loop."""
-        return _ReactLoop(session).run()
+        session.conversation = loop = _ReactLoop(session)
+        return loop.run()
+
+    def agent_continue(self, session: AgentSession, message: str) -> AgentEnd:
+        """Go on with the loop."""
+        loop: _ReactLoop = session.conversation
+        return loop.continue_with(message)
 
 
 @dataclass
@@ -90,11 +97,20 @@ class _ReactLoop:
 
     def run(self) -> AgentEnd:
         """Run until the model submits or a limit is reached."""
-        deadline = time.monotonic() + self.session.limits.seconds
         self.messages = [{"role": "system", "content": self._build_system()}]
         self.tools = [*TOOLS, *self._build_tools()]
         self._send(self.session.subject.instruction)
-        turns = iter(self.session.guidance.turns)
+        return self._go_on(self.session.guidance.turns)
+
+    def continue_with(self, message: str) -> AgentEnd:
+        """Send a message after the end, and run until the model submits again or a limit is reached."""
+        self._send(message)
+        return self._go_on(())
+
+    def _go_on(self, later: Sequence[str]) -> AgentEnd:
+        """Run with the messages of the user that are still to be sent."""
+        deadline = time.monotonic() + self.session.limits.seconds
+        turns = iter(later)
         reminders = 0
         for _ in range(self.session.limits.turns):
             if time.monotonic() >= deadline:

@@ -95,6 +95,9 @@ class Rollout(Record):
     delivered: Annotated[dict[str, int | None], MEASURED] = Field(default_factory=dict)
     """Instruction besides the statement -> number of the first recorded exchange whose request has it, from 0; null
     where none has. Keys are sources, with a number where there may be several: `system`, `skill-1`, `turn-2`."""
+    feedback_of: Annotated[str, LATER] = ""
+    """Id of the first attempt, where this one goes on with its conversation after broken instructions were named; its
+    requests, tokens and cost are those that it added."""
     origin: str = ""
     """Where an imported rollout comes from; empty for a rollout of our own."""
     environment: Annotated[str, MEASURED] = ""

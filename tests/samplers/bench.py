@@ -52,6 +52,8 @@ class BenchResult:
     patch: bytes
     log: str
     """Output of the agent's program."""
+    second: Rollout | None = None
+    """Record of a second attempt after feedback; None for none."""
 
     def read_sent_text(self) -> str:
         """Return all that the model was sent."""
@@ -86,6 +88,7 @@ class AgentBench:
         sampling: Mapping[str, Any] | None = None,
         system: str = "",
         guidance: Guidance | None = None,
+        gives_feedback: bool = False,
     ) -> BenchResult:
         """Run one rollout. `guidance`: in place of the task's own."""
         subject = make_task_subject(self.task, self.services, select_reward(self.task).submission)
@@ -124,6 +127,7 @@ class AgentBench:
                         clock=self.services.clock,
                         gateway=gateway,
                         budget=Budget(requests=100, turns=limits.turns),
+                        gives_feedback=gives_feedback,
                     ),
                     retry=0,
                 ).run()
@@ -132,6 +136,7 @@ class AgentBench:
             return BenchResult(
                 rollout=rollout,
                 trajectories=finished.trajectories,
+                second=finished.second.rollout if finished.second else None,
                 exchanges=exchanges,
                 requests=tuple(model.requests),
                 patch=self._read(rollout.submission),

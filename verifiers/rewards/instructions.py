@@ -11,9 +11,14 @@ from backends.services import Services
 from core.errors import InputError
 from evaluation.instructions.actions import ActionLog, read_actions
 from evaluation.instructions.changes import ChangedFile
-from evaluation.instructions.checklist import ConstraintChecklist, VerdictState, decide_constraints
+from evaluation.instructions.checklist import (
+    ConstraintChecklist,
+    VerdictState,
+    decide_after_feedback,
+    decide_constraints,
+)
 from evaluation.instructions.evidence import RolloutEvidence
-from evaluation.instructions.submission import InstructionSubmission, read_submission
+from evaluation.instructions.submission import BrokenInstruction, InstructionSubmission, read_submission
 from languages.registry import LANGUAGES
 from taskdb.records import Score, Task
 from taskdb.records.instructions import JUDGED, InstructionOracle
@@ -130,12 +135,34 @@ def check(task: Task, services: Services, given: InstructionSubmission, log: Act
         suffixes=language.suffixes if language else (),
     )
     judge = make_instruction_judge(services)
-    return decide_constraints(
+    checklist = decide_constraints(
         require_oracle(task),
         evidence,
         not_delivered=given.not_delivered,
         judge=judge.decide if judge else None,
     )
+    if given.feedback is None:
+        return checklist
+    return decide_after_feedback(checklist, evidence, given.feedback.turn, given.feedback.constraints)
+
+
+def list_broken(task: Task, services: Services, submission: bytes) -> list[BrokenInstruction]:
+    """Return the instructions that a submission broke; none for submissions to other tasks. No test is run.
+
+    Raises:
+        InputError, Transient: as in `grade`.
+    """
+    if not isinstance(task.oracle, InstructionOracle):
+        return []
+    given = read_submission(submission)
+    return [
+        BrokenInstruction(
+            name=verdict.constraint.name,
+            text=verdict.constraint.text,
+            quote=verdict.result.quote if verdict.result else "",
+        )
+        for verdict in check(task, services, given, read_log(task, given)).failing
+    ]
 
 
 def list_changes(task: Task, services: Services, patch: bytes) -> list[ChangedFile]:

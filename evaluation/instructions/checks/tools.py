@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluation.instructions.actions import ActionKind, AgentAction
+from evaluation.instructions.actions import ActionKind, AgentAction, is_own_tool
 from evaluation.instructions.checks.base import InstructionCheck, fail_first
 from evaluation.instructions.evidence import INACTIVE, CheckVerdict, RolloutEvidence, make_failed, make_passed
 
@@ -97,4 +97,4 @@ class TurnWithoutChanges(InstructionCheck):
 
 def is_call_of(action: AgentAction, tool: str) -> bool:
     """Return whether an action is a call of a tool, whatever server it has."""
-    return action.kind is ActionKind.GUIDANCE and (action.tool == tool or action.tool.endswith(f"__{tool}"))
+    return action.kind is ActionKind.GUIDANCE and is_own_tool(action.tool, tool)

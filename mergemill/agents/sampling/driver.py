@@ -193,6 +193,9 @@ class RolloutDriver:
                 log.error("a rollout of %s failed through a bug", pending.plan.name, exc_info=finished)
             self.progress.report_failure(pending.plan, finished)
             return None
+        if finished.second is not None:  # before the first, which decides whether the plan is pending
+            second = self.store.add_once(finished.second.rollout, *finished.second.trajectories)
+            self.progress.print_message(f"{second.name} {second.scaffold}: {second.status}, value {second.value}")
         rollout = self.store.add_once(finished.rollout, *finished.trajectories)  # another driver may have been faster
         if rollout.status is not RolloutStatus.INFRASTRUCTURE:
             self.forget(pending.plan)

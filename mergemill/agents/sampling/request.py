@@ -54,6 +54,8 @@ class AttemptRequest:
     """Divides a rollout's reward among its trajectories."""
     system: str = ""
     """Text that is added to the agents' system prompts; empty for none."""
+    gives_feedback: bool = False
+    """Whether an agent that broke instructions goes on after they are named to it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,6 +36,7 @@ from taskdb.records import Task
 from taskdb.records.base import Record
 from taskdb.records.rollouts import RolloutPlan
 from taskdb.store import Store
+from verifiers.rewards import instructions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +121,7 @@ class TaskSubjects(SubjectSource):
             gateway=gateway,
             budget=Budget(requests=limits.requests, tokens=limits.tokens, cost=limits.cost, turns=limits.turns),
             credit=self.request.credit,
+            gives_feedback=self.request.gives_feedback,
         )
 
 
@@ -183,4 +185,5 @@ def make_oracle(task: Task, services: Services) -> SubjectOracle:
     return SubjectOracle(
         grade=partial(grade_content, task, services),
         make_gold=lambda: reward.make_gold(task, services),
+        list_broken=partial(instructions.list_broken, task, services),
     )

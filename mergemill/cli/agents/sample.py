@@ -99,6 +99,16 @@ def sample(
             "--system", metavar="FILE", show_default=False, help="Add the text of this file to the system prompt."
         ),
     ] = None,
+    feedback: Annotated[
+        int,
+        typer.Option(
+            "--retries-with-feedback",
+            metavar="N",
+            min=0,
+            max=1,
+            help="Second attempts of agents that broke instructions, after these are named to them.",
+        ),
+    ] = 0,
     credit: Annotated[
         str | None,
         typer.Option(
@@ -140,6 +150,7 @@ def sample(
         "checkpoint": checkpoint,
         "sampling": parse_sampling(sampling or ()),
         "system": read_system(system) if system else "",
+        "gives_feedback": feedback > 0,
         "uncertified": uncertified,
         "credit": load_credit(credit) if credit else share_reward,
     }
@@ -147,6 +158,8 @@ def sample(
         from mergemill.agents.sampling.world_scaffolds import make_world_scaffolds  # noqa: PLC0415
 
         _check_scenario_options(choice, filters)
+        if feedback:
+            raise UsageError("--retries-with-feedback is for tasks", advice="scenarios have no instructions besides")
         if system is not None:
             raise UsageError("--system is for tasks", advice="a scenario's system prompt has the rules of its world")
         scaffolds = make_world_scaffolds(words, user or "")
@@ -183,6 +196,11 @@ def _sample_tasks(
     if attempted["system"] and others:
         takers = ", ".join(name for name in SCAFFOLDS if InstructionSource.SYSTEM in load_scaffold(name).delivers)
         raise UsageError(f"--system: {others[0]} has no system prompt that can be added to", advice=f"one of {takers}")
+    if attempted["gives_feedback"] and (
+        ended := [scaffold.name for scaffold in scaffolds if scaffold.uses_model and not scaffold.continues]
+    ):
+        able = ", ".join(name for name in SCAFFOLDS if load_scaffold(name).continues)
+        raise UsageError(f"--retries-with-feedback: {ended[0]} cannot go on after its end", advice=f"one of {able}")
     selected = _select_tasks(filters, only, settings.storage, uncertified=attempted["uncertified"])
     request = SampleRequest(filters=selected, scaffolds=scaffolds, **attempted)
     return run_sampling(request, settings, make_progress(as_json=as_json))

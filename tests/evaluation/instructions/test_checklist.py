@@ -9,7 +9,13 @@ import pytest
 
 from core.errors import InputError
 from evaluation.instructions.changes import ChangedFile
-from evaluation.instructions.checklist import ConstraintChecklist, ConstraintVerdict, VerdictState, decide_constraints
+from evaluation.instructions.checklist import (
+    ConstraintChecklist,
+    ConstraintVerdict,
+    VerdictState,
+    decide_after_feedback,
+    decide_constraints,
+)
 from evaluation.instructions.submission import extract_patch, read_submission, write_submission
 from taskdb.records.instructions import BoundConstraint, InstructionOracle, InstructionSource
 from tests.evaluation.instructions.conversations import bash, make_answers, make_evidence
@@ -136,3 +142,18 @@ def test_changed_files_know_their_added_lines() -> None:
     change = ChangedFile("a.py", b"a\nb\nc\n", b"a\nB\nc\nd\n")
     assert (change.added, change.n_removed, change.is_new) == ([(2, "B"), (4, "d")], 1, False)
     assert ChangedFile("a.py", None, b"a\n").added == [(1, "a")]
+
+
+def test_feedback_lets_a_command_be_forgiven_but_nothing_that_is_missing_still() -> None:
+    oracle = make_oracle(PUSH, CLOSE, READ)
+    before = make_answers([bash("git push")], [bash("sed -i s/a/b/ a.py")], "Bye.")
+    for last, expected in (
+        (["The end."], {"no-push": "passed", "close": "passed", "read": "failed"}),
+        ([[bash("git push")], "Bye."], {"no-push": "failed", "close": "failed", "read": "failed"}),
+    ):
+        evidence = make_evidence([*before, *make_answers(*last, turn=2, first=3)])  # type: ignore[arg-type]
+        checklist = decide_constraints(oracle, evidence)
+        after = decide_after_feedback(checklist, evidence, 2, ["no-push", "close", "read"])
+        assert {verdict.constraint.name: verdict.state.value for verdict in after.verdicts} == expected
+    unnamed = decide_after_feedback(checklist, make_evidence(before), 2, [])
+    assert {verdict.state for verdict in unnamed.verdicts} == {VerdictState.FAILED}

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -36,13 +37,19 @@ CHOSEN = (
     ("read-before-edit", InstructionSource.REMINDER),
 )
 N_TURNS = 3
+SLOW = ("claude-code", "codex", "opencode", "qwen-code")
+FEEDBACK = "Some of the instructions were not followed"
 
 
 class ScriptPlayer:
-    """Model that plays the answers of a script, with whichever tools a program offers."""
+    """Model that plays the answers of a script, with whichever tools a program offers.
 
-    def __init__(self, answers: Sequence[ModelAnswer]) -> None:
+    `repentance`: its answer to feedback.
+    """
+
+    def __init__(self, answers: Sequence[ModelAnswer], repentance: str = "") -> None:
         self.turns = [join_texts(answers, turn) for turn in range(1, N_TURNS + 1)]
+        self.repentance = repentance
 
     def __call__(self, request: ModelRequest) -> ModelTurn:
         """Return the answer behind the calls and turns that the conversation has."""
@@ -52,6 +59,8 @@ class ScriptPlayer:
         offered = {tool["name"]: tool for tool in list_tools(request.body)}
         n_results = sum(message.get("role") == "tool" for message in request.body["messages"])
         text = json.dumps(request.body["messages"])
+        if FEEDBACK in text:
+            return ModelTurn(text=self.repentance, calls=(Call("submit", {}),) if "submit" in offered else ())
         for turn, answers in enumerate(self.turns, 1):
             n_calls = len(answers) - 1 + ("submit" in offered)
             is_last = turn == len(self.turns) or self.find_request(turn + 1) not in text
@@ -63,7 +72,7 @@ class ScriptPlayer:
     def find_request(self, turn: int) -> str:
         return f"request of turn {turn}"
 
-    def play(self, answer: ModelAnswer, offered: dict[str, dict[str, object]], shell: str) -> ModelTurn:
+    def play(self, answer: ModelAnswer, offered: dict[str, dict[str, Any]], shell: str) -> ModelTurn:
         """Return an answer of the script; the last of a turn ends it in the way that the program expects."""
         text = str(answer.message["content"])
         calls = answer.message.get("tool_calls") or ()
@@ -73,7 +82,10 @@ class ScriptPlayer:
         name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
         if name == "bash":
             return ModelTurn(text=text, calls=(make_call(offered[shell], arguments["command"]),))
-        known = next(tool for tool in offered if tool == name or tool.endswith(f"__{name}"))
+        known = next(tool for tool in offered if tool.lower() == name or tool.endswith(f"_{name}"))
+        if name == "skill":
+            properties = offered[known]["schema"]["properties"]
+            arguments = {"skill" if "skill" in properties else "name": arguments["name"]}
         return ModelTurn(text=text, calls=(Call(known, arguments),))
 
 
@@ -123,9 +135,10 @@ class Obedience:
     def find(self, name: str) -> DrawnConstraint:
         return next(item for item in self.drawn if item.bound.name == name)
 
-    def run(self, script: Script, scaffold: str) -> BenchResult:
+    def run(self, script: Script, scaffold: str, *, repentance: str = "") -> BenchResult:
         answers = render_script(script, "react", self.builder.setting.workdir)  # by commands, which all programs run
-        return self.bench.run(load_scaffold(scaffold), ScriptPlayer(answers))
+        player = ScriptPlayer(answers, repentance)
+        return self.bench.run(load_scaffold(scaffold), player, gives_feedback=bool(repentance))
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +187,45 @@ def test_an_agent_that_forgets_in_turn_3_what_was_said_in_turn_1_earns_0(obedien
     assert score is not None
     assert (score.value, score.parts["csr_turn_1"] < 1.0) == (0.0, True)
     assert score.explanation.startswith("not followed: always-close (turn): ends with: Bye.")
+
+
+@pytest.mark.parametrize(
+    "scaffold",
+    [
+        "react",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("claude-code", "codex", "opencode", "qwen-code")),
+    ],
+)
+def test_an_agent_goes_on_after_feedback_and_both_attempts_are_kept_apart(scaffold: str, bench: AgentBench) -> None:
+    delivered = load_scaffold(scaffold).delivers
+    given = Obedience(bench, [pair for pair in CHOSEN if pair[1] in delivered])
+    answer = given.make_script().turns[2].answer
+    result = given.run(given.make_script("no-git-push"), scaffold, repentance=answer)
+    first, second = result.rollout, result.second
+    assert second is not None, (first.status, first.reason, first.detail, result.log[-3000:])
+    assert (first.scaffold, first.value, first.feedback_of) == (scaffold, 0.0, "")
+    assert second.score is not None, (second.reason, second.detail)
+    assert second.value == 1.0, second.score.explanation
+    assert (second.scaffold, second.feedback_of) == (f"{scaffold}-feedback", first.id)
+    assert second.plan != first.plan
+    assert second.requests == 1
+    assert second.submission is not None
+    submission = read_submission(bench.services.artifacts.get(second.submission))
+    assert submission.feedback is not None
+    assert (submission.feedback.turn, submission.feedback.constraints) == (4, ("no-git-push",))
+    assert submission.answers[-1].turn == 4
+    sent = json.dumps(result.requests[-1].body["messages"])
+    assert FEEDBACK in sent
+    assert given.find("no-git-push").bound.text in sent
+
+
+def test_what_is_not_put_right_fails_again_and_nothing_broken_gets_no_feedback(obedience: Obedience) -> None:
+    script = obedience.make_script("no-git-push")
+    result = obedience.run(script, "react", repentance="Bye.")
+    assert result.second is not None
+    assert result.second.score is not None
+    assert result.second.value == 0.0
+    assert "always-close" in result.second.score.explanation
+    assert "no-git-push" not in result.second.score.explanation
+    obedient = obedience.run(obedience.make_script(), "react", repentance="Bye.")
+    assert (obedient.second, obedient.rollout.value) == (None, 1.0)
