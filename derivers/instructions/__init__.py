@@ -183,6 +183,7 @@ class InstructionTaskBuilder:
     """Gate -> constraints that it refused."""
 
     def __post_init__(self) -> None:
+        # Everything is drawn from this source, in this order: another order would be another task.
         self._rng = make_random(self.original, self.number)
         self._n_turns = self._rng.randint(*self.options.turns)
         self._sources = draw_sources(self._rng, self.options, self._n_turns)

@@ -53,6 +53,7 @@ def _add_after(draft: ScriptDraft, given: RecipeInput) -> None:
 
 
 def _drop_after(draft: ScriptDraft, given: RecipeInput) -> None:
+    # Later turns test again, which would make up for it.
     dropped = set(draft.after.pop(given.name))
     # Another constraint may have the same command run.
     draft.after = {name: [line for line in lines if line not in dropped] for name, lines in draft.after.items()}
@@ -167,11 +168,13 @@ def _add_file(draft: ScriptDraft, given: RecipeInput) -> None:
 
 
 def _change_many_files(draft: ScriptDraft, given: RecipeInput) -> None:
+    # Files that are there already, as constraints on new files are others.
     for number in range(int(given.arguments["number"])):
         draft.change_text(f"data/part{number}.dat", b"after\n", before=b"before\n")
 
 
 def _write_file(draft: ScriptDraft, given: RecipeInput) -> None:
+    # Next to the repository, so that no check of the repository's files sees it.
     draft.extra.append(Run(line=f"echo changed >> ../{given.breach}"))
 
 

@@ -189,6 +189,7 @@ def _write_command(change: ChangedFile, path: str) -> str:
     if change.after is None:
         return f"rm {shlex.quote(path)}"
     text = _decode(change.after)
+    # A line of the text must not end the heredoc.
     end = _HEREDOC_END
     while end in text:
         end += "_"

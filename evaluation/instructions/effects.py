@@ -125,6 +125,7 @@ def _place(folder: str, path: str) -> str:
 def _list_own_effects(program: str, command: ShellCommand) -> Iterator[FileEffect]:  # noqa: C901, PLR0912 - a table
     words = command.words[1:]
     files = _list_operands(program, words)
+    # Options are not looked at but where they turn a reader into an editor.
     if program in _READERS:
         yield from _make(EffectKind.READ, files)
     elif program in _SEARCHERS:

@@ -218,6 +218,7 @@ class RolloutRun:
         """
         if not self._may_continue or self.end.reason is not None or self.traces.submission is None:
             return
+        # The gateway goes on counting, so the first attempt has the amounts of this moment.
         self.recorder.usage = self.recorder.read_usage()
         self.first = self._finish(None)
         broken = episode.session.list_broken(self.traces.submission)
@@ -228,6 +229,7 @@ class RolloutRun:
         self.feedback = FeedbackTurn(turn=len(turns) + 1, constraints=tuple(item.name for item in broken))
         self.subject = replace(self.subject, guidance=replace(guidance, turns=turns))
         self.plan = self.plan.model_copy(update={"scaffold": f"{self.plan.scaffold}{SUFFIX}"})
+        # What remains of the first attempt is in its records.
         self.traces.submission = self.traces.score = None
         self._begin()
         with self._measure("agent"):

@@ -17,22 +17,19 @@ from samplers.scaffolds.registry import load_scaffold
 from samplers.subjects.task_subject import list_task_sources
 from taskdb.queries.task_filters import TaskFilters
 from taskdb.records import Task
-from taskdb.records.instructions import InstructionSource
-from taskdb.records.oracles import RefactoringOracle
+from taskdb.records.instructions import BoundConstraint, InstructionOracle, InstructionSource
 from taskdb.store import Store
 from tests.taskdb.lineages import add_lineage, make_url
 
 SKILL, MEMORY, SYSTEM = InstructionSource.SKILL, InstructionSource.MEMORY, InstructionSource.SYSTEM
 
 
-class InstructingOracle(RefactoringOracle):
-    """Oracle of a task with instructions."""
-
-    sources: tuple[InstructionSource, ...]
-
-
-def make_oracle(*sources: InstructionSource) -> InstructingOracle:
-    return InstructingOracle(moved=(), gone=(), kept=(), sources=sources)
+def make_oracle(*sources: InstructionSource) -> InstructionOracle:
+    constraints = tuple(
+        BoundConstraint(name=f"c-{source}", family="own", source=source, text="Text.", check="read-before-edit")
+        for source in sources
+    )
+    return InstructionOracle(constraints=constraints, dutiful="0" * 64, careless=())
 
 
 @pytest.fixture
