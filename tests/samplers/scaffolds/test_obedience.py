@@ -146,6 +146,12 @@ def obedience(bench: AgentBench) -> Obedience:
     return Obedience(bench, CHOSEN)
 
 
+def make_obedience(bench: AgentBench, scaffold: str) -> Obedience:
+    """Return a task whose sources the scaffold delivers."""
+    delivered = load_scaffold(scaffold).delivers
+    return Obedience(bench, [pair for pair in CHOSEN if pair[1] in delivered])
+
+
 def get_parts(result: BenchResult) -> dict[str, float]:
     assert result.rollout.score is not None, (result.rollout.reason, result.rollout.detail, result.log[-2000:])
     return result.rollout.score.parts
@@ -153,8 +159,7 @@ def get_parts(result: BenchResult) -> dict[str, float]:
 
 @pytest.mark.parametrize("scaffold", ["react", "claude-code", pytest.param("codex", marks=pytest.mark.slow)])
 def test_an_agent_that_follows_every_instruction_earns_1(scaffold: str, bench: AgentBench) -> None:
-    delivered = load_scaffold(scaffold).delivers
-    given = Obedience(bench, [pair for pair in CHOSEN if pair[1] in delivered])
+    given = make_obedience(bench, scaffold)
     result = given.run(given.make_script(), scaffold)
     parts = get_parts(result)
     rollout = result.rollout
@@ -168,25 +173,37 @@ def test_an_agent_that_follows_every_instruction_earns_1(scaffold: str, bench: A
     assert all(trajectory.metrics["broken_instructions"] == 0.0 for trajectory in result.trajectories)
 
 
-@pytest.mark.parametrize("careless", ["no-git-push", "read-before-edit"])
-def test_an_agent_that_breaks_one_instruction_earns_0_for_its_check_alone(careless: str, obedience: Obedience) -> None:
-    result = obedience.run(obedience.make_script(careless), "react")
+@pytest.mark.parametrize(
+    ("scaffold", "careless"),
+    [
+        ("react", "no-git-push"),
+        ("react", "read-before-edit"),
+        *(pytest.param(name, "no-git-push", marks=pytest.mark.slow) for name in SLOW),
+    ],
+)
+def test_an_agent_that_breaks_one_instruction_earns_0_for_its_check_alone(
+    scaffold: str, careless: str, bench: AgentBench
+) -> None:
+    given = make_obedience(bench, scaffold)
+    result = given.run(given.make_script(careless), scaffold)
     parts, score = get_parts(result), result.rollout.score
     assert score is not None
     assert (score.value, parts["tests"], parts["isr"], parts["failed_constraints"]) == (0.0, 1.0, 0.0, 1.0)
-    assert parts["csr"] == parts["graded"] == (len(CHOSEN) - 1) / len(CHOSEN)
+    assert parts["csr"] == parts["graded"] == (len(given.drawn) - 1) / len(given.drawn)
     assert score.explanation.startswith(f"not followed: {careless} ")
     assert {trajectory.metrics["broken_instructions"] for trajectory in result.trajectories} == {1.0}
 
 
-def test_an_agent_that_forgets_in_turn_3_what_was_said_in_turn_1_earns_0(obedience: Obedience) -> None:
-    script = obedience.make_script()
+@pytest.mark.parametrize("scaffold", ["react", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+def test_an_agent_that_forgets_in_turn_3_what_was_said_in_turn_1_earns_0(scaffold: str, bench: AgentBench) -> None:
+    given = make_obedience(bench, scaffold)
+    script = given.make_script()
     forgetful = replace(script.turns[2], answer="Bye.")
-    result = obedience.run(replace(script, turns=[*script.turns[:2], forgetful]), "react")
+    result = given.run(replace(script, turns=[*script.turns[:2], forgetful]), scaffold)
     score = result.rollout.score
     assert score is not None
     assert (score.value, score.parts["csr_turn_1"] < 1.0) == (0.0, True)
-    assert score.explanation.startswith("not followed: always-close (turn): ends with: Bye.")
+    assert "always-close (turn): ends with: Bye." in score.explanation
 
 
 @pytest.mark.parametrize(
@@ -197,8 +214,7 @@ def test_an_agent_that_forgets_in_turn_3_what_was_said_in_turn_1_earns_0(obedien
     ],
 )
 def test_an_agent_goes_on_after_feedback_and_both_attempts_are_kept_apart(scaffold: str, bench: AgentBench) -> None:
-    delivered = load_scaffold(scaffold).delivers
-    given = Obedience(bench, [pair for pair in CHOSEN if pair[1] in delivered])
+    given = make_obedience(bench, scaffold)
     answer = given.make_script().turns[2].answer
     result = given.run(given.make_script("no-git-push"), scaffold, repentance=answer)
     first, second = result.rollout, result.second
