@@ -29,6 +29,8 @@ class Score:
     """Why the submission is unscored: engine, disk or network failed, or no server answered."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """Components of the value by name, for kinds whose value is not 0 or 1."""
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    """Constraint of an instruction task -> state of its check, such as `passed`."""
     evaluations: int = 0
     control_bound: float | None = None
     worst_block_bound: float | None = None

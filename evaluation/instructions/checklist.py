@@ -52,6 +52,11 @@ class ConstraintChecklist:
         return [verdict for verdict in self.verdicts if verdict.state is VerdictState.FAILED]
 
     @property
+    def states(self) -> dict[str, str]:
+        """Name of each constraint -> state."""
+        return {verdict.constraint.name: verdict.state.value for verdict in self.verdicts}
+
+    @property
     def csr(self) -> float:
         """Share of the active checks that passed, 0..1; 1 where none is active."""
         return compute_rate(self.active)

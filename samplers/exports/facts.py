@@ -9,6 +9,7 @@ from typing import Any
 from samplers.trajectories.content import TrajectoryContent, read_content
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
+from taskdb.records.instructions import BoundConstraint, InstructionOracle
 from taskdb.records.rollouts import Rollout, Trajectory
 from taskdb.records.worlds import Scenario, World
 
@@ -33,12 +34,15 @@ class RolloutSubject:
     language: str
     source: str
     base_commit: str
+    constraints: tuple[BoundConstraint, ...] = ()
+    """Instructions of an instruction task."""
 
     @classmethod
     def from_task(cls, task: Task) -> RolloutSubject:
         """Return the facts of a task."""
         names = ("id", "name", "environment", "repo", "license", "language", "source", "base_commit")
-        return cls(kind=task.kind.value, **{name: getattr(task, name) for name in names})
+        constraints = task.oracle.constraints if isinstance(task.oracle, InstructionOracle) else ()
+        return cls(kind=task.kind.value, constraints=constraints, **{name: getattr(task, name) for name in names})
 
     @classmethod
     def from_scenario(cls, scenario: Scenario, world: World) -> RolloutSubject:
@@ -112,4 +116,23 @@ def build_metadata(item: ExportedTrajectory, exchanges: Iterator[int] | list[int
         "role": trajectory.role.value,
         "value": trajectory.value,
         "exchanges": list(exchanges),
+        "constraints": describe_constraints(item),
     }
+
+
+def describe_constraints(item: ExportedTrajectory) -> list[dict[str, Any]]:
+    """Return the instructions of a trajectory's task with the verdicts on its rollout; empty for other tasks.
+
+    `verdict` is null where the rollout was not graded, or its submission is empty.
+    """
+    verdicts = item.rollout.score.verdicts if item.rollout.score else {}
+    return [
+        {
+            "name": constraint.name,
+            "source": constraint.source.value,
+            "turn": constraint.turn,
+            "text": constraint.text,
+            "verdict": verdicts.get(constraint.name),
+        }
+        for constraint in item.subject.constraints
+    ]

@@ -46,7 +46,10 @@ class RecordedConversation:
     def origin(self) -> Row:
         """Whether the task was resolved, and the provenance of a row."""
         exchanges = [exchange for exchange in self.conversation.exchanges if exchange is not None]
-        return {"resolved": self.item.rollout.resolved, "metadata": build_metadata(self.item, exchanges)}
+        metadata = build_metadata(self.item, exchanges)
+        # As text, like the tools: a list that is empty in the first rows of a file has no type to readers of tables.
+        metadata["constraints"] = json.dumps(metadata["constraints"], ensure_ascii=False)
+        return {"resolved": self.item.rollout.resolved, "metadata": metadata}
 
     @property
     def messages(self) -> Sequence[Message]:

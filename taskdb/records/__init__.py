@@ -412,6 +412,8 @@ class Score(Part):
     infrastructure_error: str | None = None
     parts: dict[str, float] = Field(default_factory=dict)
     """Components of the value by name, for kinds whose value is not 0 or 1."""
+    verdicts: dict[str, str] = Field(default_factory=dict)
+    """Constraint of an instruction task -> state of its check, such as `passed`; empty where none was decided."""
     evaluations: int = 0
     """Evaluations that were made, each in a fresh container; 0 for kinds with another oracle."""
     control_bound: float | None = None

@@ -32,7 +32,8 @@ def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool =
 
     The value is 1 if the tests pass and no active check fails, else 0. `parts`: `tests`; `csr` and `isr`, by source and
     turn, too; `graded`, the CSR where the tests pass; `partial`, half tests and half CSR; numbers of failed, inactive
-    and not delivered constraints. The value is None where the scaffold's tools are not known.
+    and not delivered constraints. `verdicts` has the state of each constraint. The value is None where the scaffold's
+    tools are not known.
 
     Raises:
         InputError: the submission is no patch with a conversation, or its conversation is empty (`no-log`).
@@ -65,6 +66,7 @@ def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool =
             "value": 1.0 if is_resolved else 0.0,
             "resolved": is_resolved,
             "parts": parts,
+            "verdicts": checklist.states,
             "explanation": "; ".join(filter(None, (describe_failures(checklist), scored.explanation))),
         }
     )
@@ -112,8 +114,7 @@ def check_scripts(task: Task, services: Services) -> ScriptTables:
             continue  # only a model sees this breach
         failing = [verdict.constraint.name for verdict in decide(script.submission).failing]
         careless[script.constraint] = 0.0 if failing == [script.constraint] else 1.0
-    dutiful = {verdict.constraint.name: verdict.state.value for verdict in decide(oracle.dutiful).verdicts}
-    return ScriptTables(dutiful=dutiful, careless=careless)
+    return ScriptTables(dutiful=decide(oracle.dutiful).states, careless=careless)
 
 
 def read_log(task: Task, given: InstructionSubmission) -> ActionLog:

@@ -13,9 +13,13 @@ import yaml
 
 from samplers.trajectories.build import build_trajectories
 from taskdb.artifacts import Artifacts
+from taskdb.records import Kind
 from taskdb.store import Store
+from tests.evaluation.instructions.test_checklist import bind, make_oracle
 from tests.samplers.stored import add_rollout, make_branched_exchanges, make_database
 from tests.samplers.test_trajectory_commands import run
+from tests.samplers.trajectories.making import TASK
+from tests.samplers.trajectories.test_build import STOPPED, exchange
 from tests.taskdb.lineages import add_lineage, make_url
 from tests.taskdb.test_rollouts import make_rollout
 
@@ -74,6 +78,54 @@ def test_messages_are_the_selected_main_conversations_with_their_origin(folder: 
     assert json.loads(row["tools"])[0]["function"]["name"] == "bash"
     assert (row["resolved"], row["metadata"]["scaffold"], row["metadata"]["value"]) == (True, "react", 1.0)
     assert sum(token["count"] for token in report["lengths"]["tokens"]) == 2
+
+
+GUIDED = "You fix bugs.\n\nBe brief.\n\n- Plan first."
+"""Text of the system: the scaffold's own, that of `sample --system`, and an instruction of the task."""
+
+
+def make_instruction_database(folder: Path) -> None:
+    """Make a database with a rollout of an instruction task, and a later one of a bug fix."""
+    artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
+    constraints = (
+        bind("plan-first", "plan-before-edit"),
+        bind("ask", "answer-ends", turn=2, source="turn", until=2),
+        bind("ask-often", "answer-ends", source="memory", overridden_by="ask"),
+    )
+    verdicts = {"plan-first": "passed", "ask": "failed", "ask-often": "overridden"}
+    with Store.open(make_url(folder)) as store:
+        fields = {"kind": Kind.INSTRUCTIONS, "oracle": make_oracle(*constraints)}
+        task, other = add_lineage(store, 1, task_fields=fields), add_lineage(store, 2)
+        rollout = make_rollout(task, added_system=artifacts.put_text("Be brief."))
+        assert rollout.score is not None
+        rollout = rollout.model_copy(update={"score": rollout.score.model_copy(update={"verdicts": verdicts})})
+        exchanges = [exchange(0, [{"role": "system", "content": GUIDED}, TASK], STOPPED)]
+        store.add(rollout, *build_trajectories(rollout, exchanges, artifacts))
+        add_rollout(store, artifacts, other, 1)
+
+
+CONSTRAINTS = [
+    {"name": "plan-first", "source": "system", "turn": 1, "text": "plan-first", "verdict": "passed"},
+    {"name": "ask", "source": "turn", "turn": 2, "text": "ask", "verdict": "failed"},
+    {"name": "ask-often", "source": "memory", "turn": 1, "text": "ask-often", "verdict": "overridden"},
+]
+
+
+def test_rows_of_instruction_tasks_have_the_verdicts_and_keep_the_instructions(tmp_path: Path) -> None:
+    make_instruction_database(tmp_path)
+    words = ("--unselected", "--format")
+    export(tmp_path, tmp_path / "kept", *words, "messages")
+    rows = {row["instance_id"]: row for row in read_rows(tmp_path / "kept")}
+    guided, other = rows["ada__greet-1.bugfix"], rows["ada__greet-2.bugfix"]
+    assert json.loads(guided["metadata"]["constraints"]) == CONSTRAINTS
+    assert other["metadata"]["constraints"] == "[]"
+    assert guided["messages"][0]["content"] == GUIDED
+    export(tmp_path, tmp_path / "atif", *words, "atif")
+    documents = [json.loads(path.read_text()) for path in (tmp_path / "atif" / "trajectories").iterdir()]
+    assert sorted((document["extra"]["constraints"] for document in documents), key=len) == [[], CONSTRAINTS]
+    export(tmp_path, tmp_path / "stripped", *words, "messages", "--system", "strip")
+    (stripped,) = [row for row in read_rows(tmp_path / "stripped") if row["instance_id"] == guided["instance_id"]]
+    assert stripped["messages"][0]["content"] == "You fix bugs.\n\n- Plan first."
 
 
 def test_a_row_per_request_ends_with_the_only_answer_that_is_trained(folder: Path, tmp_path: Path) -> None:

@@ -190,6 +190,8 @@ def test_an_agent_that_breaks_one_instruction_earns_0_for_its_check_alone(
     assert score is not None
     assert (score.value, parts["tests"], parts["isr"], parts["failed_constraints"]) == (0.0, 1.0, 0.0, 1.0)
     assert parts["csr"] == parts["graded"] == (len(given.drawn) - 1) / len(given.drawn)
+    states = {item.bound.name: "failed" if item.bound.name == careless else "passed" for item in given.drawn}
+    assert score.verdicts == states
     assert score.explanation.startswith(f"not followed: {careless} ")
     assert {trajectory.metrics["broken_instructions"] for trajectory in result.trajectories} == {1.0}
 
