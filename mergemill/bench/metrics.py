@@ -190,6 +190,7 @@ METRICS: Mapping[str, str] = {
     "review": "mergemill.bench.review_metric:ReviewMetric",
     "swt": "mergemill.bench.swt_metric:SwtMetric",
     "performance": "mergemill.bench.metrics:PerformanceMetric",
+    "instructions": "mergemill.bench.instruction_metric:InstructionMetric",
 }
 """Name of a metric -> MODULE:CLASS."""
 DEFAULT_METRICS = ("resolved", "value", "effort")

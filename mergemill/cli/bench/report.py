@@ -39,7 +39,7 @@ def report_command(
             "--metric",
             metavar="NAME[,NAME]",
             show_default=False,
-            help="resolved, value, parts, effort, states, review, swt, performance, or MODULE:CLASS. "
+            help="resolved, value, parts, effort, states, review, swt, performance, instructions, or MODULE:CLASS. "
             "Default: resolved,value,effort.",
         ),
     ] = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from tests.taskdb.lineages import add_lineage, make_url
 LIMITS = BenchLimits(turns=100, seconds=3600.0)
 GetValue = Callable[[int, int], float | None]
 """Returns the value of a subject (its number, from 0) and attempt (1-based); None for a failure of infrastructure."""
+GetVerdicts = Callable[[int, int], Mapping[str, str]]
+"""Returns the verdicts of a subject and attempt: constraint -> state."""
 
 
 def make_set(folder: Path, subjects: int, **fields: Any) -> tuple[BenchSet, list[Task]]:
@@ -38,11 +40,11 @@ def make_scored(
     named = {name: given[name] for name in ("scaffold", "model", "checkpoint")}
     plan = RolloutPlan(task=task.id, name=task.name, scaffold_version="1", attempt=attempt, **named)
     score = None
+    own_parts = {name: given.pop(name, {}) for name in ("parts", "verdicts")}
     if value is not None:
-        parts = given.pop("parts", {})
         resolved = value == 1.0
         score = Score(
-            task=task.name, value=value, resolved=resolved, f2p_rate=value, p2p_rate=1.0, parts=parts, grader=grader
+            task=task.name, value=value, resolved=resolved, f2p_rate=value, p2p_rate=1.0, grader=grader, **own_parts
         )
     own: dict[str, Any] = {
         "parent": task.id,
@@ -67,11 +69,12 @@ def add_run(
     *,
     runs: int = 4,
     url: str = "",
+    get_verdicts: GetVerdicts = lambda *_: {},
     **fields: Any,
 ) -> BenchRun:
     """Add a run whose rollouts have given values; those without are no results."""
     rollouts = [
-        make_scored(task, attempt, get_value(number, attempt), **fields)
+        make_scored(task, attempt, get_value(number, attempt), verdicts=get_verdicts(number, attempt), **fields)
         for number, task in enumerate(tasks)
         for attempt in range(1, runs + 1)
     ]
