@@ -20,3 +20,5 @@ class Habits:
     """A line that does."""
     function_example: str = ""
     """A function without documentation and types, whose lines, each `x += 1;`, stand for `{body}`; empty for none."""
+    has_optional_types: bool = False
+    """Whether functions may have type hints that nothing demands, in the syntax that `NewFunctionsTyped` reads."""

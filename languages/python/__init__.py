@@ -168,5 +168,6 @@ PYTHON = Language(
         output=r"\bprint\(",
         output_example="print('here')",
         function_example="\n\ndef added_by_hand(x):\n{body}\n    return x",
+        has_optional_types=True,
     ),
 )

@@ -180,6 +180,9 @@ DERIVE: Mapping[str, str] = {
     "no-migration": "it replaced a module of others by another",
     "not-intended": "statement or manifest named the modules",
     "not-confirmed": "the check accepted the gold tree, and not the base tree",
+    "too-few-constraints": "more instructions passed the gates together, or `--instruction-constraints` began lower",
+    "no-text": "its gold patch changed text files of a usual size alone",
+    "no-tree": "its base tree could be read",
     "solution-line": "the new statement had no line of the gold patch",
     "solution-link": "the new statement had no link to the change",
     "solution-number": "the new statement had no number of the change",
@@ -194,6 +197,7 @@ CERTIFY: Mapping[str, str] = {
     "no-image": "the task's image existed or could be fetched",
     "not-scored": "a grading ended without a failure of the infrastructure",
     "simulated": "its tests were run instead of simulated",
+    "checks-fail": "the checks of its instructions passed for the dutiful script, and failed for each careless one",
 }
 CONDITIONS: Mapping[Stage, Mapping[str, str]] = {
     Stage.MINE: MINE,

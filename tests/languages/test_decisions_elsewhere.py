@@ -27,6 +27,10 @@ EXEMPT: dict[str, tuple[str, frozenset[str]]] = {
     "backends/llm/client.py": ("how a client library returns a message as plain data", frozenset({"python"})),
     "builders/interpreters.py": ("copies Python interpreters of this machine into bases", frozenset({"python"})),
     "core/config.py": (SELF, frozenset({"*.py"})),
+    "evaluation/instructions/effects.py": (
+        "programs that agents start, and a mode in which they open files",
+        frozenset({"perl", "r", "ruby"}),
+    ),
     "evaluation/performance/workload.py": (SELF, frozenset({".py"})),
     "evaluation/published.py": ("forms of test ids in published datasets", frozenset({".py", "_test.go"})),
     "evaluation/reports/coverage.py": (SELF, frozenset({"_mergemill_coverage.py"})),

@@ -12,6 +12,7 @@ from evaluation.instructions.changes import ChangedFile
 from evaluation.instructions.checks.base import InstructionCheck, Pattern
 from evaluation.instructions.evidence import INACTIVE, CheckVerdict, RolloutEvidence, make_failed, make_passed
 from languages.parsing import create_parser
+from languages.registry import LANGUAGES, detect_file_language
 from mutation.definitions import get_function, iterate_definition_nodes
 from mutation.grammars import find_grammar
 
@@ -107,12 +108,12 @@ class NewFunctionsDocumented(InstructionCheck):
 
 
 class NewFunctionsTyped(InstructionCheck):
-    """New functions of Python have type hints for all parameters and the result."""
+    """New functions have type hints for all parameters and the result."""
 
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
         """Return whether each has."""
         functions = [
-            function for function in _list_functions(evidence, only_new=True) if function.path.endswith((".py", ".pyi"))
+            function for function in _list_functions(evidence, only_new=True) if _has_optional_types(function.path)
         ]
         return _decide(functions, [function for function in functions if not function.is_typed])
 
@@ -138,6 +139,11 @@ class FunctionsAtMost(InstructionCheck):
         """Return whether none is longer."""
         functions = _list_functions(evidence, only_new=False)
         return _decide(functions, [function for function in functions if function.n_lines > self.lines])
+
+
+def _has_optional_types(path: str) -> bool:
+    language = LANGUAGES.get(detect_file_language(path))
+    return language is not None and language.habits.has_optional_types
 
 
 def _decide(functions: list[_Function], wrong: list[_Function]) -> CheckVerdict:

@@ -18,6 +18,7 @@ from mergemill.pipeline import kinds
 from mergemill.pipeline.kinds import DEFAULT_KINDS, TASK_KINDS, TaskKind, get_prerequisites, list_stages
 from taskdb.artifacts import Artifacts
 from taskdb.records import Kind, Rejection, Stage, Task
+from taskdb.records.instructions import InstructionOracle
 from taskdb.records.kinds import ENVIRONMENT_KINDS, LIST_KINDS, Prerequisites, Requirement
 from taskdb.records.lineage import Lineage
 from taskdb.records.oracles import (
@@ -38,6 +39,7 @@ ORACLES: dict[Kind, Oracle] = {
     Kind.REVIEW: ReviewOracle(target="clean", files=HASH, diff=None, defects=()),
     Kind.REFACTORING: RefactoringOracle(moved=(), gone=(), kept=()),
     Kind.DEPENDENCY_MIGRATION: MigrationOracle(old_modules=("six",), new_modules=("io",)),
+    Kind.INSTRUCTIONS: InstructionOracle(constraints=(), dutiful=HASH, careless=()),
 }
 
 

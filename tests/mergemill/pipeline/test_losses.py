@@ -27,6 +27,7 @@ REASONS = {
         "derivers.combined.evaluation.Reason",
         "derivers.feature.Reason",
         "derivers.injected.search.Reason",
+        "derivers.instructions.Reason",
         "derivers.mirrored.gates.Reason",
         "derivers.performance.Reason",
         "derivers.rebuild.search.Reason",
