@@ -46,9 +46,9 @@ MAX_TEXT = 160
 """Characters of a text that is kept as it is."""
 
 
-def check_recorded(name: str, left: Any) -> None:
+def check_recorded(name: str, left: Any, folder: Path = DATA) -> None:
     """Compare the result of a run with the file of that name, which is written where the environment says so."""
-    path = DATA / f"{name}.json"
+    path = folder / f"{name}.json"
     text = json.dumps(left, indent=1, sort_keys=True) + "\n"
     if os.environ.get("MERGEMILL_TEST_RECORD"):
         path.parent.mkdir(exist_ok=True)

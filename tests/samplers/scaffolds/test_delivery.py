@@ -5,6 +5,7 @@ One rollout of a program has the instructions of all its sources at once.
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from samplers.gateway.exchanges import Exchange
 from samplers.gateway.translation import to_chat_messages
-from samplers.rollouts.wordings import squeeze
+from samplers.rollouts.wordings import RequestTexts, list_wordings, squeeze
 from samplers.scaffolds.base import AgentLimits
 from samplers.scaffolds.registry import load_scaffold
 from samplers.subjects.guidance import Guidance
@@ -22,6 +23,8 @@ from taskdb.records.instructions import InstructionSource
 from taskdb.records.rollouts import RolloutStatus
 from tests.samplers.bench import AgentBench, BenchResult
 from tests.samplers.guidance import GUIDANCE, keep_sources
+from tests.samplers.recorded_runs import check_recorded
+from tests.samplers.scaffolds.page import RECORDED
 from tests.samplers.scaffolds.test_programs import DIALECTS, QUICK
 from tests.samplers.scripted_model import Call, ModelRequest, Turn
 from tests.samplers.shell_player import ShellPlayer, count_calls, find_shell_tool, list_tools, make_call
@@ -76,6 +79,7 @@ def test_a_program_gives_its_model_the_instructions_of_every_source_it_delivers(
     assert set(rollout.delivered.values()) - set(turns.values()) == {first}, rollout.delivered
     check_order(result)
     check_turns(result, turns, guidance)
+    check_recorded(name, list_parts(result, guidance), folder=RECORDED)
     if guidance.tools:
         assert squeeze(TOOL.answer) in read_results(result)
     if guidance.skills:
@@ -103,6 +107,19 @@ def read_results(result: BenchResult) -> str:
     return squeeze(
         " ".join(get_text(message) for message in messages if message["role"] not in ("system", "assistant"))
     )
+
+
+def list_parts(result: BenchResult, guidance: Guidance) -> dict[str, list[str]]:
+    """Return source -> parts of the first request with its instruction that have it."""
+    by_number = {exchange.exchange: exchange for exchange in result.exchanges}
+    parts = dict[str, set[str]]()
+    for wording in list_wordings(guidance):
+        exchange = by_number[result.rollout.delivered[wording.key] or 0]
+        texts = RequestTexts.of(*to_chat_messages(json.loads(exchange.request), exchange.upstream_dialect))
+        parts.setdefault(wording.source.value, set()).update(
+            part for part, text in texts.parts.items() if squeeze(wording.text) in html.unescape(text)
+        )
+    return {source: sorted(names) for source, names in parts.items()}
 
 
 def check_order(result: BenchResult) -> None:
