@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 
 from backends.git import GitError, GitRepository
@@ -55,6 +56,12 @@ class ScratchIndex:
         oid = self.run_git("hash-object", "-w", "--stdin", data=content).decode().strip()
         mode = self.run_git("ls-files", "-s", "--", f":(literal){path}").split(b" ")[0].decode() or "100644"
         self.run_git("update-index", "--add", "--cacheinfo", f"{mode},{oid},{path}")
+
+    def remove_files(self, paths: Iterable[str]) -> None:
+        """Remove files, by rows of the index: git's other ways need a work tree."""
+        rows = b"".join(b"0 %b\t%b\0" % (b"0" * 40, path.encode(errors="surrogateescape")) for path in paths)
+        if rows:
+            self.run_git("update-index", "-z", "--index-info", data=rows)
 
     def write_tree(self) -> str:
         """Write the tree and return its object id; the object is removed with this index."""

@@ -47,19 +47,12 @@ def build_injection_patches(
         for bug in bugs:
             index.apply(bug, "-C1")  # another bug may be two lines away
         buggy_tree = index.write_tree()
-        _remove_files(index, hidden)
+        index.remove_files(hidden)
         setup_patch, agent_tree = index.diff(), index.write_tree()
         index.run_git("read-tree", buggy_tree)
         index.apply(own_tests)
         test_patch = index.diff(agent_tree)
         index.run_git("read-tree", base)
         index.apply(own_gold)
-        _remove_files(index, hidden)
+        index.remove_files(hidden)
         return InjectionPatches(setup_patch=setup_patch, gold_patch=index.diff(agent_tree), test_patch=test_patch)
-
-
-def _remove_files(index: ScratchIndex, paths: Sequence[str]) -> None:
-    """Remove files by rows of the index, which needs no work tree."""
-    rows = b"".join(b"0 %b\t%b\0" % (b"0" * 40, path.encode(errors="surrogateescape")) for path in paths)
-    if rows:
-        index.run_git("update-index", "-z", "--index-info", data=rows)

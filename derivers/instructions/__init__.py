@@ -291,7 +291,7 @@ class InstructionTaskBuilder:
         ):
             for change in script.changes:
                 if change.after is None:
-                    index.run_git("update-index", "--force-remove", "--", change.path)
+                    index.remove_files([change.path])
                 elif change.before != change.after:
                     index.write_file(change.path, change.after)
             patch = index.diff()
