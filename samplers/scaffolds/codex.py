@@ -23,12 +23,14 @@ from taskdb.records.instructions import InstructionSource
 
 VERSION = "0.169.0"
 KEY = "MERGEMILL_AGENT_KEY"
+# A login shell would read the system's profile, whose PATH has not the programs of the task's environment.
 CONFIG = """
 model = {model}
 {system}model_provider = "gateway"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
 web_search = "disabled"
+allow_login_shell = false
 check_for_update_on_startup = false
 
 [model_providers.gateway]
@@ -62,7 +64,7 @@ class CodexScaffold(CommandScaffold):
     """Runs Codex with all permissions and web search off. It has no limit of turns."""
 
     name = "codex"
-    version = VERSION
+    version = f"{VERSION}+plain-shell"
     places: ClassVar[Places] = {
         InstructionSource.SYSTEM: "`developer_instructions` of its configuration",
         InstructionSource.TURN: "`codex exec resume` of its last conversation",

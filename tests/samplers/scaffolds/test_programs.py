@@ -80,6 +80,16 @@ def list_system_words(conversation: TrainedConversation) -> list[str]:
     return " ".join(texts).split()
 
 
+@pytest.mark.parametrize(
+    "name", [name if name == "codex" else pytest.param(name, marks=pytest.mark.slow) for name in DIALECTS]
+)
+def test_commands_of_an_agent_have_the_programs_of_the_task(name: str, bench: AgentBench) -> None:
+    result = bench.run(load_scaffold(name), ShellPlayer({"": ["command -v pytest"]}))
+    messages = json.loads(result.exchanges[-1].request)["messages"]
+    results = [get_text(message) for message in messages if message["role"] == "tool"]
+    assert any("/opt/venv/bin/pytest" in text for text in results), results
+
+
 @pytest.mark.slow
 def test_tabs_in_a_command_are_kept_where_it_is_typed_into_a_terminal(bench: AgentBench) -> None:
     player = ShellPlayer({"": ["cat > notes.txt <<'END'\n\tone\n\t\ttwo\nEND"]})
