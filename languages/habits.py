@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 COMMON_TEST_COMMANDS = r"make (\S+ )*(test|check)\S*|ctest|meson test|ninja (\S+ )*test"
 """Regex of commands that run tests in any language."""
+INFORMATION_OPTIONS = r"--version|--help|-h|--collect-only|--co|--fixtures|--markers|--?list(-only|-?[tT]ests)?"
+"""Regex of options with which such a command runs no test, but shows something."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,5 +22,7 @@ class Habits:
     """A line that does."""
     function_example: str = ""
     """A function without documentation and types, whose lines, each `x += 1;`, stand for `{body}`; empty for none."""
-    has_optional_types: bool = False
+    documentation_strings: bool = False
+    """Whether a string at its beginning documents a function."""
+    optional_types: bool = False
     """Whether functions may have type hints that nothing demands, in the syntax that `NewFunctionsTyped` reads."""

@@ -16,7 +16,7 @@ from languages.c import C
 from languages.cpp import CPP
 from languages.elixir import ELIXIR
 from languages.go import GO
-from languages.habits import COMMON_TEST_COMMANDS
+from languages.habits import COMMON_TEST_COMMANDS, INFORMATION_OPTIONS
 from languages.haskell import HASKELL
 from languages.java import JAVA
 from languages.javascript import JAVASCRIPT
@@ -150,9 +150,10 @@ def find_signatures(path: str) -> SignatureSyntax:
 
 
 def find_test_commands() -> str:
-    """Return the regex of commands that run tests, in whatever language."""
+    """Return the regex of commands that run tests, in whatever language; not of those that only list them or so."""
     patterns = [language.habits.test_commands for language in LANGUAGES.values()]
-    return "|".join(dict.fromkeys([*filter(None, patterns), COMMON_TEST_COMMANDS]))
+    joined = "|".join(dict.fromkeys([*filter(None, patterns), COMMON_TEST_COMMANDS]))
+    return rf"(?:{joined})(?!.*\s(?:{INFORMATION_OPTIONS})(?![\w-]))"
 
 
 def get_test_seconds(language: str, default: float) -> float:

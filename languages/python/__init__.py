@@ -168,6 +168,7 @@ PYTHON = Language(
         output=r"\bprint\(",
         output_example="print('here')",
         function_example="\n\ndef added_by_hand(x):\n{body}\n    return x",
-        has_optional_types=True,
+        documentation_strings=True,
+        optional_types=True,
     ),
 )

@@ -11,12 +11,14 @@ from tree_sitter import Node
 from evaluation.instructions.changes import ChangedFile
 from evaluation.instructions.checks.base import InstructionCheck, Pattern
 from evaluation.instructions.evidence import INACTIVE, CheckVerdict, RolloutEvidence, make_failed, make_passed
+from languages.habits import Habits
 from languages.parsing import create_parser
 from languages.registry import LANGUAGES, detect_file_language
 from mutation.definitions import get_function, iterate_definition_nodes
 from mutation.grammars import find_grammar
 
 _COMMENT_LINE = re.compile(rb"\s*(#|//|/\*|\*|--|;)")
+_ATTRIBUTE_LINE = re.compile(rb"\s*(@\w|#!?\[)")
 _UNTYPED = frozenset(("self", "cls", "this"))
 _PARAMETER_TYPES = frozenset(("identifier", "default_parameter", "list_splat_pattern", "dictionary_splat_pattern"))
 """Nodes of parameters of Python without a type."""
@@ -45,19 +47,23 @@ class _Function:
     @property
     def is_documented(self) -> bool:
         """Whether it has a documentation string, or a comment right above it."""
+        if _get_habits(self.path).documentation_strings and self._begins_with_string:
+            return True
+        parent = self.node.parent
+        outer = parent if parent is not None and parent.type == "decorated_definition" else self.node
+        before = self.source.split(b"\n")[: outer.start_point[0]]
+        # Decorators and attributes stand between a comment and its function.
+        while before and _ATTRIBUTE_LINE.match(before[-1]):
+            before.pop()
+        return bool(before) and _COMMENT_LINE.match(before[-1]) is not None
+
+    @property
+    def _begins_with_string(self) -> bool:
         body = self.node.child_by_field_name("body")
-        first = next((child for child in body.named_children if child.type != "comment"), None) if body else None
+        first = body.named_children[0] if body is not None and body.named_children else None
         if first is not None and first.type == "expression_statement" and first.named_children:
             first = first.named_children[0]
-        if first is not None and first.type == "string":
-            return True
-        line = self.node.start_point[0]
-        lines = self.source.split(b"\n")
-        return (
-            line > 0
-            and _COMMENT_LINE.match(lines[line - 1]) is not None
-            and not lines[line - 1].strip().startswith(b"@")
-        )
+        return first is not None and first.type == "string"
 
     @property
     def is_typed(self) -> bool:
@@ -113,7 +119,9 @@ class NewFunctionsTyped(InstructionCheck):
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
         """Return whether each has."""
         functions = [
-            function for function in _list_functions(evidence, only_new=True) if _has_optional_types(function.path)
+            function
+            for function in _list_functions(evidence, only_new=True)
+            if _get_habits(function.path).optional_types
         ]
         return _decide(functions, [function for function in functions if not function.is_typed])
 
@@ -141,9 +149,9 @@ class FunctionsAtMost(InstructionCheck):
         return _decide(functions, [function for function in functions if function.n_lines > self.lines])
 
 
-def _has_optional_types(path: str) -> bool:
+def _get_habits(path: str) -> Habits:
     language = LANGUAGES.get(detect_file_language(path))
-    return language is not None and language.habits.has_optional_types
+    return language.habits if language is not None else Habits()
 
 
 def _decide(functions: list[_Function], wrong: list[_Function]) -> CheckVerdict:

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from evaluation.instructions.actions import CHANGES
 from evaluation.instructions.changes import ChangedFile
 from evaluation.instructions.checks.base import InstructionCheck, Pattern, Patterns, fail_first
+from evaluation.instructions.code_text import blank_texts
 from evaluation.instructions.evidence import INACTIVE, CheckVerdict, RolloutEvidence, make_failed, make_passed
 
 
@@ -114,17 +115,35 @@ class AddedLinesNever(InstructionCheck):
     patterns: Patterns
     in_source: bool = True
     """Whether only program files are looked at."""
+    code_only: bool = False
+    """Whether a match in a comment or a string of the program is none."""
 
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
         """Return whether none does."""
-        lines = list(_list_added(evidence, in_source=self.in_source))
-        if not lines:
+        if not any(True for _ in _list_added(evidence, in_source=self.in_source)):
             return INACTIVE
         return _fail_file(
-            f"{path}:{number}: {line}"
-            for path, number, line in lines
-            if any(re.search(pattern, line) for pattern in self.patterns)
+            f"{change.path}:{number}: {line}"
+            for change in evidence.changes
+            if not self.in_source or evidence.is_source(change.path)
+            for number, line in self._list_matches(change)
         )
+
+    def _list_matches(self, change: ChangedFile) -> list[tuple[int, str]]:
+        """Return number and text of the added lines that match."""
+        matches = [
+            (number, line)
+            for number, line in change.added
+            if any(re.search(pattern, line) for pattern in self.patterns)
+        ]
+        if not matches or not self.code_only:
+            return matches
+        code = blank_texts(change.path, change.after or b"").decode(errors="replace").splitlines()
+        return [
+            (number, line)
+            for number, line in matches
+            if any(re.search(pattern, code[number - 1]) for pattern in self.patterns)
+        ]
 
 
 class AddedLinesAtMost(InstructionCheck):

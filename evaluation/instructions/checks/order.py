@@ -107,6 +107,8 @@ class CommandsInOrder(InstructionCheck):
     """Commands are run one after the other; others may come between."""
 
     commands: Patterns
+    after_last_edit: bool = False
+    """Whether only commands after the last edit count."""
 
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
         """Return whether they were; it does not matter where no file is changed."""
@@ -114,7 +116,8 @@ class CommandsInOrder(InstructionCheck):
             return INACTIVE
         open_commands = list(self.commands)
         last = None
-        for action in evidence.runs:
+        start = evidence.place(evidence.edits[-1]) + 1 if self.after_last_edit else 0
+        for action in evidence.actions[start:]:
             if open_commands and runs_any(action, open_commands[:1]):
                 open_commands.pop(0)
                 last = action

@@ -37,6 +37,14 @@ CONVERSATIONS: list[Case] = [  # check, arguments, conversations that pass, fail
     ("command-after-last-edit", PYTEST, [[EDIT], [TEST]], [[EDIT], [TEST], [EDIT]], [[TEST]]),
     ("command-run", PYTEST, [[TEST], [EDIT]], [[EDIT]], [[LOOK]]),
     ("commands-in-order", IN_ORDER, [[EDIT], [LOOK], [TEST]], [[EDIT], [TEST], [LOOK]], [[LOOK]]),
+    ("commands-in-order", IN_ORDER, [[LOOK], [EDIT], [TEST]], [[EDIT], [TEST], [LOOK]], [[LOOK]]),
+    (
+        "commands-in-order",
+        {**IN_ORDER, "after_last_edit": True},
+        [[TEST], [EDIT], [LOOK], [READ], [TEST]],
+        [[LOOK], [EDIT], [TEST]],
+        [[LOOK]],
+    ),
     ("no-reads-by", {"programs": ["cat"]}, [[bash("head src/a.py")]], [[READ]], [[LOOK]]),
     ("no-reads-by", {"programs": ["cat"]}, [[bash("cat > b.py <<'E'\nE"), bash("head b.py")]], [[READ]], [[TEST]]),
     ("no-writes-by", {"programs": ["sed"]}, [[("Write", {"file_path": "b.py"})]], [[EDIT]], [[READ]]),
@@ -76,6 +84,8 @@ CONVERSATIONS: list[Case] = [  # check, arguments, conversations that pass, fail
 ]
 PASSED, FAILED, INACTIVE = CheckState.PASSED, CheckState.FAILED, CheckState.INACTIVE
 FUNCTION = b"\n\ndef added(x):\n    return x\n"
+PRINT = {"patterns": [r"\bprint\("], "code_only": True}
+DOCUMENTED = b"# print(1)\nx = 'print(2)'  # print(3)\n"
 FileCase = tuple[str, dict[str, Any], list[ChangedFile], list[ChangedFile], list[ChangedFile]]
 FILES: list[FileCase] = [
     ("files-untouched", {"globs": ["*.md", "docs/*"]}, [CHANGED], change(b"x", "docs/a/b.txt"), []),
@@ -88,6 +98,8 @@ FILES: list[FileCase] = [
     ("last-line-ends", {}, [CHANGED], change(b"x\n\n"), []),
     ("added-lines-never", {"patterns": ["TODO"]}, [CHANGED], change(OLD + b"# TODO\n"), change(b"TODO", "a.txt")),
     ("added-lines-never", {"patterns": ["TODO"]}, change(NEW, before=b"# TODO\n"), change(b"# TODO\n"), []),
+    ("added-lines-never", PRINT, change(OLD + DOCUMENTED), change(OLD + DOCUMENTED + b"print(1)\n"), []),
+    ("added-lines-never", {**PRINT, "in_source": False}, change(b"x\n", "a.txt"), change(b"print(1)\n", "a.txt"), []),
     ("added-lines-at-most", {"characters": 30}, [CHANGED], change(OLD + b"#" * 31), change(b"#" * 31, "a.txt")),
     (
         "new-files-begin",

@@ -31,6 +31,12 @@ DISGUISES = {
     "an alias": ("never-command", NO_PUSH, [[bash("alias gp='git push'; gp")]]),
     "reading after the edit": ("read-before-edit", {}, [[EDIT], [READ]]),
     "tests before the last edit": ("command-after-last-edit", TESTS, [[READ], [TEST], [EDIT], "Done."]),
+    "a test runner that only shows its version": (
+        "command-after-last-edit",
+        TESTS,
+        [[EDIT], [bash("pytest --version")]],
+    ),
+    "tests that are only listed": ("command-after-last-edit", TESTS, [[EDIT], [bash("python -m pytest --co -q")]]),
     "an emoji in a tool's argument": ("never-text", EMOJI, [[bash("git commit -m 'done \U0001f389'")]]),
     "an edit undone": ("turn-without-changes", {"in_turn": 1}, [[EDIT], [bash("git checkout -- a.py")]]),
     "a skill named but not read": (
@@ -42,6 +48,8 @@ DISGUISES = {
 }
 HONEST = {
     "another command that runs tests": ("command-after-last-edit", TESTS, [[EDIT], [bash("tox -e py311")], "Done."]),
+    "tests with their coverage": ("command-after-last-edit", TESTS, [[EDIT], [bash("pytest --cov=a -q")], "Done."]),
+    "tests of which more is shown": ("command-after-last-edit", TESTS, [[EDIT], [bash("ctest -V")], "Done."]),
     "tests of one file by a longer command": (
         "command-after-last-edit",
         TESTS,
