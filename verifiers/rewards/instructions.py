@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from backends.git import list_patch_paths, list_patch_renames
+from backends.git import GitRepository, list_patch_paths, list_patch_renames
 from backends.index import ScratchIndex
 from backends.overlay import open_task_tree
 from backends.services import Services
@@ -168,7 +168,13 @@ def list_broken(task: Task, services: Services, submission: bytes) -> list[Broke
 
 def list_changes(task: Task, services: Services, patch: bytes) -> list[ChangedFile]:
     """Return the changes of files that a patch makes to the tree that the agent starts from."""
-    with open_task_tree(task, services) as (repository, commit), ScratchIndex(repository, commit) as index:
+    with open_task_tree(task, services) as (repository, commit):
+        return list_tree_changes(repository, commit, patch)
+
+
+def list_tree_changes(repository: GitRepository, commit: str, patch: bytes) -> list[ChangedFile]:
+    """Return the changes of files that a patch makes to the tree of a commit; none where it does not apply."""
+    with ScratchIndex(repository, commit) as index:
         if not patch.strip() or not apply_submission(patch, index):
             return []
         applied = index.diff()

@@ -46,7 +46,7 @@ class KeyedConversation:
     inactive: tuple[str, ...] = ()
 
     @property
-    def has_twin(self) -> bool:
+    def has_counterpart(self) -> bool:
         """Whether it has exactly one breach, so that the draft without it is recorded, too."""
         return len(self.failed) == 1
 

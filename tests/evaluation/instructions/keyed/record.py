@@ -33,7 +33,7 @@ from taskdb.records.instructions import InstructionOracle, InstructionSource
 from taskdb.records.rollouts import RolloutStatus
 from tests.cli import WITH_KEPT_RUNS, WITHOUT_CONTROLS, make_command_environment
 from tests.evaluation.instructions.keyed.key import CONVERSATIONS, KeyedConversation
-from tests.evaluation.instructions.keyed.recordings import RECORDINGS, Recording, write_recordings
+from tests.evaluation.instructions.keyed.recordings import KEPT, RECORDINGS, Recording, write_recordings
 from tests.evaluation.instructions.keyed.sets import make_oracle
 from tests.evaluation.instructions.keyed.steps import Draft, render
 from tests.sample import make_sample
@@ -43,7 +43,6 @@ from tests.samplers.scripted_model import ModelRequest, Turn
 from tests.samplers.shell_player import find_shell_tool
 
 PLACEHOLDER = "[text of the program]"
-TWIN = "twin"
 
 
 class DraftPlayer:
@@ -166,7 +165,7 @@ def certify(folder: Path) -> None:
 
 
 def record_all(folder: Path, scaffold: str) -> None:
-    """Record the conversations of a scaffold, and the twins of those with one breach."""
+    """Record the conversations of a scaffold, and the drafts without it of those with one breach."""
     bench = open_bench(folder, BUGFIX)
     recordings = []
     for conversation in CONVERSATIONS:
@@ -175,9 +174,9 @@ def record_all(folder: Path, scaffold: str) -> None:
         recording, result = record(bench, conversation, conversation.broken or conversation.kept)
         recordings.append(recording)
         _show(recording, result)
-        if conversation.has_twin:
+        if conversation.has_counterpart:
             recording, result = record(bench, conversation, conversation.kept)
-            recordings.append(replace(recording, name=f"{conversation.name}/{TWIN}"))
+            recordings.append(replace(recording, name=f"{conversation.name}/{KEPT}"))
             _show(recordings[-1], result)
     write_recordings(RECORDINGS / f"{scaffold}.jsonl.xz", recordings)
 

@@ -13,6 +13,8 @@ from samplers.gateway.exchanges import Exchange
 from samplers.rollouts.recorded import RecordedTraffic
 
 RECORDINGS = Path(__file__).with_name("recordings")
+KEPT = "kept"
+"""End of the name of a recording without the one breach of its conversation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +22,7 @@ class Recording:
     """A recorded conversation."""
 
     name: str
-    """Name of the conversation, with `/twin` behind it for the draft without its breach."""
+    """Name of the conversation, with `/kept` behind it for the draft without its one breach."""
     texts: Mapping[str, str]
     """Constraint -> wording that the model was given."""
     patch: str
