@@ -18,9 +18,10 @@ from languages.registry import LANGUAGES
 from samplers.rollouts.conversation import pack_submission
 from samplers.subjects.instructions import make_guidance
 from samplers.subjects.subject import Subject
+from samplers.trajectories.requests import get_text
 from taskdb.records.instructions import JUDGED, InstructionOracle, InstructionSource
 from tests.evaluation.instructions.keyed.key import CONVERSATIONS, KeyedConversation
-from tests.evaluation.instructions.keyed.recordings import KEPT, Recording, read_recordings
+from tests.evaluation.instructions.keyed.recordings import KEPT, PLACEHOLDER, Recording, read_recordings
 from tests.evaluation.instructions.keyed.sets import SETS, make_oracle
 from tests.evaluation.instructions.keyed.steps import TOOL, WORKDIR
 from tests.sample import make_sample
@@ -121,3 +122,26 @@ def test_without_its_one_breach_a_conversation_flips_the_isr_and_no_other_verdic
     (failed,) = BY_NAME[name].failed
     assert (broken.isr, kept.isr) == (0.0, 1.0), [verdict.constraint.name for verdict in kept.failing]
     assert kept.states == broken.states | {failed: "passed"}
+
+
+def test_recordings_have_no_text_that_a_program_wrote(reader: Reader) -> None:
+    for recording in reader.recordings.values():
+        oracle = make_oracle(BY_NAME[recording.name.removesuffix(f"/{KEPT}")].set_name, "react")
+        own = {*recording.texts.values(), *oracle.turns, *(skill.description for skill in oracle.skills)}
+        for exchange in recording.exchanges:
+            messages = exchange["request"]["messages"]
+            assert {message["content"] for message in messages if message["role"] == "tool"} <= {PLACEHOLDER}
+            texts = [get_text(message) for message in messages if message["role"] in ("system", "user")]
+            rest = [
+                line for text in texts for line in remove_task(text).splitlines() if line.removeprefix("- ") not in own
+            ]
+            assert set(rest) <= {PLACEHOLDER, ""}, recording.name
+            for tool in exchange["request"]["tools"]:
+                description = tool["function"]["description"]
+                assert description == PLACEHOLDER or tool["function"]["name"].endswith(TOOL)
+
+
+def remove_task(text: str) -> str:
+    """Return a text without the message that gives the task."""
+    before, mark, rest = text.partition("The repository is in /testbed.")
+    return before + rest.partition("tests are run with `pytest`.")[2] if mark else text

@@ -33,7 +33,7 @@ from taskdb.records.instructions import InstructionOracle, InstructionSource
 from taskdb.records.rollouts import RolloutStatus
 from tests.cli import WITH_KEPT_RUNS, WITHOUT_CONTROLS, make_command_environment
 from tests.evaluation.instructions.keyed.key import CONVERSATIONS, KeyedConversation
-from tests.evaluation.instructions.keyed.recordings import KEPT, RECORDINGS, Recording, write_recordings
+from tests.evaluation.instructions.keyed.recordings import KEPT, PLACEHOLDER, RECORDINGS, Recording, write_recordings
 from tests.evaluation.instructions.keyed.sets import make_oracle
 from tests.evaluation.instructions.keyed.steps import Draft, render
 from tests.sample import make_sample
@@ -41,8 +41,6 @@ from tests.samplers.bench import AgentBench, BenchResult, open_bench
 from tests.samplers.conftest import BUGFIX
 from tests.samplers.scripted_model import ModelRequest, Turn
 from tests.samplers.shell_player import find_shell_tool
-
-PLACEHOLDER = "[text of the program]"
 
 
 class DraftPlayer:
