@@ -32,7 +32,7 @@ class PredictionForm(NamedTuple):
 ROW, OTHER_ROW = '{"instance_id": "ID", "model_patch": PATCH}', '{"instance_id": "OTHER", "model_patch": ""}'
 ONE = (("ID", PATCH.encode()),)
 NOTHING = (("ID", None),)
-NEEDS_ONE = "it needs exactly one of model_patch, patch, tests and review"
+NEEDS_ONE = "it needs exactly one of model_patch, patch, tests, review and rollout"
 OTHER_KEY = "its key is 'OTHER', but it has another instance_id"
 HOLDS_NULL = "field FAIL_TO_PASS is not a list of texts: it holds null"
 NO_LIST = "field FAIL_TO_PASS is neither JSON nor a list in Python's spelling"

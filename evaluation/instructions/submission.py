@@ -13,6 +13,9 @@ from core.errors import InputError
 from core.validation import describe_invalid
 from evaluation.instructions.actions import ModelAnswer
 
+NO_LOG = "no-log"
+"""Why a submission without the answers of its rollout has no value: nothing can be known of what was done."""
+
 
 class SubmittedAnswer(BaseModel):
     """An answer of the model."""

@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
+from evaluation.instructions.submission import NO_LOG
 from mergemill.grading.grading import Submission, TaskGrader
 from samplers.imports.foreign import ForeignFormatError, ForeignRollout, list_requests
 from samplers.imports.reading import read_foreign_file
+from samplers.rollouts.conversation import pack_requests
+from samplers.subjects.task_subject import describe_instructions
 from samplers.trajectories.build import build_from_requests
+from samplers.trajectories.requests import ModelRequest
 from taskdb.artifacts import Artifacts, require_writable_store
 from taskdb.queries import scores as score_queries
 from taskdb.records import Score, Task
+from taskdb.records.instructions import InstructionOracle
 from taskdb.records.rollouts import Rollout, RolloutStatus
 
 if TYPE_CHECKING:
@@ -80,7 +85,7 @@ def import_rollouts(
 def _find_task(store: Store, rollout: ForeignRollout, word: str | None) -> Task | None:
     """Return the task of a rollout by the first name that is known."""
     for name in [word] if word else rollout.instances:
-        for form in ("patch", "tests", "review"):
+        for form in ("patch", "tests", "review", "rollout"):
             try:
                 return score_queries.resolve_instance(store, name, form)
             except InputError:
@@ -109,16 +114,28 @@ def _store(
         rollout = rollout.model_copy(update={"retry": 1})
         if graded := store.get_many(Rollout, [rollout.id]):
             return graded[rollout.id], 0, False
-    if foreign_rollout.submission is not None:
-        fields: dict[str, object] = {"submission": artifacts.put(foreign_rollout.submission)}
+    submission = foreign_rollout.submission
+    if submission is not None and isinstance(task.oracle, InstructionOracle):
+        submission = _add_conversation(task.oracle, submission, requests)
+        if submission is None:
+            detail = "a submission to an instruction task needs the requests of its rollout"
+            rollout = rollout.model_copy(update={"reason": NO_LOG, "detail": detail})
+    if submission is not None:
+        fields: dict[str, object] = {"submission": artifacts.put(submission)}
         if grader is not None:
-            fields |= _describe_score(
-                grader.grade_persistently(Submission(task=task, content=foreign_rollout.submission))
-            )
+            fields |= _describe_score(grader.grade_persistently(Submission(task=task, content=submission)))
         rollout = rollout.model_copy(update=fields)
     trajectories = build_from_requests(rollout, requests, artifacts, statement=task.problem_statement)
     store.add(rollout, *trajectories)
     return rollout, len(trajectories), True
+
+
+def _add_conversation(oracle: InstructionOracle, patch: bytes, requests: Sequence[ModelRequest]) -> bytes | None:
+    """Return the submission to an instruction task; None where there is no request, so that nothing can be decided."""
+    if not requests:
+        return None
+    subject = describe_instructions(oracle)
+    return pack_requests(patch, requests, subject["guidance"].turns, subject["deliveries"])
 
 
 def _describe_score(score: Score) -> dict[str, object]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +52,7 @@ BUNDLE_FORMAT = "harbor"
 TASKS, WORLDS, PREDICTIONS = "tasks", "worlds", "predictions"
 CARD_NAME, REPORT_NAME, RESULTS_NAME = "README.md", "report.md", "results.jsonl"
 EXPORTED = frozenset({TASKS, WORLDS, PREDICTIONS, CARD_NAME, REPORT_NAME, RESULTS_NAME, SET_NAME})
-FIELDS = {"patch": "model_patch", "tests": "tests", "review": "review"}
+FIELDS = {"patch": "model_patch", "tests": "tests", "review": "review", "rollout": "rollout"}
 """Form of a submission -> field of a prediction."""
 CHANGED_REASON = f"{CHANGED}: it is not as it was when the set was frozen"
 CALLS = "calls"
@@ -170,21 +170,31 @@ class _SetWriter:
         (self._folder / SET_NAME).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
     def write_tasks(self) -> None:
-        """Write the bundle of the tasks, where there are any."""
-        if not self.tasks:
+        """Write the bundle of the tasks that its format can carry, where there are any."""
+        carried = self._select_carried(exporters.FORMATS[BUNDLE_FORMAT].explain_exclusion)
+        if not carried:
             return
-        filters = TaskFilters(ids=tuple(sorted(self.tasks)))
+        filters = TaskFilters(ids=tuple(sorted(carried)))
         reader = ItemReader(
             self._store, filters, lambda _: True, load_image_copies(self._store), canary=self._set.canary
         )
         with (
-            self._reporter.open_progress("task", len(self.tasks)) as progress,
+            self._reporter.open_progress("task", len(carried)) as progress,
             closing(reader.iterate(progress)) as items,
         ):
-            result = exporters.export_items(
+            exporters.export_items(
                 BUNDLE_FORMAT, items, self._folder / TASKS, self._services, load_lineage=reader.get_lineage
             )
-        self.left_out.update(result.excluded)
+
+    def _select_carried(self, explain_exclusion: Callable[[Task], str | None]) -> dict[str, Task]:
+        """Return the tasks that a format can carry, by id; the others are counted as left out."""
+        carried = {}
+        for key, task in self.tasks.items():
+            if reason := explain_exclusion(task):
+                self.left_out[task.kind.value, reason] += 1
+            else:
+                carried[key] = task
+        return carried
 
     def write_scenarios(self, open_server: OpenServer | None) -> None:
         """Write the bundle of the worlds with the scenarios, where there are any."""

@@ -15,6 +15,7 @@ import verifiers
 from backends.services import Services
 from core.config import Settings
 from core.errors import InputError, MachineError, Transient, UsageError, as_disk_error
+from evaluation.instructions.submission import NO_LOG
 from mergemill.execution.grader_version import compute_grader_version
 from mergemill.execution.images.fetch import enable_fetching
 from mergemill.execution.services import make_services
@@ -24,6 +25,8 @@ from taskdb.store import Store
 
 log = logging.getLogger(__name__)
 
+ROLLOUT = "rollout"
+"""Form of submissions that have the answers of their rollout."""
 ATTEMPTS = 3
 """Gradings of a submission whose engine, disk or network fails, before it stays unscored."""
 
@@ -71,7 +74,10 @@ def make_submission(task: Task, forms: Mapping[str, bytes]) -> Submission:
     """
     expected = verifiers.select_reward(task).submission
     if forms and expected not in forms:
-        raise UsageError(f"{task.name} is a {task.kind} task", advice=f"it takes --{expected} FILE")
+        problem = f"{task.name} is a {task.kind} task"
+        if expected == ROLLOUT:
+            problem = f"{NO_LOG}: a submission to {task.name} needs the requests of its rollout"
+        raise UsageError(problem, advice=f"it takes --{expected} FILE")
     return Submission(task=task, content=b"".join(forms.values()))
 
 

@@ -16,8 +16,19 @@ from core.errors import InputError
 from core.json_files import JsonRow, read_rows
 from core.text import encode_json_text
 
-FORMS: Mapping[str, str] = {"model_patch": "patch", "patch": "patch", "tests": "tests", "review": "review"}
+FORMS: Mapping[str, str] = {
+    "model_patch": "patch",
+    "patch": "patch",
+    "tests": "tests",
+    "review": "review",
+    "rollout": "rollout",
+}
 """Field of a row -> form of the submission."""
+DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "review": {},
+    "rollout": {"sort_keys": True, "separators": (",", ":")},  # as `evaluation.instructions.submission` writes them
+}
+"""Form of submissions that may be JSON instead of a text -> arguments of `json.dumps` that make the text of it."""
 NAMES = ("instance_id", "task")
 """Fields that may name the task, in their order."""
 MODEL = "model_name_or_path"
@@ -45,7 +56,7 @@ def read_prediction_rows(path: Path) -> Iterator[JsonRow]:
 def is_prediction(document: Mapping[str, Any]) -> bool:
     """Return whether an object has a field of a prediction itself, and is no object of rows by name."""
     given = [name for name in (*NAMES, *FORMS, MODEL) if name in document]
-    return any(name == "review" or not isinstance(document[name], dict) for name in given)
+    return any(name in DOCUMENTS or not isinstance(document[name], dict) for name in given)
 
 
 def name_prediction(row: JsonRow) -> JsonRow:
@@ -94,13 +105,13 @@ def select_form(row: Mapping[str, Any]) -> str:
 
 
 def encode_submission(form: str, value: object) -> bytes | None:
-    """Return the content of a submission in JSON; None for the no-op. An object or list is a review.
+    """Return the content of a submission in JSON; None for the no-op. A review or rollout may be JSON.
 
     Raises:
         InputError: the value is neither a text nor null.
     """
-    if form == "review" and isinstance(value, dict | list):
-        value = json.dumps(value)
+    if form in DOCUMENTS and isinstance(value, dict | list):
+        value = json.dumps(value, **DOCUMENTS[form])
     if value is not None and not isinstance(value, str):
         raise InputError(f"the {form} is not a text")
     return encode_json_text(value) if value and value.strip() else None

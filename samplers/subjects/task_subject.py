@@ -58,12 +58,12 @@ def make_task_subject(task: Task, services: Services, submission: str) -> Subjec
         hints=task.hints.strip(),
         test_command=shlex.join(task.plan.test.argv) if task.plan else "",
     )
-    fields = _describe_instructions(task.oracle) if isinstance(task.oracle, InstructionOracle) else {}
+    fields = describe_instructions(task.oracle) if isinstance(task.oracle, InstructionOracle) else {}
     return _make_subject(task, services.artifacts, instruction=text, workdir=workdir, **fields)
 
 
-def _describe_instructions(oracle: InstructionOracle) -> dict[str, Any]:
-    """Return the fields of a subject that has instructions besides its statement."""
+def describe_instructions(oracle: InstructionOracle) -> dict[str, Any]:
+    """Return the fields of a subject with instructions besides its statement: `guidance`, `deliveries` and others."""
     late = {
         constraint.name: f"{InstructionSource.TURN}-{constraint.turn}"
         for constraint in oracle.constraints

@@ -18,7 +18,7 @@ from evaluation.instructions.checklist import (
     decide_constraints,
 )
 from evaluation.instructions.evidence import RolloutEvidence
-from evaluation.instructions.submission import BrokenInstruction, InstructionSubmission, read_submission
+from evaluation.instructions.submission import NO_LOG, BrokenInstruction, InstructionSubmission, read_submission
 from languages.registry import LANGUAGES
 from taskdb.records import Score, Task
 from taskdb.records.instructions import JUDGED, InstructionOracle
@@ -43,7 +43,7 @@ def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool =
         return tests.grade_worthless_patch(task, services)
     given = read_submission(submission)
     if not given.answers:
-        raise InputError(f"no-log: a submission to {task.name} needs the requests of its rollout")
+        raise InputError(f"{NO_LOG}: a submission to {task.name} needs the requests of its rollout")
     log = read_log(task, given)
     if not log.is_readable:
         detail = f"tools-unknown: {log.n_unknown} of {log.n_calls} calls are of unknown tools"
