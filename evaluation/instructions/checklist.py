@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from evaluation.instructions.checks import make_check
 from evaluation.instructions.evidence import CheckState, CheckVerdict, RolloutEvidence
@@ -23,6 +25,17 @@ class VerdictState(StrEnum):
     """Its wording was in no request."""
     VOID = "void"
     """A model was to decide it, and there is none, or no majority of its votes is valid."""
+
+
+UNCOUNTED = frozenset({VerdictState.INACTIVE, VerdictState.OVERRIDDEN, VerdictState.NOT_DELIVERED})
+"""States of constraints that are in no rate."""
+
+
+class RateBounds(NamedTuple):
+    """Least and largest value of a rate, 0..1, with void verdicts as failed and as passed."""
+
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +84,19 @@ class ConstraintChecklist:
         return sum(verdict.state is state for verdict in self.verdicts)
 
     def list_parts(self) -> dict[str, float]:
-        """Return the rates by name: `csr`, `isr`, both by source and by turn of the user, and counts."""
+        """Return `csr` and `isr` with their bounds, `csr` by source and by turn of the user, and counts."""
         groups: dict[str, list[ConstraintVerdict]] = {}
         for verdict in self.active:
             groups.setdefault(f"csr_{verdict.constraint.source}", []).append(verdict)
             groups.setdefault(f"csr_turn_{verdict.constraint.turn}", []).append(verdict)
+        isr, csr = bound_rates(verdict.state for verdict in self.verdicts)
         return {
             "csr": self.csr,
+            "csr_low": csr.low,
+            "csr_high": csr.high,
             "isr": self.isr,
+            "isr_low": isr.low,
+            "isr_high": isr.high,
             **{name: compute_rate(group) for name, group in sorted(groups.items())},
             **{f"{name}_constraints": float(self.count(state)) for name, state in _COUNTED.items()},
         }
@@ -98,6 +116,21 @@ def compute_rate(verdicts: Iterable[ConstraintVerdict]) -> float:
     listed = list(verdicts)
     passed = sum(verdict.state is VerdictState.PASSED for verdict in listed)
     return passed / len(listed) if listed else 1.0
+
+
+def bound_rates(states: Iterable[str]) -> tuple[RateBounds, RateBounds]:
+    """Return the bounds of ISR and CSR, all of them 1 where no check counts.
+
+    Args:
+        states: states of the checks of a rollout; one that is known by no name is void.
+    """
+    counts = Counter(states)
+    n_passed, n_failed = counts[VerdictState.PASSED], counts[VerdictState.FAILED]
+    n = counts.total() - sum(counts[state] for state in UNCOUNTED)
+    if not n:
+        return RateBounds(1.0, 1.0), RateBounds(1.0, 1.0)
+    isr = RateBounds(float(n_passed == n), float(not n_failed))
+    return isr, RateBounds(n_passed / n, (n - n_failed) / n)
 
 
 def decide_constraints(

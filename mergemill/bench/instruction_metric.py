@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from evaluation.instructions.checklist import VerdictState
+from evaluation.instructions.checklist import UNCOUNTED, RateBounds, VerdictState, bound_rates
 from mergemill.bench.metrics import Metric, MetricContext, OpenValue, Values
 from taskdb.records.bench import BenchSubject
 from taskdb.records.instructions import BoundConstraint, InstructionOracle
@@ -14,8 +14,6 @@ from taskdb.records.rollouts import Rollout
 
 INSTRUCTIONS = "instructions"
 ISR, CSR = "isr", "csr"
-UNCOUNTED = frozenset({VerdictState.INACTIVE, VerdictState.OVERRIDDEN, VerdictState.NOT_DELIVERED})
-"""States of constraints that are in no rate."""
 
 
 class InstructionMetric(Metric):
@@ -80,16 +78,11 @@ def compute_rates(states: Iterable[str]) -> tuple[float | OpenValue, float | Ope
     With void verdicts they are the ranges of all that those may be.
 
     Args:
-        states: states of the checks; any other than `passed` and `failed` is void.
+        states: states of the checks, as of `bound_rates`.
     """
-    counts = Counter(states)
-    n, n_passed, n_failed = counts.total(), counts[VerdictState.PASSED], counts[VerdictState.FAILED]
-    if not n:
-        return 1.0, 1.0
-    n_void = n - n_passed - n_failed
-    csr = _make_value(n_passed / n, (n_passed + n_void) / n)
-    return _make_value(float(n_passed == n), float(not n_failed)), csr
+    isr, csr = bound_rates(states)
+    return _make_value(isr), _make_value(csr)
 
 
-def _make_value(low: float, high: float) -> float | OpenValue:
-    return low if low == high else OpenValue(low, high)
+def _make_value(bounds: RateBounds) -> float | OpenValue:
+    return bounds.low if bounds.low == bounds.high else OpenValue(*bounds)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from evaluation.instructions.checklist import UNCOUNTED
 from evaluation.statistics.clusters import compute_clustered_mean
 from evaluation.statistics.intervals import compute_share_interval
 from mergemill.bench.instruction_metric import InstructionMetric, compute_rates
@@ -22,6 +23,7 @@ from taskdb.records.bench import BenchSet
 from taskdb.records.instructions import BoundConstraint, InstructionSource
 from taskdb.store import Store
 from tests.evaluation.instructions.test_checklist import bind, make_oracle
+from tests.evaluation.instructions.verdict_sets import load_sets
 from tests.mergemill.bench.making import LIMITS, add_run, find_row, report
 from tests.taskdb.lineages import add_lineage, make_url
 
@@ -177,6 +179,30 @@ def test_rates_of_drawn_verdicts_are_those_of_counting(tmp_path: Path) -> None:
         least = compute_average([after.ends[number][0] - before.ends[number][1] for number in shared])
         largest = compute_average([after.ends[number][1] - before.ends[number][0] for number in shared])
         assert row["bounds"] == pytest.approx([least, largest], abs=1e-6)
+
+
+def test_rates_of_sets_made_by_hand_are_those_of_the_sheet(tmp_path: Path) -> None:
+    sets = load_sets()
+    bench_set, tasks = add_tasks(tmp_path, [[verdict.constraint for verdict in made.verdicts] for made in sets])
+    run = add_run(
+        tmp_path,
+        bench_set,
+        tasks,
+        lambda *_: 0.0,
+        runs=1,
+        get_verdicts=lambda number, _: {
+            verdict.constraint.name: verdict.state.value for verdict in sets[number].verdicts
+        },
+    )
+    for made in sets:
+        states = [verdict.state for verdict in made.verdicts if verdict.state not in UNCOUNTED]
+        for rate, value in zip(("isr", "csr"), compute_rates(states), strict=True):
+            bounds = value if isinstance(value, OpenValue) else (value, value)
+            assert bounds == pytest.approx((made.expected[f"{rate}_low"], made.expected[f"{rate}_high"]), abs=1e-6)
+    figures = {row["column"]: row for row in report(tmp_path, run, metrics=[InstructionMetric()])["figures"]}
+    # Averages of the sheet's columns: those that are decided, and both bounds of all twenty.
+    assert [figures["isr"][name] for name in ("n", "mean", "bounds")] == [14, 0.357143, [0.25, 0.55]]
+    assert [figures["csr"][name] for name in ("n", "mean", "bounds")] == [11, 0.699134, [0.530357, 0.780357]]
 
 
 def test_void_verdicts_are_open_and_missing_rollouts_are_in_the_bounds(tmp_path: Path) -> None:
