@@ -138,6 +138,18 @@ def list_patch_renames(patch: bytes) -> dict[str, str]:
     return renames
 
 
+def list_patch_additions(patch: bytes) -> frozenset[str]:
+    """Return the paths of the files that a patch adds, spelled as in `list_patch_paths`.
+
+    Raises:
+        GitError: git cannot parse the patch.
+    """
+    sections = re.split(rb"(?m)^(?=diff --git )", patch)
+    # A line of a hunk begins with another character.
+    added = b"".join(section for section in sections if re.search(rb"(?m)^new file mode ", section))
+    return frozenset(_list_paths(added))
+
+
 def _list_paths(patch: bytes, *options: str) -> list[str]:
     # In `/`, because within a repository git omits paths that are not below its working directory.
     rows = run_git("apply", "--numstat", "-z", *options, cwd=Path("/"), data=patch).split(b"\0")[:-1] if patch else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -87,23 +87,31 @@ def read_records(folder: Path, *, need_parents: bool = True) -> Iterator[Record]
     Raises:
         InputError: a line is not a record, has another id, is there twice, or names a parent that is not before it.
     """
-    seen: set[str] = set()
     with (folder / RECORDS_FILE).open("rb") as file:
-        number = 0
         # A bundle may come from anyone, so the length of a line is limited before it is in memory.
-        while line := file.readline(MAX_LINE_BYTES):
-            number += 1
-            try:
-                record = _parse_record(line)
-                if need_parents:
-                    _check_parents(record, seen)
-                _check_words(record, seen)
-            except (ValueError, RecursionError, InputError) as error:
-                # JSON that is nested too deeply raises RecursionError.
-                problem = str(error) if isinstance(error, InputError) else "it is not a record"
-                raise InputError(f"{folder / RECORDS_FILE}:{number}: {problem}") from error
-            seen.add(record.id)
-            yield record
+        lines = iter(partial(file.readline, MAX_LINE_BYTES), b"")
+        yield from parse_records(lines, str(folder / RECORDS_FILE), need_parents=need_parents)
+
+
+def parse_records(lines: Iterable[bytes], place: str, *, need_parents: bool = True) -> Iterator[Record]:
+    """Yield the records of lines as `RecordWriter` writes them. `place`: their file, for messages.
+
+    Raises:
+        InputError: as of `read_records`.
+    """
+    seen: set[str] = set()
+    for number, line in enumerate(lines, 1):
+        try:
+            record = _parse_record(line)
+            if need_parents:
+                _check_parents(record, seen)
+            _check_words(record, seen)
+        except (ValueError, RecursionError, InputError) as error:
+            # JSON that is nested too deeply raises RecursionError.
+            problem = str(error) if isinstance(error, InputError) else "it is not a record"
+            raise InputError(f"{place}:{number}: {problem}") from error
+        seen.add(record.id)
+        yield record
 
 
 def _parse_record(line: bytes) -> Record:

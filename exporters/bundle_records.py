@@ -91,13 +91,17 @@ class RecordWriter:
         write_file(self._folder / TREES_FILE, json.dumps(listed, indent=1, sort_keys=True) + "\n")
 
     def _write(self, record: Record) -> None:
-        line = {"id": record.id, "record": type(record).__name__, "body": record.model_dump(mode="json")}
-        self._file.write(json.dumps(line, sort_keys=True) + "\n")
+        self._file.write(json.dumps(describe_record(record), sort_keys=True) + "\n")
         if isinstance(record, PullRequest | Candidate | Task):
             for digest in list_artifacts(record):
                 path = self._folder / make_artifact_path(digest)
                 if not path.exists():
                     write_file(path, self._services.artifacts.get(digest))
+
+
+def describe_record(record: Record) -> dict[str, Any]:
+    """Return a record as JSON data, from which `exporters.bundle_reader.parse_records` reads it."""
+    return {"id": record.id, "record": type(record).__name__, "body": record.model_dump(mode="json")}
 
 
 def add_records(writer: BundleWriter, load_lineage: LoadLineage) -> BundleWriter:

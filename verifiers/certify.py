@@ -20,6 +20,7 @@ from backends.services import Services
 from guest.controls import blind
 from languages.probes import Probe
 from taskdb.records import Certificate, ExploitReference, Rejection, Score, Stage, Task, Verification
+from taskdb.records.instructions import InstructionOracle
 from taskdb.records.lineage import GoldGradings, Lineage
 from verifiers import grade as tests
 from verifiers.base_tree import TreeFiles
@@ -48,6 +49,8 @@ class Reason(StrEnum):
     """No test was run; a model simulated the results."""
     CHECKS_FAIL = "checks-fail"
     """The checks of an instruction task decide otherwise on its scripts than they must."""
+    NO_SOLUTION = "no-solution"
+    """A published checklist has no solution that could be graded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +165,8 @@ def certify(
     task, digest = lineage.require_task(), ""
     if task.environment == "simulated":
         return _reject(task, Reason.SIMULATED, "its test results were simulated by a model", started)
+    if isinstance(task.oracle, InstructionOracle) and task.oracle.published is not None:
+        return _reject(task, Reason.NO_SOLUTION, "it is a published checklist, which has no solution", started)
     if task.image:
         image = services.images.inspect(task.image)
         if image is None:

@@ -55,7 +55,7 @@ CONFLICT_SHARE = 0.25
 TURN_REQUESTS = (
     "Run the tests once more and report the result.",
     "Describe in two sentences what you changed.",
-    "InstructionCheck the difference once more and report what it does.",
+    "Check the difference once more and report what it does.",
 )
 """Requests of the user's further turns."""
 SKILL_DESCRIPTION = "How changes of this repository are made and finished; to be read before a file is changed."

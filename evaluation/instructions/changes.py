@@ -36,7 +36,7 @@ class ChangedFile:
 
     @cached_property
     def _lines(self) -> tuple[Sequence[tuple[int, str]], int]:
-        old, new = _split(self.before), _split(self.after)
+        old, new = split_lines(self.before or b""), split_lines(self.after or b"")
         if len(old) + len(new) > MAX_COMPARED_LINES:
             return list(enumerate(new, 1)), len(old)
         added, n_removed = [], 0
@@ -47,5 +47,6 @@ class ChangedFile:
         return added, n_removed
 
 
-def _split(text: bytes | None) -> list[str]:
-    return (text or b"").decode(errors="replace").splitlines()
+def split_lines(text: bytes) -> list[str]:
+    """Return the lines of a file: they end as in programs, and not at every character that Unicode has for it."""
+    return [line.decode(errors="replace") for line in text.splitlines()]

@@ -111,6 +111,10 @@ _COUNTED: Mapping[str, VerdictState] = {
 """First word of the name of a part -> the state whose constraints it counts."""
 
 
+VOID_PART = "void_constraints"
+"""Part of a score with the number of void constraints."""
+
+
 def compute_rate(verdicts: Iterable[ConstraintVerdict]) -> float:
     """Return the share of verdicts that passed, 0..1; 1 where there are none."""
     listed = list(verdicts)

@@ -116,7 +116,7 @@ def read_submission(data: bytes) -> InstructionSubmission:
         raise InputError("the submission is no JSON of a patch and a conversation", advice=_ADVICE) from error
 
 
-_ADVICE = "it is an object with `patch` and `answers`; docs/guide/agents/instructions.md has an example"
+_ADVICE = "it is an object with `patch` and `answers`; docs/guide/derive/instructions.md has an example"
 
 
 def extract_patch(submission: bytes) -> bytes:

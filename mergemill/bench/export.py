@@ -21,6 +21,7 @@ from core.text import format_count
 from exporters.item import make_folder_name
 from mergemill.bench.held_out import HELD_OUT
 from mergemill.bench.metrics import Metric, OpenValue, Values
+from mergemill.bench.octo_export import NO_CHECKLIST, explain_octo_exclusion, make_octo_row
 from mergemill.bench.reports import ReportRequest, build_report, prepare_metrics, render_markdown
 from mergemill.bench.results import SIZE, load_results, load_subjects
 from mergemill.bench.review_material import ReviewMaterials
@@ -49,9 +50,13 @@ if TYPE_CHECKING:
 
 BUNDLE_FORMAT = "harbor"
 """Format of the bundles of tasks and of worlds."""
+OCTO = "octo"
+"""Format of instruction tasks alone (`mergemill.bench.octo_rows`)."""
 TASKS, WORLDS, PREDICTIONS = "tasks", "worlds", "predictions"
+OCTO_NAME = "octo.jsonl"
+"""File of the rows of OCTO."""
 CARD_NAME, REPORT_NAME, RESULTS_NAME = "README.md", "report.md", "results.jsonl"
-EXPORTED = frozenset({TASKS, WORLDS, PREDICTIONS, CARD_NAME, REPORT_NAME, RESULTS_NAME, SET_NAME})
+EXPORTED = frozenset({TASKS, WORLDS, PREDICTIONS, OCTO_NAME, CARD_NAME, REPORT_NAME, RESULTS_NAME, SET_NAME})
 FIELDS = {"patch": "model_patch", "tests": "tests", "review": "review", "rollout": "rollout"}
 """Form of a submission -> field of a prediction."""
 CHANGED_REASON = f"{CHANGED}: it is not as it was when the set was frozen"
@@ -74,6 +79,8 @@ class BenchExport:
     metrics: Sequence[Metric]
     skip: bool = False
     """Whether changed subjects are left out; otherwise they stop the export."""
+    format: str = BUNDLE_FORMAT
+    """BUNDLE_FORMAT or OCTO."""
 
 
 def export_bench(
@@ -88,7 +95,8 @@ def export_bench(
         open_server: function that starts the server of worlds on this machine; None for a container.
 
     Raises:
-        InputError: subjects have changed since the set was frozen, the folder has other files, or a rollout is missing.
+        InputError: subjects have changed since the set was frozen, the folder has other files, a rollout is missing, or
+            the format can carry none of the subjects.
         MachineError: no engine answers, and the set has scenarios.
         Transient: the disk is full.
     """
@@ -174,10 +182,7 @@ class _SetWriter:
         carried = self._select_carried(exporters.FORMATS[BUNDLE_FORMAT].explain_exclusion)
         if not carried:
             return
-        filters = TaskFilters(ids=tuple(sorted(carried)))
-        reader = ItemReader(
-            self._store, filters, lambda _: True, load_image_copies(self._store), canary=self._set.canary
-        )
+        reader = self._open_reader(carried)
         with (
             self._reporter.open_progress("task", len(carried)) as progress,
             closing(reader.iterate(progress)) as items,
@@ -185,6 +190,34 @@ class _SetWriter:
             exporters.export_items(
                 BUNDLE_FORMAT, items, self._folder / TASKS, self._services, load_lineage=reader.get_lineage
             )
+
+    def write_octo_rows(self) -> None:
+        """Write the rows of the instruction tasks.
+
+        Raises:
+            InputError: there is none.
+        """
+        carried = self._select_carried(explain_octo_exclusion)
+        if self.scenarios:
+            self.left_out[SCENARIO, NO_CHECKLIST] = len(self.scenarios)
+        if not carried:
+            raise InputError(f"{OCTO} can carry none of the subjects: {NO_CHECKLIST}")
+        reader = self._open_reader(carried)
+        with (
+            self._reporter.open_progress("task", len(carried)) as progress,
+            closing(reader.iterate(progress)) as items,
+            _open_rows(self._folder / OCTO_NAME) as file,
+        ):
+            for item in items:
+                lineage = [*reader.get_lineage(item.task), item.task]
+                lineage += [item.certificate] if item.certificate else []
+                row = make_octo_row(item.task, lineage, self._services.artifacts, self._set.canary)
+                file.write(_dump_row(row))
+
+    def _open_reader(self, tasks: Mapping[str, Task]) -> ItemReader:
+        filters = TaskFilters(ids=tuple(sorted(tasks)))
+        copies = load_image_copies(self._store)
+        return ItemReader(self._store, filters, lambda _: True, copies, canary=self._set.canary)
 
     def _select_carried(self, explain_exclusion: Callable[[Task], str | None]) -> dict[str, Task]:
         """Return the tasks that a format can carry, by id; the others are counted as left out."""
@@ -301,9 +334,14 @@ def _write(
     with Store.open(settings.storage.db, create=False) as store:
         writer = _SetWriter(store, export, folder, settings, reporter)
         writer.write_set()
-        writer.write_tasks()
+        if export.format == OCTO:
+            writer.write_octo_rows()
+        else:
+            writer.write_tasks()
         n_rows = writer.write_results()
-    writer.write_scenarios(open_server)
+    # Rows of octo need no container, in which scenarios would be played.
+    if export.format != OCTO:
+        writer.write_scenarios(open_server)
     reasons = {f"{kind}: {reason}": number for (kind, reason), number in sorted(writer.left_out.items())}
     licenses = [task.license for task in writer.tasks.values()]
     writer.write_text(CARD_NAME, render_card(_build_card(export, writer.runs, n_rows, reasons, licenses)))
@@ -337,7 +375,10 @@ def _build_card(
     canary = (
         f"Each file begins with `{bench_set.canary}`, in JSON as the first field. Data with this text is of this set."
     )
-    files = "`tasks` and `worlds` are bundles of Harbor, `predictions` has a file for each run and attempt, \
+    subjects = "`octo.jsonl` has a row of OctoCodingBench for each instruction task"
+    if export.format != OCTO:
+        subjects = "`tasks` and `worlds` are bundles of Harbor"
+    files = f"{subjects}, `predictions` has a file for each run and attempt, \
 `results.jsonl` a row for each rollout."
     table = render_table(
         ("run", "k", "rollouts"),

@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from taskdb.store import Store
 
 
+AMOUNTS = (
+    *("ratio", "expert_ratio"),  # of performance
+    *("false_alarms", "faults_missed"),  # of test-writing
+    *("matched", "findings", "defects", "judged", "void"),  # of reviews
+    *("failed_constraints", "inactive_constraints", "undelivered_constraints", "void_constraints"),  # of instructions
+)
+"""Parts of a reward that are no shares."""
+
+
 class OpenValue(NamedTuple):
     """A number that is not decided, and its bounds."""
 
@@ -112,6 +121,8 @@ class ValueMetric(Metric):
 
 class PartsMetric(Metric):
     """Parts of the reward, for kinds that have any: a column `parts.NAME` for each."""
+
+    amounts = frozenset(f"parts.{name}" for name in AMOUNTS)
 
     def score(self, subject: BenchSubject, rollout: Rollout) -> Values:
         """Return the parts of the score."""

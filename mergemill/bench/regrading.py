@@ -81,6 +81,8 @@ class RunRegrader:
     def regrade(self, run: BenchRun) -> RegradedRun:
         """Grade the submissions of a run whose scores are not of the present version of the grader; store the run.
 
+        So are those with void items, where there is a model that may decide them.
+
         A submission to a task that this version has graded already, of any run, is not graded again.
 
         Raises:
@@ -97,7 +99,8 @@ class RunRegrader:
         of_tasks = [rollout for rollout in rollouts if rollout.parent in tasks]
         of_scenarios = [rollout for rollout in rollouts if rollout.parent not in tasks]
         scores: dict[str, Score] = {}
-        if stale := _select_stale(of_tasks, compute_grader_version()):
+        undecided = [rollout for rollout in of_tasks if rollout.score and self.grader.may_decide(rollout.score)]
+        if stale := [*_select_stale(of_tasks, compute_grader_version()), *undecided]:
             scores |= self._grade_tasks(tasks, stale, result)
         if stale := _select_stale(of_scenarios, compute_scenario_grader_version()):
             scores |= self._grade_scenarios(stale, result)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.errors import InputError, MergemillError, Transient
+from evaluation.instructions.checklist import VOID_PART
 from mergemill.bench.measurements import list_graders
 from mergemill.bench.running import SKIP, STOP, check_subjects
 from mergemill.bench.submissions import SubmittedFile, UngradedSubject, read_submissions
@@ -198,6 +199,8 @@ def _make_rollout(artifacts: Artifacts, task: Task, model: str, row: Prediction 
     """Return the rollout of a submission; its identity is the submission, and the grader that scored it."""
     content = row.submission.content if row else b""
     origin = f"{PREDICTIONS} {hashlib.sha256(content).hexdigest()} {score.grader}"
+    if score.parts.get(VOID_PART):
+        origin += " void"  # a model may decide them later, in another rollout
     return Rollout(
         parent=task.id,
         name=task.name,

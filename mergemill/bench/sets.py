@@ -34,6 +34,8 @@ GRADING_FIELDS = frozenset(
     }
 )
 """Fields of a task that decide the reward of a submission; texts are in them as their hashes."""
+_ABSENT_FIELDS = ("others", "published")
+"""Fields of an oracle that are left out where it has none, so that sets frozen before there were any stay valid."""
 _READ_FIELDS = frozenset({"tree", "related", "material"})
 """Fields of an oracle that a reviewer reads, and that decide nothing. Sets frozen before there were any stay valid."""
 SET_NAME = "set.json"
@@ -61,7 +63,7 @@ def hash_grading(subject: Task | Scenario, *, rebuilt_images: bool = False) -> s
     if isinstance(subject, Scenario):
         decisive: dict[str, Any] = {"world": subject.parent, "definition": subject.definition}
     else:
-        unused = {*_READ_FIELDS, *(() if getattr(subject.oracle, "others", ()) else ("others",))}
+        unused = {*_READ_FIELDS, *(name for name in _ABSENT_FIELDS if not getattr(subject.oracle, name, None))}
         fields = set(GRADING_FIELDS) - ({DIGEST_FIELD} if rebuilt_images else set())
         decisive = subject.model_dump(mode="json", include=fields, exclude={"oracle": unused})
     return _hash_json(decisive)
@@ -86,6 +88,7 @@ def freeze(
     *,
     held_out: bool,
     rebuilt_images: bool = False,
+    canary: str = "",
 ) -> BenchSet:
     """Return the set of some subjects, which is stored; equal content under the same name is the same set.
 
@@ -96,6 +99,7 @@ def freeze(
         limits: limits of a rollout on each of them.
         held_out: whether they are refused as training data.
         rebuilt_images: whether their images may be built again elsewhere.
+        canary: canary of the export that they were imported from; empty for one of their own.
 
     Raises:
         InputError: there is no subject, or two have the same name.
@@ -129,7 +133,7 @@ def freeze(
         name=name,
         version=version,
         held_out=held_out,
-        canary=f"{CANARY} {_hash_json(named)[:32]}",
+        canary=canary or f"{CANARY} {_hash_json(named)[:32]}",
         subjects=frozen,
         limits=limits,
         rebuilt_images=rebuilt_images,

@@ -15,6 +15,8 @@ import verifiers
 from backends.services import Services
 from core.config import Settings
 from core.errors import InputError, MachineError, Transient, UsageError, as_disk_error
+from core.settings.models import OFF
+from evaluation.instructions.checklist import VOID_PART
 from evaluation.instructions.submission import NO_LOG
 from mergemill.execution.grader_version import compute_grader_version
 from mergemill.execution.images.fetch import enable_fetching
@@ -114,8 +116,16 @@ class TaskGrader:
         return Submission(task=task, content=content)
 
     def find_score(self, submission: Submission) -> Score | None:
-        """Return the stored score of an equal submission that this version of the grader gave, or None."""
-        return score_queries.find_score(self.store, *submission.key, compute_grader_version())
+        """Return the stored score of an equal submission that this version of the grader gave, or None.
+
+        A score with void items was perhaps given without a model, and is none where there is one now.
+        """
+        score = score_queries.find_score(self.store, *submission.key, compute_grader_version())
+        return None if score is not None and self.may_decide(score) else score
+
+    def may_decide(self, score: Score) -> bool:
+        """Return whether a model may decide items that are void in a score."""
+        return bool(score.parts.get(VOID_PART)) and self.settings.llm.url != OFF
 
     def grade(self, submission: Submission) -> Score:
         """Grade a submission, store the score where the database can be written, and return it.

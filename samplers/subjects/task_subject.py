@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +19,7 @@ from samplers.subjects.instructions import make_guidance
 from samplers.subjects.subject import Subject
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
-from taskdb.records.instructions import InstructionOracle, InstructionSource
+from taskdb.records.instructions import InstructionOracle, InstructionSource, PublishedChecklist
 from taskdb.records.oracles import ReviewOracle
 
 REVIEW_FOLDER = "/testbed"
@@ -49,8 +50,10 @@ def make_task_subject(task: Task, services: Services, submission: str) -> Subjec
     """
     if isinstance(task.oracle, ReviewOracle):
         return _make_review_subject(task, task.oracle, services)
-    workdir = task.plan.workdir if task.plan else SIMULATED_FOLDER
     is_instructed = isinstance(task.oracle, InstructionOracle)
+    if isinstance(task.oracle, InstructionOracle) and task.oracle.published is not None:
+        return _make_published_subject(task, task.oracle, task.oracle.published, services)
+    workdir = task.plan.workdir if task.plan else SIMULATED_FOLDER
     text = _TEMPLATES.get_template("instruction.md.j2").render(
         submission="patch" if is_instructed else submission,
         workdir=workdir,
@@ -60,6 +63,20 @@ def make_task_subject(task: Task, services: Services, submission: str) -> Subjec
     )
     fields = describe_instructions(task.oracle) if isinstance(task.oracle, InstructionOracle) else {}
     return _make_subject(task, services.artifacts, instruction=text, workdir=workdir, **fields)
+
+
+def _make_published_subject(
+    task: Task, oracle: InstructionOracle, published: PublishedChecklist, services: Services
+) -> Subject:
+    """Return the subject of a published checklist, whose first message is given as it is."""
+    subject = _make_subject(
+        task,
+        services.artifacts,
+        instruction=task.problem_statement,
+        workdir=published.workdir,
+        **describe_instructions(oracle),
+    )
+    return replace(subject, image=published.image)
 
 
 def describe_instructions(oracle: InstructionOracle) -> dict[str, Any]:

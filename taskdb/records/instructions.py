@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from taskdb.records.base import ArtifactHash, Part
+from taskdb.records.base import LATER, ArtifactHash, Part
 
 
 class InstructionSource(StrEnum):
@@ -88,6 +88,19 @@ class CarelessScript(Part):
     submission: ArtifactHash
 
 
+class PublishedChecklist(Part):
+    """Row of a published checklist, from which a task without tests and without a known tree was imported."""
+
+    row: ArtifactHash
+    """JSON of the row."""
+    image: str
+    """Name of the image in which an agent works on it; it need not be here but for that."""
+    workdir: str
+    """Folder of the repository in the image, absolute."""
+    system: str = ""
+    """Text for the system prompt."""
+
+
 class InstructionOracle(Part):
     """Instructions besides the statement; the tests decide on the files, checks on the conversation."""
 
@@ -99,16 +112,23 @@ class InstructionOracle(Part):
     """Order that the highest source states, where constraints exclude each other; empty where none do."""
     skills: tuple[SkillText, ...] = ()
     tools: tuple[ToolText, ...] = ()
-    dutiful: ArtifactHash
-    """Submission that solves the task and follows every instruction, in the form of `evaluation.instructions`."""
+    dutiful: ArtifactHash | None
+    """Submission that solves the task and follows every instruction, in the form of `evaluation.instructions`; null for
+    a published checklist."""
     careless: tuple[CarelessScript, ...]
     """One for each constraint that counts."""
     gates: dict[str, int] = Field(default_factory=dict)
     """Reason -> number of drawn constraints that the gates refused for it."""
+    published: Annotated[PublishedChecklist | None, LATER] = None
+    """Null for tasks of our own. Of a published checklist the image brings all instructions but those of the system
+    prompt and of the user, and every item counts, whether its wording was in a request or not."""
 
     @property
     def sources(self) -> frozenset[InstructionSource]:
         """Sources that a scaffold must deliver: the first message of the user needs no delivery of its own."""
+        if self.published is not None:
+            given = {InstructionSource.SYSTEM: self.published.system, InstructionSource.TURN: self.turns}
+            return frozenset(source for source, value in given.items() if value)
         delivered = {constraint.source for constraint in self.constraints} - {InstructionSource.TURN}
         optional = {
             InstructionSource.TURN: self.turns,

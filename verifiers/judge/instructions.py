@@ -25,11 +25,13 @@ from verifiers.judge.client import JudgeClient
 from verifiers.judge.prompting import render_conversation
 from verifiers.judge.truncation import truncate_text
 
-PROMPT = "instruction-1"
-"""Name and version of the prompt, see `verifiers.judge.prompting`."""
+PROMPT, CHECKLIST_PROMPT = "instruction-1", "checklist-1"
+"""Names and versions of the prompts, without and with messages of the user, see `verifiers.judge.prompting`."""
 N_VOTES = 3
 MAX_CALL_CHARS = 2_000
 """Characters of the arguments of a call that the model reads."""
+MAX_MESSAGE_CHARS = 8_000
+"""Characters of a message of the user that it reads."""
 
 
 class ItemVote(BaseModel):
@@ -48,11 +50,12 @@ class ItemVote(BaseModel):
     followed: Literal["yes", "no"]
 
 
-def make_instruction_judge(services: Services) -> InstructionJudge | None:
-    """Return the judge of the services' model; None without a model."""
+def make_instruction_judge(services: Services, messages: Sequence[str] = ()) -> InstructionJudge | None:
+    """Return the judge of the services' model; None without a model. `messages`: as of `InstructionJudge`."""
     if services.model is None:
         return None
-    return InstructionJudge(JudgeClient.from_settings(services.model, services.settings, services.artifacts))
+    client = JudgeClient.from_settings(services.model, services.settings, services.artifacts)
+    return InstructionJudge(client, messages)
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class InstructionJudge:
     """Decides the judged items of rollouts."""
 
     client: JudgeClient
+    messages: Sequence[str] = ()
+    """Messages of the user that the model is shown; none where the question is enough."""
 
     def collect_votes(self, constraint: BoundConstraint, evidence: RolloutEvidence) -> list[ItemVote]:
         """Return the valid votes on an item, at most N_VOTES.
@@ -73,7 +78,7 @@ class InstructionJudge:
         for sample in range(1, N_VOTES + 1):
             try:
                 answer = self.client.query(
-                    lambda room: _build_question(constraint, texts, room),
+                    lambda room: self._build_question(constraint, texts, room),
                     ItemVote,
                     sample=sample,
                     check=lambda vote: _find_invalid_quote(vote, texts),
@@ -95,6 +100,19 @@ class InstructionJudge:
                 return CheckVerdict(state=state, exchange=own[0].exchange, quote=own[0].quote[:200])
         return None
 
+    def _build_question(self, constraint: BoundConstraint, texts: dict[int, str], room: int) -> tuple[Message, ...]:
+        conversation = "\n\n".join(f"--- answer {exchange}\n{text}" for exchange, text in texts.items())
+        values = {
+            "schema": json.dumps(build_response_schema(ItemVote).schema),
+            "instruction": constraint.text,
+            "question": str(constraint.arguments["question"]),
+            "conversation": truncate_text(conversation, room),
+        }
+        if not self.messages:
+            return render_conversation(PROMPT, **values)
+        messages = [truncate_text(message, MAX_MESSAGE_CHARS) for message in self.messages]
+        return render_conversation(CHECKLIST_PROMPT, messages=messages, **values)
+
 
 def gather_texts(actions: Sequence[AgentAction]) -> dict[int, str]:
     """Return number of an exchange -> text of its answer with its calls, those of thoughts left out."""
@@ -111,17 +129,6 @@ def gather_texts(actions: Sequence[AgentAction]) -> dict[int, str]:
         shown = f"[{action.tool}] {text[:MAX_CALL_CHARS]}" if action.call >= 0 else text
         parts.setdefault(action.exchange, []).append(shown)
     return {exchange: "\n".join(texts) for exchange, texts in parts.items()}
-
-
-def _build_question(constraint: BoundConstraint, texts: dict[int, str], room: int) -> tuple[Message, ...]:
-    conversation = "\n\n".join(f"--- answer {exchange}\n{text}" for exchange, text in texts.items())
-    return render_conversation(
-        PROMPT,
-        schema=json.dumps(build_response_schema(ItemVote).schema),
-        instruction=constraint.text,
-        question=str(constraint.arguments["question"]),
-        conversation=truncate_text(conversation, room),
-    )
 
 
 def _find_invalid_quote(vote: ItemVote, texts: dict[int, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from backends.git import GitRepository, list_patch_paths, list_patch_renames
+from backends.git import GitError, GitRepository, list_patch_additions, list_patch_paths, list_patch_renames
 from backends.index import ScratchIndex
 from backends.overlay import open_task_tree
 from backends.services import Services
@@ -39,8 +39,9 @@ def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool =
         InputError: the submission is no patch with a conversation, or its conversation is empty (`no-log`).
         Transient: engine, disk or network failed.
     """
+    is_published = require_oracle(task).published is not None
     if not submission:
-        return tests.grade_worthless_patch(task, services)
+        return _make_untested(task, None) if is_published else tests.grade_worthless_patch(task, services)
     given = read_submission(submission)
     if not given.answers:
         raise InputError(f"{NO_LOG}: a submission to {task.name} needs the requests of its rollout")
@@ -50,6 +51,9 @@ def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool =
         return Score(
             task=task.name, value=None, resolved=False, f2p_rate=0.0, p2p_rate=0.0, infrastructure_error=detail
         )
+    # Nobody knows the tests of a published checklist.
+    if is_published:
+        return _make_untested(task, check(task, services, given, log))
     scored = tests.grade(task, services, given.patch_bytes, is_brief=is_brief)
     if scored.value is None:
         return scored
@@ -72,9 +76,36 @@ def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool =
     )
 
 
+def _make_untested(task: Task, checklist: ConstraintChecklist | None) -> Score:
+    """Return the score by the checks alone; None for an empty submission.
+
+    A void item is not known to be met, so that the value is the lower bound of ISR. No tests are run, so both rates of
+    tests are 1.
+    """
+    parts = checklist.list_parts() if checklist else {}
+    value = parts.get("isr_low", 0.0)
+    return Score(
+        task=task.name,
+        value=value,
+        resolved=value == 1.0,
+        f2p_rate=1.0,
+        p2p_rate=1.0,
+        parts=parts,
+        verdicts=checklist.states if checklist else {},
+        explanation=describe_failures(checklist) if checklist else "nothing was submitted",
+    )
+
+
 def load_dutiful(task: Task, services: Services) -> bytes:
-    """Return the submission that solves the task and follows every instruction."""
-    return services.artifacts.get(require_oracle(task).dutiful)
+    """Return the submission that solves the task and follows every instruction.
+
+    Raises:
+        InputError: the task is a published checklist.
+    """
+    dutiful = require_oracle(task).dutiful
+    if dutiful is None:
+        raise InputError(f"{task.name} is a published checklist, which has no solution")
+    return services.artifacts.get(dutiful)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +134,8 @@ def check_scripts(task: Task, services: Services) -> ScriptTables:
     """Return the verdicts on a task's scripts. Only checks are made; no tests are run."""
     oracle = require_oracle(task)
 
-    def decide(submission: str) -> ConstraintChecklist:
-        given = read_submission(services.artifacts.get(submission))
+    def decide(submission: bytes) -> ConstraintChecklist:
+        given = read_submission(submission)
         return check(task, services, given, read_log(task, given))
 
     careless = {}
@@ -112,32 +143,36 @@ def check_scripts(task: Task, services: Services) -> ScriptTables:
     for script in oracle.careless:
         if script.constraint in judged and services.model is None:
             continue  # only a model sees this breach
-        failing = [verdict.constraint.name for verdict in decide(script.submission).failing]
+        failing = [verdict.constraint.name for verdict in decide(services.artifacts.get(script.submission)).failing]
         careless[script.constraint] = 0.0 if failing == [script.constraint] else 1.0
-    return ScriptTables(dutiful=decide(oracle.dutiful).states, careless=careless)
+    return ScriptTables(dutiful=decide(load_dutiful(task, services)).states, careless=careless)
 
 
 def read_log(task: Task, given: InstructionSubmission) -> ActionLog:
     """Return the actions of a submission's conversation."""
-    tools = [tool.name for tool in require_oracle(task).tools]
-    return read_actions(given.list_answers(), workdir=task.require_plan().workdir, own_tools=tools)
+    oracle = require_oracle(task)
+    workdir = oracle.published.workdir if oracle.published else task.require_plan().workdir
+    return read_actions(given.list_answers(), workdir=workdir, own_tools=[tool.name for tool in oracle.tools])
 
 
 def check(task: Task, services: Services, given: InstructionSubmission, log: ActionLog) -> ConstraintChecklist:
     """Return the verdicts on the constraints of a task. A patch that does not apply changes no file.
 
+    The tree of a published checklist is not known, so that its checks have the paths of the patch and no contents.
+
     Raises:
         InputError: the base tree is neither in the store nor in a clone.
     """
-    language = LANGUAGES.get(task.language)
+    language, oracle = LANGUAGES.get(task.language), require_oracle(task)
+    is_published = oracle.published is not None
     evidence = RolloutEvidence(
         actions=log.actions,
-        changes=list_changes(task, services, given.patch_bytes),
+        changes=list_paths(given.patch_bytes) if is_published else list_changes(task, services, given.patch_bytes),
         suffixes=language.suffixes if language else (),
     )
-    judge = make_instruction_judge(services)
+    judge = make_instruction_judge(services, [task.problem_statement, *oracle.turns] if is_published else ())
     checklist = decide_constraints(
-        require_oracle(task),
+        oracle,
         evidence,
         not_delivered=given.not_delivered,
         judge=judge.decide if judge else None,
@@ -185,6 +220,15 @@ def list_tree_changes(repository: GitRepository, commit: str, patch: bytes) -> l
             for change in [ChangedFile(path, repository.read_file(commit, path), index.read_file(path))]
             if change.before != change.after
         ]
+
+
+def list_paths(patch: bytes) -> list[ChangedFile]:
+    """Return the changed files of a patch whose tree is not known: whether each is new, and empty contents."""
+    try:
+        added = list_patch_additions(patch)
+        return [ChangedFile(path, None if path in added else b"", b"") for path in list_patch_paths(patch)]
+    except GitError:
+        return []
 
 
 def describe_failures(checklist: ConstraintChecklist) -> str:

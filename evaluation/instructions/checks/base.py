@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -17,10 +17,18 @@ class InstructionCheck(BaseModel, ABC):
     """Base of all checks. Its fields are the arguments that a constraint gives it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    compares_files: ClassVar[bool] = False
+    """Whether it reads the contents of files before and after the patch, for which their tree must be known."""
 
     @abstractmethod
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
         """Return whether an instruction was followed."""
+
+
+class FileCheck(InstructionCheck):
+    """Base of checks of the contents of the files that differ at the end."""
+
+    compares_files: ClassVar[bool] = True
 
 
 CheckT = TypeVar("CheckT", bound=type[InstructionCheck])

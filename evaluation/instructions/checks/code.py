@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from evaluation.instructions.changes import ChangedFile
-from evaluation.instructions.checks.base import InstructionCheck, Pattern
+from evaluation.instructions.checks.base import FileCheck, Pattern
 from evaluation.instructions.evidence import INACTIVE, CheckVerdict, RolloutEvidence, make_failed, make_passed
 from languages.habits import Habits
 from languages.parsing import create_parser
@@ -104,7 +104,7 @@ def _list_functions(evidence: RolloutEvidence, *, only_new: bool) -> list[_Funct
     return [function for function in functions if function.is_new or not only_new]
 
 
-class NewFunctionsDocumented(InstructionCheck):
+class NewFunctionsDocumented(FileCheck):
     """New functions have a documentation string or a comment above them."""
 
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
@@ -113,7 +113,7 @@ class NewFunctionsDocumented(InstructionCheck):
         return _decide(functions, [function for function in functions if not function.is_documented])
 
 
-class NewFunctionsTyped(InstructionCheck):
+class NewFunctionsTyped(FileCheck):
     """New functions have type hints for all parameters and the result."""
 
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
@@ -126,7 +126,7 @@ class NewFunctionsTyped(InstructionCheck):
         return _decide(functions, [function for function in functions if not function.is_typed])
 
 
-class NewFunctionsNamed(InstructionCheck):
+class NewFunctionsNamed(FileCheck):
     """Names of new functions match a pattern as a whole."""
 
     pattern: Pattern
@@ -138,7 +138,7 @@ class NewFunctionsNamed(InstructionCheck):
         return _decide(functions, wrong)
 
 
-class FunctionsAtMost(InstructionCheck):
+class FunctionsAtMost(FileCheck):
     """Length of functions that are new or changed, in lines."""
 
     lines: int

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from evaluation.instructions.actions import CHANGES
-from evaluation.instructions.changes import ChangedFile
-from evaluation.instructions.checks.base import InstructionCheck, Pattern, Patterns, fail_first
+from evaluation.instructions.changes import ChangedFile, split_lines
+from evaluation.instructions.checks.base import FileCheck, InstructionCheck, Pattern, Patterns, fail_first
 from evaluation.instructions.code_text import blank_texts
 from evaluation.instructions.evidence import INACTIVE, CheckVerdict, RolloutEvidence, make_failed, make_passed
 
@@ -54,7 +54,7 @@ class NewFilesNever(InstructionCheck):
         return _fail_file(path for path in _list_new(evidence.changes) if matches_any(path, self.globs))
 
 
-class FileGainsLine(InstructionCheck):
+class FileGainsLine(FileCheck):
     """A file gets a line."""
 
     path: str
@@ -85,7 +85,7 @@ class FilesAtMost(InstructionCheck):
         return make_failed(quote=f"{n_files} files") if n_files > self.number else make_passed()
 
 
-class LinesAtMost(InstructionCheck):
+class LinesAtMost(FileCheck):
     """Number of lines that are added or removed."""
 
     number: int
@@ -98,7 +98,7 @@ class LinesAtMost(InstructionCheck):
         return make_failed(quote=f"{n_lines} lines") if n_lines > self.number else make_passed()
 
 
-class LastLineEnds(InstructionCheck):
+class LastLineEnds(FileCheck):
     """Each changed file ends with a single line end."""
 
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
@@ -109,7 +109,7 @@ class LastLineEnds(InstructionCheck):
         return _fail_file(path for path, text in texts.items() if not text.endswith(b"\n") or text.endswith(b"\n\n"))
 
 
-class AddedLinesNever(InstructionCheck):
+class AddedLinesNever(FileCheck):
     """No added line matches a pattern."""
 
     patterns: Patterns
@@ -138,7 +138,7 @@ class AddedLinesNever(InstructionCheck):
         ]
         if not matches or not self.code_only:
             return matches
-        code = blank_texts(change.path, change.after or b"").decode(errors="replace").splitlines()
+        code = split_lines(blank_texts(change.path, change.after or b""))
         return [
             (number, line)
             for number, line in matches
@@ -146,7 +146,7 @@ class AddedLinesNever(InstructionCheck):
         ]
 
 
-class AddedLinesAtMost(InstructionCheck):
+class AddedLinesAtMost(FileCheck):
     """Length of added lines of program files, in characters."""
 
     characters: int
@@ -161,7 +161,7 @@ class AddedLinesAtMost(InstructionCheck):
         )
 
 
-class NewFilesBegin(InstructionCheck):
+class NewFilesBegin(FileCheck):
     """Each new program file has a line at its beginning."""
 
     pattern: Pattern
@@ -179,7 +179,7 @@ class NewFilesBegin(InstructionCheck):
         return any(re.search(self.pattern, line) for line in head)
 
 
-class ChangedSourcesGain(InstructionCheck):
+class ChangedSourcesGain(FileCheck):
     """Each changed program file gets a line that matches a pattern."""
 
     pattern: Pattern

@@ -1,9 +1,9 @@
-"""`mergemill bench import`: a set of the reviews of a published benchmark."""
+"""`mergemill bench import`: a set of the reviews, or of the checklists, of a published benchmark."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,12 +14,19 @@ from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.options import JsonOption, complete_words, with_settings
-from taskdb.records.bench import BenchLimits
+from taskdb.records.bench import BenchLimits, BenchSet
 from taskdb.store import Store
 
-FORMATS = ("code-review-bench", "swe-prbench")
-LATER_FORMATS = ("octo", "vibe")
+REVIEW_FORMATS = ("code-review-bench", "swe-prbench")
+OCTO = "octo"
+FORMATS = (*REVIEW_FORMATS, OCTO)
+LATER_FORMATS = ("vibe",)
 """Formats of subjects that mergemill does not have yet."""
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from taskdb.records import Task
 
 app = typer.Typer(add_completion=False)
 
@@ -27,7 +34,7 @@ app = typer.Typer(add_completion=False)
 @app.command("import")
 @with_settings(StorageSettings, RolloutSettings, "clones")
 def import_command(
-    path: Annotated[Path, typer.Argument(metavar="FILE", readable=False, help="Rows with golden comments.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", readable=False, help="Golden comments, or checklists.")],
     *,
     format_name: Annotated[
         str,
@@ -38,13 +45,21 @@ def import_command(
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Name of the set. Default: that of the file.")
     ] = None,
+    bind: Annotated[
+        Path | None,
+        typer.Option(
+            "--bind", metavar="TABLE.toml", readable=False, help="Items that a check decides; octo alone has it."
+        ),
+    ] = None,
     as_json: JsonOption = False,
     settings: Settings,
 ) -> None:
-    """Make a held-out set of review tasks of a published benchmark of reviews.
+    """Make a held-out set of the tasks of a published benchmark.
 
-    A row is a pull request with golden comments, with lines or without. Its files are read from a clone, such as one of
-    --clones; rows without one are named, and end it with exit code 3 once the others are imported.
+    A row of reviews is a pull request with golden comments, with lines or without. Its files are read from a clone,
+    such as one of --clones; rows without one are named, and end it with exit code 3 once the others are imported. A row
+    of octo is an instance with a checklist. A model judges its items, but for those that --bind names a check for;
+    a row that is wrong ends it, and nothing is imported.
 
     Example: mergemill bench import golden.json --format code-review-bench --clones clones
     """
@@ -55,19 +70,61 @@ def import_command(
         )
     if format_name not in FORMATS:
         raise UsageError(f"--format: {format_name} is unknown", advice=f"one of {', '.join(FORMATS)}")
+    if bind is not None and format_name != OCTO:
+        raise UsageError(f"--bind is for --format {OCTO}")
     # A wrong option is reported without loading the derivers.
-    from mergemill.bench.review_import import import_reviews  # noqa: PLC0415
-    from mergemill.bench.sets import check_name, freeze  # noqa: PLC0415
+    from mergemill.bench.sets import check_name  # noqa: PLC0415
 
     set_name = check_name(name or path.name.partition(".")[0])
+    if format_name == OCTO:
+        _import_checklists(path, bind, set_name, settings, as_json=as_json)
+    else:
+        _import_reviews(path, set_name, settings, as_json=as_json)
+
+
+def _import_checklists(path: Path, bind: Path | None, set_name: str, settings: Settings, *, as_json: bool) -> None:
+    """Import rows with checklists, freeze their set and print it."""
+    from mergemill.bench.octo_import import import_octo  # noqa: PLC0415
+    from taskdb.records.instructions import JUDGED  # noqa: PLC0415
+
+    imported = import_octo(path, bind, settings)
+    bench_set = _freeze(set_name, imported.tasks, settings, canary=imported.canary)
+    checks = [constraint.check for constraint in imported.constraints]
+    summary = {
+        "set": bench_set.name,
+        "version": bench_set.version,
+        "subjects": len(imported.tasks),
+        "items": len(checks),
+        "judged": checks.count(JUDGED),
+    }
+    if as_json:
+        output.print_json(summary)
+        return
+    subjects, items = format_count(len(imported.tasks), "task"), format_count(len(checks), "item")
+    n_bound = len(checks) - checks.count(JUDGED)
+    output.print_text(
+        f"{bench_set.name} {bench_set.version}: {subjects}, held out; {items}, {n_bound} of them decided by a program"
+    )
+
+
+def _freeze(set_name: str, tasks: Sequence[Task], settings: Settings, canary: str = "") -> BenchSet:
+    from mergemill.bench.sets import freeze  # noqa: PLC0415
+
+    limits = BenchLimits(turns=settings.rollout.turns, seconds=settings.rollout.seconds)
+    with Store.open(settings.storage.db, create=False, writes=True) as store:
+        return freeze(store, set_name, tasks, limits, held_out=True, canary=canary)
+
+
+def _import_reviews(path: Path, set_name: str, settings: Settings, *, as_json: bool) -> None:
+    """Import rows with golden comments, freeze their set, print it and name the rows that cannot be used."""
+    from mergemill.bench.review_import import import_reviews  # noqa: PLC0415
+
     imported = import_reviews(path, settings)
     for problem in imported.problems:
         output.print_message(f"{path}, {problem}")
     if not imported.tasks:
         raise InputError(f"no row of {path} can be imported", advice="see the lines before this one")
-    limits = BenchLimits(turns=settings.rollout.turns, seconds=settings.rollout.seconds)
-    with Store.open(settings.storage.db, create=False, writes=True) as store:
-        bench_set = freeze(store, set_name, imported.tasks, limits, held_out=True)
+    bench_set = _freeze(set_name, imported.tasks, settings)
     summary = {
         "set": bench_set.name,
         "version": bench_set.version,

@@ -85,6 +85,7 @@ CONVERSATIONS: list[Case] = [  # check, arguments, conversations that pass, fail
 PASSED, FAILED, INACTIVE = CheckState.PASSED, CheckState.FAILED, CheckState.INACTIVE
 FUNCTION = b"\n\ndef added(x):\n    return x\n"
 PRINT = {"patterns": [r"\bprint\("], "code_only": True}
+SEPARATED = "# Lines \u2028 of \x0c one \x85 comment, print(0)\n".encode()
 DOCUMENTED = b"# print(1)\nx = 'print(2)'  # print(3)\n"
 FileCase = tuple[str, dict[str, Any], list[ChangedFile], list[ChangedFile], list[ChangedFile]]
 FILES: list[FileCase] = [
@@ -99,6 +100,7 @@ FILES: list[FileCase] = [
     ("added-lines-never", {"patterns": ["TODO"]}, [CHANGED], change(OLD + b"# TODO\n"), change(b"TODO", "a.txt")),
     ("added-lines-never", {"patterns": ["TODO"]}, change(NEW, before=b"# TODO\n"), change(b"# TODO\n"), []),
     ("added-lines-never", PRINT, change(OLD + DOCUMENTED), change(OLD + DOCUMENTED + b"print(1)\n"), []),
+    ("added-lines-never", PRINT, change(SEPARATED), change(SEPARATED + b"print(1)\n"), []),
     ("added-lines-never", {**PRINT, "in_source": False}, change(b"x\n", "a.txt"), change(b"print(1)\n", "a.txt"), []),
     ("added-lines-at-most", {"characters": 30}, [CHANGED], change(OLD + b"#" * 31), change(b"#" * 31, "a.txt")),
     (

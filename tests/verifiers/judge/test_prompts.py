@@ -10,6 +10,7 @@ from verifiers.judge.opinions import panel
 from verifiers.judge.prompting import PROMPT_DIR
 
 VERSIONS = {
+    "checklist-1": "85894410d4b20fb3",
     "complete-2": "c84e2e6b1c80744c",
     "finding-1": "b00101e9b5b8a78f",
     "instruction-1": "5de3aff3031c3e45",
@@ -30,4 +31,5 @@ def test_a_released_prompt_is_never_changed() -> None:
 
 
 def test_the_prompts_in_use_exist() -> None:
-    assert {panel.PROMPT, writer.PROMPT, findings.PROMPT, instructions.PROMPT} <= set(VERSIONS)
+    of_instructions = {instructions.PROMPT, instructions.CHECKLIST_PROMPT}
+    assert {panel.PROMPT, writer.PROMPT, findings.PROMPT, *of_instructions} <= set(VERSIONS)
