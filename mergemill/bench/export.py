@@ -222,6 +222,7 @@ class _SetWriter:
     def _select_carried(self, explain_exclusion: Callable[[Task], str | None]) -> dict[str, Task]:
         """Return the tasks that a format can carry, by id; the others are counted as left out."""
         carried = {}
+        # A writer of bundles ends with an error where it can carry no task, and a set has more than tasks.
         for key, task in self.tasks.items():
             if reason := explain_exclusion(task):
                 self.left_out[task.kind.value, reason] += 1

@@ -114,6 +114,7 @@ def _is_own(row: OctoRow) -> bool:
 
 def _find_canary(rows: Iterable[OctoRow]) -> str:
     """Return the canary that all rows have; empty where they have none, or several."""
+    # The set keeps its canary, by which its rows in training data are recognised.
     canaries = {str((row.own or {}).get("canary") or "") for row in rows}
     return canaries.pop() if len(canaries) == 1 else ""
 
@@ -124,6 +125,7 @@ def _bind_items(row: OctoRow, table: BindingTable) -> tuple[BoundConstraint, ...
     Raises:
         InputError: a binding of the row's own key is of no item, or of no check.
     """
+    # A binding that was exported holds, unless the user's table has another.
     known = {item.name for item in row.items}
     own: dict[str, BoundCheck] = {}
     bindings = (row.own or {}).get("bindings") or {}
@@ -184,6 +186,7 @@ def _store_published_row(
 
 def _make_change(row: OctoRow, no_patch: str) -> tuple[PullRequest, Candidate]:
     """Return the change that stands for a published row. Rows of an image are of the same repository."""
+    # An image has no owner/name, and a repository needs one.
     repo = f"octo/{re.sub(r'[^A-Za-z0-9_.-]+', '-', row.image or row.name).strip('.-')[-99:] or 'row'}"
     common: dict[str, Any] = {
         "source": SOURCE,
@@ -230,6 +233,7 @@ def _read_own_row(row: OctoRow) -> _OwnRow:
     """
     own = row.own or {}
     place = f"{row.place}: {OWN_KEY}.records"
+    # Rows come from anyone: a record counts only under the id that its content gives.
     entries = own["records"] if isinstance(own["records"], list) else []
     records = list(parse_records((json.dumps(entry).encode() for entry in entries), place))
     tasks = [record for record in records if isinstance(record, Task)]

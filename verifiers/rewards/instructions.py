@@ -82,6 +82,7 @@ def _make_untested(task: Task, checklist: ConstraintChecklist | None) -> Score:
     A void item is not known to be met, so that the value is the lower bound of ISR. No tests are run, so both rates of
     tests are 1.
     """
+    # Where void items counted as met, a checklist without a model would earn 1 for anything.
     parts = checklist.list_parts() if checklist else {}
     value = parts.get("isr_low", 0.0)
     return Score(

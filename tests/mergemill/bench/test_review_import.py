@@ -145,7 +145,7 @@ def test_rows_that_cannot_be_used_are_named_and_the_others_imported(tmp_path: Pa
 @pytest.mark.parametrize(
     ("format_name", "words", "code", "line"),
     [
-        ("octo", (), 2, "octo has subjects of a kind"),
+        ("vibe", (), 2, "vibe has subjects of a kind"),
         ("vibe", (), 2, "vibe has subjects of a kind"),
         ("moon", (), 2, "moon is unknown"),
         ("swe-prbench", ("--name", "a b"), 2, "is no name of a set"),
