@@ -146,7 +146,6 @@ def test_rows_that_cannot_be_used_are_named_and_the_others_imported(tmp_path: Pa
     ("format_name", "words", "code", "line"),
     [
         ("vibe", (), 2, "vibe has subjects of a kind"),
-        ("vibe", (), 2, "vibe has subjects of a kind"),
         ("moon", (), 2, "moon is unknown"),
         ("swe-prbench", ("--name", "a b"), 2, "is no name of a set"),
         ("swe-prbench", (), 3, "no row of golden.json can be imported"),
