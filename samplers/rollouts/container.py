@@ -50,6 +50,14 @@ class LostContainerError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RepositoryText:
+    """A text that is appended to a file of the repository. `path`: of the file, in the working directory."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class RolloutContainer:
     """A started container, and the data that is read from it."""
 
@@ -60,13 +68,19 @@ class RolloutContainer:
     """
     subject: Subject
     start_seconds: float
+    added: RepositoryText | None = None
+    """Text that was appended as the container started; None for none."""
 
     def add_repository_text(self, path: str, text: str) -> None:
         """Append a text to a file of the repository, made where it is missing, of which no difference has anything.
 
+        One that was appended as the container started is not appended again.
+
         Raises:
             Transient: the engine failed, or the file cannot be written.
         """
+        if self.added == RepositoryText(path=path, text=text):
+            return
         self.shell.write_files({f"{ADDED_TEXT}/text": render_text(text)})
         result = self.shell.run(render_addition(self.subject.workdir, path, ADDED_TEXT), seconds=START_SECONDS)
         if result.exit_code:
@@ -112,6 +126,7 @@ def open_rollout_container(
     programs: tuple[Mount, ...],
     gateway_folder: Path | None,
     environment: SimulatedEnvironment | None = None,
+    added: RepositoryText | None = None,
 ) -> Iterator[RolloutContainer]:
     """Open the container of a rollout, ready for the agent.
 
@@ -123,6 +138,7 @@ def open_rollout_container(
         programs: volumes of the portable Python and of the scaffold's program.
         gateway_folder: folder of the gateway's socket on this machine; None where nothing inside uses a model.
         environment: environment of a task that has no image.
+        added: text for a file of the repository, appended by the command that starts the container; None for none.
 
     Raises:
         Transient: the engine failed, or the container does not start.
@@ -133,6 +149,8 @@ def open_rollout_container(
     if gateway_folder is not None:
         mounts.append(Mount(source=str(gateway_folder.resolve()), target=GATEWAY_FOLDER))
     files = {FORWARD_FILE: (PROGRAM_FOLDER / "forward.py").read_bytes(), **subject.files}
+    if added is not None:
+        files[f"{ADDED_TEXT}/text"] = render_text(added.text)
     started = time.perf_counter()
     with services.sandbox.open_session(
         image,
@@ -144,15 +162,17 @@ def open_rollout_container(
         network=False,
         mounts=[*mounts, *(environment.mounts if environment else ())],
     ) as shell:
-        script = _build_start_script(subject, forwards=gateway_folder is not None, checks_out=environment is not None)
+        script = _build_start_script(
+            subject, added, forwards=gateway_folder is not None, checks_out=environment is not None
+        )
         result = shell.run(script, seconds=START_SECONDS)
         if result.exit_code:
             detail = " ".join(result.output.split())[-300:]
             raise Transient(f"the container of the agent does not start: {detail or result.killed_by}")
-        yield RolloutContainer(shell=shell, subject=subject, start_seconds=time.perf_counter() - started)
+        yield RolloutContainer(shell=shell, subject=subject, start_seconds=time.perf_counter() - started, added=added)
 
 
-def _build_start_script(subject: Subject, *, forwards: bool, checks_out: bool) -> str:
+def _build_start_script(subject: Subject, added: RepositoryText | None, *, forwards: bool, checks_out: bool) -> str:
     """Return the Bash that copies the repository, whose files are made first, and opens the way to the gateway."""
     workdir = shlex.quote(subject.workdir)
     steps = ["set -e", f"cd {workdir}"]
@@ -161,6 +181,8 @@ def _build_start_script(subject: Subject, *, forwards: bool, checks_out: bool) -
     if checks_out:
         steps.append("git checkout -q -f main")
     steps.append(f"cp -a .git {BASE_GIT}")
+    if added is not None:  # each further command would take as long as a tenth of the start
+        steps.append(f"(\n{render_addition(subject.workdir, added.path, ADDED_TEXT)})")
     if forwards:
         steps += [
             f"setsid {PYTHON} {FORWARD_FILE} {GATEWAY_PORT} {GATEWAY_FOLDER}/gateway.sock >/dev/null 2>&1 </dev/null &",

@@ -14,11 +14,11 @@ from backends.services import Services
 from core.errors import InputError
 from evaluation.instructions.submission import BrokenInstruction
 from samplers.programs.store import ProgramStore
-from samplers.rollouts.container import RolloutContainer, open_rollout_container
+from samplers.rollouts.container import RepositoryText, RolloutContainer, open_rollout_container
 from samplers.rollouts.environment import SIMULATED, EnvironmentOpener, SimulatedEnvironment
 from samplers.rollouts.episode import EpisodeTraces, RolloutOpening
 from samplers.rollouts.observer import StateObserver
-from samplers.scaffolds.base import AgentLimits, AgentSession, SampledScaffold
+from samplers.scaffolds.base import AgentLimits, AgentSession, SampledScaffold, Scaffold
 from samplers.scaffolds.delivery import add_system
 from samplers.subjects.subject import Subject
 from taskdb.records import Score
@@ -122,6 +122,7 @@ class ContainerEnvironment:
             programs=programs.ensure(request.scaffold.program) if programs else (),
             gateway_folder=socket.parent if socket else None,
             environment=simulated,
+            added=_find_repository_text(request),
         )
 
     @contextlib.contextmanager
@@ -161,3 +162,10 @@ class ContainerEnvironment:
             list_broken=oracle.list_broken,
             may_continue=request.may_continue,
         )
+
+
+def _find_repository_text(request: RolloutOpening) -> RepositoryText | None:
+    """Return the text of a rollout that its scaffold adds to a file of the repository; None for none."""
+    text, scaffold = request.subject.guidance.repository, request.scaffold
+    path = scaffold.repository_file if isinstance(scaffold, Scaffold) else ""
+    return RepositoryText(path=path, text=text) if text and path else None

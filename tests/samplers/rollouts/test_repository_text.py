@@ -6,10 +6,13 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from samplers.rollouts.container import RepositoryText, RolloutContainer
 from samplers.rollouts.repository_text import render_addition, render_cut, render_text
+from samplers.subjects.subject import Subject
 from tests.samplers.guidance import GUIDANCE
 
 TEXT = GUIDANCE.repository
@@ -151,3 +154,13 @@ def test_a_link_to_another_file_stays_one(tmp_path: Path) -> None:
     assert (repository.tree / "CLAUDE.md").is_symlink()
     assert repository.file.read_text() == f"{OWN}\n{TEXT}\n"
     assert repository.read_patch() == ""
+
+
+def test_a_text_that_the_start_appends_is_not_appended_again() -> None:
+    no_shell: Any = None
+    subject = Subject(id="", name="", environment="", statement="", workdir="/testbed")
+    added = RepositoryText(path="AGENTS.md", text="- Be kind.")
+    container = RolloutContainer(shell=no_shell, subject=subject, start_seconds=0.0, added=added)
+    container.add_repository_text("AGENTS.md", "- Be kind.")
+    with pytest.raises(AttributeError):
+        container.add_repository_text("AGENTS.md", "- Be brief.")

@@ -15,7 +15,7 @@ import pytest
 from samplers.gateway.exchanges import Exchange
 from samplers.gateway.translation import to_chat_messages
 from samplers.rollouts.wordings import RequestTexts, list_wordings, squeeze
-from samplers.scaffolds.base import AgentLimits
+from samplers.scaffolds.base import AgentLimits, AgentSession
 from samplers.scaffolds.registry import load_scaffold
 from samplers.subjects.guidance import Guidance
 from samplers.trajectories.requests import get_text
@@ -189,3 +189,22 @@ def test_an_agent_may_edit_the_file_that_has_the_instructions(bench: AgentBench)
     assert b"Rules of the repository" not in result.patch
     trees = [state.tree for state in result.rollout.states]
     assert len(set(trees)) == 3, "the text itself changes no state, the patch and the edit do"
+
+
+def test_the_repository_file_of_a_scaffold_is_written_as_its_container_starts(
+    bench: AgentBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each further command would be a tenth of the start."""
+    scaffold, before = load_scaffold("react"), list[bytes | None]()
+    own = scaffold.agent_preprocess
+
+    def preprocess(session: AgentSession) -> None:
+        before.append(session.shell.read_file("/testbed/AGENTS.md"))
+        own(session)
+        before.append(session.shell.read_file("/testbed/AGENTS.md"))
+
+    monkeypatch.setattr(scaffold, "agent_preprocess", preprocess)
+    guidance = Guidance(repository="- Be kind.")
+    result = bench.run(scaffold, bench.make_player(), guidance=guidance)
+    assert (before, result.rollout.value) == ([b"- Be kind.\n"] * 2, 1.0)
+    assert result.patch == bench.gold
