@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from taskdb.records.rollouts import Rollout
 from tests.cli import run_mergemill, start_mergemill
 from tests.command_server import RunningCommand
 from tests.samplers.test_sampling import read_rollouts
@@ -83,10 +84,10 @@ def run_upstream(folder: Path) -> Iterator[UpstreamProcess]:
         upstream.kill()
 
 
-def make_command(upstream: UpstreamProcess, attempts: int) -> list[str]:
+def make_command(upstream: UpstreamProcess, attempts: int, kind: str) -> list[str]:
     return [
         *("sample", "--scaffold", "react", "--model", "m", "--upstream", upstream.url, "--json"),
-        *("--attempts", str(attempts), "--rollout-retries", "20"),
+        *("--attempts", str(attempts), "--rollout-retries", "20", "--kind", kind),
     ]
 
 
@@ -103,24 +104,32 @@ def find_gateway(driver: RunningCommand) -> int | None:
     return None
 
 
-def list_results(folder: Path) -> list[tuple[str, int, float | None, int]]:
+def list_results(folder: Path) -> list[tuple[str, int, float | None, int, str]]:
+    """Return plan, attempt, value, number of requests and verdicts of each rollout that is done."""
     done = [rollout for rollout in read_rollouts(folder) if rollout.status != "infrastructure"]
-    return sorted((rollout.plan, rollout.attempt, rollout.value, rollout.requests) for rollout in done)
+    return sorted(
+        (rollout.plan, rollout.attempt, rollout.value, rollout.requests, write_verdicts(rollout)) for rollout in done
+    )
 
 
-def check_kills(certified: Path, tmp_path: Path, kills: int, attempts: int) -> None:
+def write_verdicts(rollout: Rollout) -> str:
+    """Return the verdicts on the instructions of a rollout's task; none for tasks of other kinds."""
+    return json.dumps(rollout.score.verdicts if rollout.score else {}, sort_keys=True)
+
+
+def check_kills(certified: Path, tmp_path: Path, kills: int, attempts: int, kind: str = "bugfix") -> None:
     """Compare a calm run with one in which each process is killed as often as the others, `kills` times in all."""
     shutil.copytree(certified, tmp_path / "calm")
     shutil.copytree(certified, tmp_path / "stormy")
     with run_upstream(tmp_path / "calm-upstream") as upstream:
-        done = run_mergemill(*make_command(upstream, attempts), cwd=tmp_path / "calm")
+        done = run_mergemill(*make_command(upstream, attempts, kind), cwd=tmp_path / "calm")
         assert done.exit_code == 0, done.stderr
         paid = upstream.count_paid()
     seed = random.randrange(1 << 32)
     moments = random.Random(seed)
     victims = [victim for _ in range(kills) for victim in moments.sample(PROCESSES, len(PROCESSES))][:kills]
     with run_upstream(tmp_path / "stormy-upstream") as upstream:
-        command = make_command(upstream, attempts)
+        command = make_command(upstream, attempts, kind)
         while victims:
             if not storm(tmp_path / "stormy", upstream, command, moments, victims):
                 shutil.rmtree(tmp_path / "stormy")  # all rollouts were done before all kills: the next round
