@@ -50,7 +50,7 @@ class LostContainerError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RepositoryText:
+class AppendedText:
     """A text that is appended to a file of the repository. `path`: of the file, in the working directory."""
 
     path: str
@@ -68,7 +68,7 @@ class RolloutContainer:
     """
     subject: Subject
     start_seconds: float
-    added: RepositoryText | None = None
+    added: AppendedText | None = None
     """Text that was appended as the container started; None for none."""
 
     def add_repository_text(self, path: str, text: str) -> None:
@@ -79,7 +79,7 @@ class RolloutContainer:
         Raises:
             Transient: the engine failed, or the file cannot be written.
         """
-        if self.added == RepositoryText(path=path, text=text):
+        if self.added == AppendedText(path=path, text=text):
             return
         self.shell.write_files({f"{ADDED_TEXT}/text": render_text(text)})
         result = self.shell.run(render_addition(self.subject.workdir, path, ADDED_TEXT), seconds=START_SECONDS)
@@ -126,7 +126,7 @@ def open_rollout_container(
     programs: tuple[Mount, ...],
     gateway_folder: Path | None,
     environment: SimulatedEnvironment | None = None,
-    added: RepositoryText | None = None,
+    added: AppendedText | None = None,
 ) -> Iterator[RolloutContainer]:
     """Open the container of a rollout, ready for the agent.
 
@@ -172,7 +172,7 @@ def open_rollout_container(
         yield RolloutContainer(shell=shell, subject=subject, start_seconds=time.perf_counter() - started, added=added)
 
 
-def _build_start_script(subject: Subject, added: RepositoryText | None, *, forwards: bool, checks_out: bool) -> str:
+def _build_start_script(subject: Subject, added: AppendedText | None, *, forwards: bool, checks_out: bool) -> str:
     """Return the Bash that copies the repository, whose files are made first, and opens the way to the gateway."""
     workdir = shlex.quote(subject.workdir)
     steps = ["set -e", f"cd {workdir}"]

@@ -14,7 +14,7 @@ from backends.services import Services
 from core.errors import InputError
 from evaluation.instructions.submission import BrokenInstruction
 from samplers.programs.store import ProgramStore
-from samplers.rollouts.container import RepositoryText, RolloutContainer, open_rollout_container
+from samplers.rollouts.container import AppendedText, RolloutContainer, open_rollout_container
 from samplers.rollouts.environment import SIMULATED, EnvironmentOpener, SimulatedEnvironment
 from samplers.rollouts.episode import EpisodeTraces, RolloutOpening
 from samplers.rollouts.observer import StateObserver
@@ -164,8 +164,8 @@ class ContainerEnvironment:
         )
 
 
-def _find_repository_text(request: RolloutOpening) -> RepositoryText | None:
+def _find_repository_text(request: RolloutOpening) -> AppendedText | None:
     """Return the text of a rollout that its scaffold adds to a file of the repository; None for none."""
     text, scaffold = request.subject.guidance.repository, request.scaffold
     path = scaffold.repository_file if isinstance(scaffold, Scaffold) else ""
-    return RepositoryText(path=path, text=text) if text and path else None
+    return AppendedText(path=path, text=text) if text and path else None
