@@ -198,6 +198,7 @@ CERTIFY: Mapping[str, str] = {
     "not-scored": "a grading ended without a failure of the infrastructure",
     "simulated": "its tests were run instead of simulated",
     "checks-fail": "the checks of its instructions passed for the dutiful script, and failed for each careless one",
+    "no-solution": "it came with a solution: a published checklist has none that could be graded",
 }
 CONDITIONS: Mapping[Stage, Mapping[str, str]] = {
     Stage.MINE: MINE,
