@@ -13,10 +13,10 @@ from backends.sandbox.base import ContainerSession
 from backends.sandbox.mounts import Mount
 from backends.services import Services
 from core.errors import Transient
+from evaluation.instructions.repository_text import render_addition, render_cut, render_text
 from guest.agents import PROGRAM_FOLDER
 from samplers.programs.program import PYTHON
 from samplers.rollouts.environment import SimulatedEnvironment
-from samplers.rollouts.repository_text import render_addition, render_cut, render_text
 from samplers.subjects.subject import Subject
 
 PRIVATE = "/run/mergemill"

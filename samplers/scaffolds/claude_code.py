@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from backends.sandbox.execution import ExecResult
+from evaluation.instructions.guidance_files import build_skill_files, build_tool_files
 from samplers.programs.program import PROGRAM, PackageKind, Program
 from samplers.scaffolds.base import (
     AGENT_FOLDER,
@@ -20,7 +21,7 @@ from samplers.scaffolds.base import (
     Places,
     list_turn_files,
 )
-from samplers.scaffolds.delivery import build_skill_files, build_tool_files, describe_server
+from samplers.scaffolds.delivery import describe_server
 from samplers.scaffolds.events import find_last_event, make_failure
 from taskdb.records.instructions import InstructionSource
 
@@ -83,7 +84,9 @@ class ClaudeCodeScaffold(CommandScaffold):
     def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
         """Return the skills, the memory, the hook and the server of tools."""
         guidance = session.guidance
-        files = build_skill_files(f"{AGENT_FOLDER}/skills", guidance.skills) | build_tool_files(guidance.tools)
+        files = build_skill_files(f"{AGENT_FOLDER}/skills", guidance.skills) | build_tool_files(
+            AGENT_FOLDER, guidance.tools
+        )
         if guidance.memory:
             files[f"{AGENT_FOLDER}/CLAUDE.md"] = guidance.memory.encode()
         settings: dict[str, Any] = {}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from backends.sandbox.execution import ExecResult
+from evaluation.instructions.guidance_files import MCP_SERVER, build_skill_files, build_tool_files
 from samplers.programs.program import NODE, PROGRAM, PackageKind, Program
 from samplers.scaffolds.base import (
     AGENT_FOLDER,
@@ -17,7 +18,7 @@ from samplers.scaffolds.base import (
     Places,
     list_turn_files,
 )
-from samplers.scaffolds.delivery import MCP_COMMAND, MCP_SERVER, build_skill_files, build_tool_files
+from samplers.scaffolds.delivery import MCP_COMMAND
 from samplers.scaffolds.events import find_last_event, make_failure
 from taskdb.records.instructions import InstructionSource
 
@@ -92,7 +93,9 @@ class CodexScaffold(CommandScaffold):
         url, guidance = f"{session.gateway.container_url}/v1", session.guidance
         system = f"developer_instructions = {_quote(guidance.system)}\n" if guidance.system else ""
         content = CONFIG.format(model=_quote(session.model), system=system, url=_quote(url), key=KEY)
-        files = build_skill_files(f"{AGENT_FOLDER}/skills", guidance.skills) | build_tool_files(guidance.tools)
+        files = build_skill_files(f"{AGENT_FOLDER}/skills", guidance.skills) | build_tool_files(
+            AGENT_FOLDER, guidance.tools
+        )
         if guidance.memory:
             files[f"{AGENT_FOLDER}/AGENTS.md"] = guidance.memory.encode()
         return {f"{AGENT_FOLDER}/config.toml": f"{content}{SERVER if guidance.tools else ''}".encode(), **files}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from backends.sandbox.execution import ExecResult
+from evaluation.instructions.guidance_files import MCP_SERVER, build_skill_files, build_tool_files
 from samplers.programs.program import PROGRAM, PackageKind, Program
 from samplers.scaffolds.base import (
     AGENT_FOLDER,
@@ -19,7 +20,7 @@ from samplers.scaffolds.base import (
     Places,
     list_turn_files,
 )
-from samplers.scaffolds.delivery import MCP_COMMAND, MCP_SERVER, build_skill_files, build_tool_files
+from samplers.scaffolds.delivery import MCP_COMMAND
 from samplers.scaffolds.events import make_failure, read_events
 from taskdb.records.instructions import InstructionSource
 
@@ -92,7 +93,9 @@ class OpenCodeScaffold(CommandScaffold):
             config["instructions"] = [SYSTEM_FILE]
         if guidance.tools:
             config["mcp"] = {MCP_SERVER: {"type": "local", "command": list(MCP_COMMAND), "enabled": True}}
-        files = build_skill_files(f"{USER_FOLDER}/skills", guidance.skills) | build_tool_files(guidance.tools)
+        files = build_skill_files(f"{USER_FOLDER}/skills", guidance.skills) | build_tool_files(
+            AGENT_FOLDER, guidance.tools
+        )
         if guidance.memory:
             files[f"{USER_FOLDER}/AGENTS.md"] = guidance.memory.encode()
         return {CONFIG_FILE: json.dumps(config).encode(), **files}

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from backends.sandbox.execution import ExecResult
+from evaluation.instructions.guidance_files import build_skill_files, build_tool_files
 from guest.agents import PROGRAM_FOLDER
 from samplers.programs.program import PYTHON, PackageKind, Program
 from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, AgentEnd, AgentSession, CommandScaffold, Places
-from samplers.scaffolds.delivery import build_skill_files, build_tool_files, describe_server
+from samplers.scaffolds.delivery import describe_server
 from samplers.scaffolds.events import make_failure, read_events
 from taskdb.records.instructions import InstructionSource
 
@@ -76,7 +77,7 @@ class OpenHandsScaffold(CommandScaffold):
             SETTINGS_FILE: json.dumps(settings).encode(),
             INPUTRC_FILE: INPUTRC.encode(),
             **build_skill_files(SKILL_FOLDER, guidance.skills),
-            **build_tool_files(guidance.tools),
+            **build_tool_files(AGENT_FOLDER, guidance.tools),
         }
 
     def build_command(self, session: AgentSession) -> str:

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
+from evaluation.instructions.wording import gather_texts, join_texts
 from samplers.subjects.guidance import Guidance, GuidanceSkill, GuidanceTool
-from taskdb.records.instructions import STATING_SOURCES, BoundConstraint, InstructionOracle, InstructionSource
-
-PRECEDENCE = "Where instructions contradict each other, follow them in this order, the first before the others: {}."
-SOURCE_NAMES: Mapping[InstructionSource, str] = {
-    InstructionSource.SYSTEM: "the system prompt",
-    InstructionSource.REMINDER: "system reminders",
-    InstructionSource.TURN: "the newest message of the user",
-    InstructionSource.REPOSITORY: "files of the repository",
-    InstructionSource.SKILL: "skills",
-    InstructionSource.MEMORY: "memory",
-    InstructionSource.TOOL: "descriptions of tools",
-}
+from taskdb.records.instructions import InstructionOracle, InstructionSource
 
 
 def make_guidance(oracle: InstructionOracle) -> Guidance:
     """Return the instructions of a task as scaffolds deliver them. Those of the first message are in the statement."""
     if oracle.published is not None:
         return Guidance(system=oracle.published.system, turns=oracle.turns)
-    texts = {source: join_texts(oracle.constraints, source) for source in InstructionSource}
-    if oracle.precedence:
-        highest = next(source for source in oracle.precedence if source in STATING_SOURCES and texts[source])
-        order = ", ".join(SOURCE_NAMES[source] for source in oracle.precedence)
-        texts[highest] = f"{texts[highest]}\n- {PRECEDENCE.format(order)}"
+    texts = gather_texts(oracle)
     return Guidance(
         system=texts[InstructionSource.SYSTEM],
         reminder=texts[InstructionSource.REMINDER],
@@ -45,11 +29,3 @@ def make_guidance(oracle: InstructionOracle) -> Guidance:
             for turn, request in enumerate(oracle.turns, 2)
         ),
     )
-
-
-def join_texts(constraints: Iterable[BoundConstraint], source: InstructionSource, turn: int | None = None) -> str:
-    """Return the wordings of a source as a list; of a turn alone where one is given."""
-    kept = [
-        constraint.text for constraint in constraints if constraint.source is source and turn in {None, constraint.turn}
-    ]
-    return "\n".join(f"- {text}" for text in kept)

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from samplers.scaffolds.delivery import MCP_SCRIPT, MCP_TOOLS_FILE, build_tool_files
+from evaluation.instructions.guidance_files import build_tool_files
+from samplers.scaffolds.base import AGENT_FOLDER
+from samplers.scaffolds.delivery import MCP_SCRIPT, MCP_TOOLS_FILE
 from tests.samplers.guidance import GUIDANCE
 
 (TOOL,) = GUIDANCE.tools
@@ -19,7 +21,7 @@ def request(number: object, method: str, **params: Any) -> str:
 
 
 def test_a_client_lists_and_calls_the_tools(tmp_path: Path) -> None:
-    files = build_tool_files(GUIDANCE.tools)
+    files = build_tool_files(AGENT_FOLDER, GUIDANCE.tools)
     for path in (MCP_SCRIPT, MCP_TOOLS_FILE):
         (tmp_path / Path(path).name).write_bytes(files[path])
     lines = [

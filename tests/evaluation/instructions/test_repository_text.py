@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from evaluation.instructions.repository_text import render_addition, render_cut, render_text
 from samplers.rollouts.container import AppendedText, RolloutContainer
-from samplers.rollouts.repository_text import render_addition, render_cut, render_text
 from samplers.subjects.subject import Subject
 from tests.samplers.guidance import GUIDANCE
 
