@@ -134,7 +134,9 @@ TOOLS: Mapping[str, ToolMapping] = {
         ),
         _RUN,
     ),
-    "write_stdin": ToolMapping(kind=ActionKind.RUN, text=("chars",)),  # typed into a shell
+    # typed into a shell
+    "write_stdin": ToolMapping(kind=ActionKind.RUN, text=("chars",)),
+    "bash_command": ToolMapping(kind=ActionKind.RUN, text=("keystrokes",)),
     **dict.fromkeys(("read", "read_file", "notebookread", "view_image", "read_mcp_resource"), _READ),
     "read_many_files": ToolMapping(kind=ActionKind.READ, path=("paths",)),
     **dict.fromkeys(
@@ -159,7 +161,7 @@ TOOLS: Mapping[str, ToolMapping] = {
     ),
     **dict.fromkeys(("skill", "read_skill", "invoke_skill"), _SKILL),
     **dict.fromkeys(("question", "ask_user_question", "askuserquestion", "request_user_input"), _ASK),
-    **dict.fromkeys(("submit", "finish"), _END),
+    **dict.fromkeys(("submit", "finish", "mark_task_complete"), _END),
     **dict.fromkeys(
         (
             "think",
