@@ -48,6 +48,11 @@ def explain_ungradable(task: Task) -> str | None:
     """Return why submissions to the task cannot be graded outside of the database; None if they can."""
     if isinstance(task.oracle, InstructionOracle):
         return "instructions are graded by the requests of a rollout, which a bundle has not"
+    return explain_environment(task)
+
+
+def explain_environment(task: Task) -> str | None:
+    """Return why submissions to the task have no container to be graded in; None if they have one."""
     reasons = {"simulated": "simulated tasks have no image", "imported": NOT_VERIFIED}
     return reasons.get(task.environment)
 

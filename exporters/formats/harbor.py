@@ -22,15 +22,30 @@ from exporters.bundle_writer import write_file
 from exporters.export_format import ExportFormat
 from exporters.facts import build_facts
 from exporters.harbor_dataset import ORGANIZATION, DatasetWriter
+from exporters.instruction_files import (
+    AGENT_LOG,
+    build_check_files,
+    build_guidance_files,
+    describe_guidance,
+    explain_uncarried,
+    extend_agent_dockerfile,
+    extend_verifier_dockerfile,
+    load_dutiful,
+    render_collection,
+    render_log,
+)
 from exporters.item import ExportItem
 from exporters.prompts import FINDINGS_FILE, REVIEW_FOLDER, build_instruction
+from exporters.tree import TREE_ARCHIVE
 from exporters.verifier_files import (
     build_gold_submission,
     build_verifier_files,
     compute_verifier_seconds,
+    explain_environment,
     explain_ungradable,
     find_submission_path,
 )
+from taskdb.records.instructions import InstructionOracle
 from taskdb.records.oracles import ReviewOracle
 from training_data.canaries import mark_folder
 
@@ -53,6 +68,13 @@ cd {folder}
 base64 -d << 'END_OF_SOLUTION' {command}
 {solution}
 END_OF_SOLUTION
+"""
+SOLVE_LOG = """\
+# What an agent that follows the instructions does, as the log of one.
+mkdir -p {folder}
+base64 -d << 'END_OF_LOG' > {path}
+{log}
+END_OF_LOG
 """
 
 
@@ -81,11 +103,35 @@ def _write_task(item: ExportItem, folder: Path, services: Services) -> None:
     write_file(folder / "task.toml", tomli_w.dumps(_make_valid(build_config(item, services))))
     write_file(folder / "instruction.md", build_instruction(item).encode(errors="replace"))
     write_build_context(item, folder / "environment", services)
+    if isinstance(task.oracle, InstructionOracle):
+        _write_instructions(item, task.oracle, folder, services)
+        return
     solution = build_gold_submission(item, services)
     write_file(folder / "solution" / "solve.sh", _render_solve(task, solution), executable=True)
     write_file(folder / "solution" / PurePosixPath(find_submission_path(task)).name.replace("model", "gold"), solution)
     for path, content in build_verifier_files(item, services).items():
         write_file(folder / "tests" / path, content, executable=path.endswith(".sh"))
+
+
+def _write_instructions(item: ExportItem, oracle: InstructionOracle, folder: Path, services: Services) -> None:
+    """Write the files of the agent's image, the context of the verifier's image, and the solution with its log."""
+    guidance = build_guidance_files(item.task, oracle)
+    agent_file, verifier_file = folder / "environment" / "Dockerfile", folder / "tests" / "Dockerfile"
+    write_build_context(item, folder / "tests", services)
+    write_file(verifier_file, extend_verifier_dockerfile(verifier_file.read_text(), TREE_ARCHIVE))
+    write_file(agent_file, extend_agent_dockerfile(agent_file.read_text(), guidance))
+    for path, content in guidance.items():
+        write_file(folder / "environment" / "guidance" / path, content)
+    for path, content in build_check_files(item.task, oracle, services).items():
+        write_file(folder / "tests" / path, content, executable=path.endswith(".sh"))
+    dutiful = load_dutiful(oracle, services)
+    log = render_log(oracle, dutiful)
+    encoded = base64.encodebytes(log).decode().rstrip("\n")
+    solve_log = SOLVE_LOG.format(folder=PurePosixPath(AGENT_LOG).parent, path=AGENT_LOG, log=encoded)
+    solve = _render_solve(item.task, dutiful.patch_bytes) + solve_log
+    write_file(folder / "solution" / "solve.sh", solve, executable=True)
+    write_file(folder / "solution" / "gold.patch", dutiful.patch_bytes)
+    write_file(folder / "solution" / "trajectory.json", log)
 
 
 def _render_solve(task: Task, solution: bytes) -> str:
@@ -103,8 +149,10 @@ def build_config(item: ExportItem, services: Services) -> dict[str, Any]:
     task = item.task
     is_review = isinstance(task.oracle, ReviewOracle)
     resources = _build_resources(task, services.settings.limits, services.settings.budget)
+    guidance = build_guidance_files(task, task.oracle) if isinstance(task.oracle, InstructionOracle) else {}
+    command = task_files.read_container_file("collect_review.sh" if is_review else "collect.sh").decode().strip()
     collect = {
-        "command": task_files.read_container_file("collect_review.sh" if is_review else "collect.sh").decode().strip(),
+        "command": render_collection(command, guidance) if isinstance(task.oracle, InstructionOracle) else command,
         "user": "root",
         "timeout_sec": 120.0,
     }
@@ -125,7 +173,13 @@ def build_config(item: ExportItem, services: Services) -> dict[str, Any]:
             "environment": {**resources, "network_mode": "no-network"},
             "collect": [collect],
         },
-        "environment": {**resources, "docker_image": item.image or None, "network_mode": "public"},
+        # The image of the task has no files of instructions: Harbor builds the one that has them.
+        "environment": {
+            **resources,
+            "docker_image": None if guidance else item.image or None,
+            "network_mode": "public",
+            **describe_guidance(guidance),
+        },
     }
 
 
@@ -179,6 +233,13 @@ def _make_valid(value: Any) -> Any:
     return [_make_valid(inner) for inner in value] if isinstance(value, list) else value
 
 
+def explain_exclusion(task: Task) -> str | None:
+    """Return why Harbor cannot carry a task; None if it can."""
+    if isinstance(task.oracle, InstructionOracle):
+        return explain_environment(task) or explain_uncarried(task.oracle)
+    return explain_ungradable(task)
+
+
 FORMATS = {
-    "harbor": ExportFormat(write=write_harbor, explain_exclusion=explain_ungradable, write_parquet=write_harbor_parquet)
+    "harbor": ExportFormat(write=write_harbor, explain_exclusion=explain_exclusion, write_parquet=write_harbor_parquet)
 }
