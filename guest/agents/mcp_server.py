@@ -6,6 +6,8 @@ TOOLS is a JSON list of tools with `name`, `description`, `parameters` (JSON sch
 text that each call returns. Messages are JSON-RPC, a line each, on stdin and stdout.
 """
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Iterable

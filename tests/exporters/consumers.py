@@ -221,11 +221,22 @@ def install_harbor() -> Path:
     return install("harbor==0.25.0", find_newer_python(), overrides=("certifi",))
 
 
-def run_harbor(bundle: Path, folder: Path, agent: str) -> dict[str, dict[str, float]]:
-    """Run an agent of Harbor on all tasks and return task's name -> what its verifier reports."""
+def run_harbor(
+    bundle: Path, folder: Path, agent: str, *, base: str = "", **variables: str
+) -> dict[str, dict[str, float]]:
+    """Run an agent of Harbor on all tasks and return task's name -> what its verifier reports.
+
+    Args:
+        bundle: folder of the bundle, where modules are found, too.
+        folder: folder for the trials.
+        agent: name of the agent, or `MODULE:CLASS`.
+        base: image to build from; empty for the plain base of Python 3.11.
+        variables: environment variables of Harbor.
+    """
     command = install_harbor()
-    base = ensure_base("python", "3.11", make_services(folder)).name
-    words = ["-a", agent, "-e", "harbor_engine:PlainEngine", "-o", folder / "jobs", "--job-name", agent, "-y"]
+    base = base or ensure_base("python", "3.11", make_services(folder)).name
+    job = agent.partition(":")[0]
+    words = ["-a", agent, "-e", "harbor_engine:PlainEngine", "-o", folder / "jobs", "--job-name", job, "-y"]
     run_command(
         command,
         "harbor",
@@ -237,12 +248,13 @@ def run_harbor(bundle: Path, folder: Path, agent: str) -> dict[str, dict[str, fl
         path=bundle,
         LITELLM_LOCAL_MODEL_COST_MAP="True",
         PLAIN_ENGINE_BUILD_ARGS=f"BASE={base}",
+        **variables,
     )
     return {
         Path(json.loads((path.parents[1] / "config.json").read_text())["task"]["path"]).name: json.loads(
             path.read_text()
         )
-        for path in (folder / "jobs" / agent).rglob("reward.json")
+        for path in (folder / "jobs" / job).rglob("reward.json")
     }
 
 
