@@ -34,6 +34,8 @@ CHECKS_FILE = "checks.json"
 INFRASTRUCTURE_EXIT = 97
 MAX_PATCH_BYTES = 64 << 20
 MAX_LOG_BYTES = 256 << 20
+_FILE_MODES = (b"100644", b"100755", b"120000")
+"""Git's modes of files and links; a submodule has no text."""
 _CLEAN_GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
 
 
@@ -188,12 +190,12 @@ def list_changes(setup: GradingSetup, patch: bytes) -> list[ChangedFile]:
         entries = git("diff-index", "--cached", "--no-renames", "-z", "HEAD").split(b"\0")
         changes = []
         for facts, name in zip(entries[::2], entries[1::2], strict=False):
-            _, _, before, after, _ = facts.split(b" ")
-            texts = [
-                None if not number.strip(b"0") else git("cat-file", "blob", number.decode())
-                for number in (before, after)
-            ]
-            changes.append(ChangedFile(os.fsdecode(name), texts[0], texts[1]))
+            mode, new_mode, blob, new_blob, _ = facts.lstrip(b":").split(b" ")
+            before, after = (
+                git("cat-file", "blob", number.decode()) if kind in _FILE_MODES else None
+                for kind, number in ((mode, blob), (new_mode, new_blob))
+            )
+            changes.append(ChangedFile(os.fsdecode(name), before, after))
         return [change for change in changes if change.before != change.after]
 
 
