@@ -69,7 +69,9 @@ def pack_verifier() -> bytes:
 def pack_checks() -> bytes:
     """Return a zip file for `python3 -I -B checks.pyz` (Python >= 3.11). Equal sources give equal bytes."""
     whole = {
-        f"{package}/{path}": content for package in _CHECKS_PACKAGES for path, content in _list_files(files(package))
+        f"{package}/{path}": content
+        for package in _CHECKS_PACKAGES
+        for path, content in list_packed_files(files(package))
     }
     return _pack({"__main__.py": _CHECKS_MAIN, **_read_modules(_CHECKS_MODULES), **whole})
 
@@ -94,16 +96,16 @@ def _read_modules(parts: Mapping[str, tuple[str, ...]]) -> dict[str, bytes]:
 
 def _list_modules(folder: Traversable) -> Iterator[tuple[str, bytes]]:
     """Yield path and content of all modules below a folder."""
-    yield from ((path, content) for path, content in _list_files(folder) if path.endswith(".py"))
+    yield from ((path, content) for path, content in list_packed_files(folder) if path.endswith(".py"))
 
 
-def _list_files(folder: Traversable) -> Iterator[tuple[str, bytes]]:
+def list_packed_files(folder: Traversable) -> Iterator[tuple[str, bytes]]:
     """Yield path and content of all files below a folder that are not compiled."""
     for entry in folder.iterdir():
         if not entry.is_dir():
             yield entry.name, entry.read_bytes()
         elif entry.name != "__pycache__":
-            yield from ((f"{entry.name}/{path}", content) for path, content in _list_files(entry))
+            yield from ((f"{entry.name}/{path}", content) for path, content in list_packed_files(entry))
 
 
 def _pack(entries: Mapping[str, bytes]) -> bytes:

@@ -148,11 +148,13 @@ def decide(setup: GradingSetup, patch: bytes, log: AgentLog) -> ConstraintCheckl
     """Return the verdicts on the constraints.
 
     Raises:
-        NoValueError: the tools of the agent are not known, or nothing shows that it was given an instruction.
+        NoValueError: the log has no calls or unknown tools, or nothing shows that an instruction was given.
     """
     actions = read_actions(log.answers, workdir=setup.workdir, own_tools=[tool.name for tool in setup.oracle.tools])
     if not actions.is_readable:
         raise NoValueError(f"tools-unknown: {actions.n_unknown} of {actions.n_calls} calls are of unknown tools")
+    if not actions.n_calls:  # an agent may write no calls to its log, such as Terminus 2 with raw contents
+        raise NoValueError("no-log: no step of the log calls a tool, and there is a patch")
     if undelivered := list_undelivered(setup, log):
         raise NoValueError(
             f"source-not-delivered: nothing shows that {log.agent or 'the agent'} reads files of the repository, which "
@@ -182,11 +184,10 @@ def list_changes(setup: GradingSetup, patch: bytes) -> list[ChangedFile]:
         git = _make_git(setup.workdir, Path(work, "index"))
         git("read-tree", "HEAD")
         command = ["python3", "-I", "-S", "-B", str(setup.folder / "apply_patch.py"), "--cached", str(given)]
-        applied = subprocess.run(
+        # A patch that does not apply leaves the index as it is.
+        subprocess.run(
             command, cwd=setup.workdir, env=_make_environment(setup.workdir, Path(work, "index")), check=False
         )
-        if applied.returncode:
-            return []
         entries = git("diff-index", "--cached", "--no-renames", "-z", "HEAD").split(b"\0")
         changes = []
         for facts, name in zip(entries[::2], entries[1::2], strict=False):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
 import tomllib
-import zipfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +17,7 @@ import exporters
 from core.errors import InputError
 from evaluation.instructions.agent_log import read_agent_log
 from exporters.item import ExportItem
-from exporters.verifier_archive import pack_checks, render_requirements
+from exporters.verifier_archive import list_packed_files, pack_checks, render_requirements
 from taskdb.records.instructions import JUDGED, BoundConstraint, InstructionSource
 from tests.containers import make_services
 from tests.exporters.instructed import DUTIFUL, REPOSITORY, SKILL_READ, TOOL, TURN, bind, make_instructed_task
@@ -179,6 +177,8 @@ def test_the_packed_checks_import_nothing_from_here(tmp_path: Path) -> None:
     assert {name for name in packed if name and not name.startswith("_")} <= known
 
 
-def test_the_packed_checks_have_no_compiled_files() -> None:
-    with zipfile.ZipFile(io.BytesIO(pack_checks())) as packed:
-        assert not [name for name in packed.namelist() if "__pycache__" in name]
+def test_compiled_files_are_not_packed(tmp_path: Path) -> None:
+    for name in ("a.py", "part/b.j2", "__pycache__/a.pyc", "part/__pycache__/b.pyc"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    assert sorted(list_packed_files(tmp_path)) == [("a.py", b"a.py"), ("part/b.j2", b"part/b.j2")]

@@ -122,6 +122,7 @@ def test_an_empty_patch_earns_0_without_a_log_even_where_the_tests_pass(tmp_path
         (PATCH, lambda: None, "no-log: the agent has no log"),
         (PATCH, lambda: b"", "no-log: the agent has no log"),
         (PATCH, lambda: b"{}", "no-log"),
+        (PATCH, give(make_answers("I ran a command.", "Done.")), "no-log: no step of the log calls a tool"),
         (PATCH, give(make_answers([bash("ls"), ("warp", {})])), "tools-unknown: 1 of 2 calls"),
         (PATCH, give(HONEST, "terminus-2"), "source-not-delivered: nothing shows that terminus-2 .* have no-push$"),
     ],
