@@ -40,7 +40,7 @@ _CLEAN_GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_
 
 
 class NoValueError(Exception):
-    """Nothing can be said of the submission; the message says why."""
+    """Nothing can be decided on the submission; the message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
