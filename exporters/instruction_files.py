@@ -96,6 +96,8 @@ log={log}; kept={kept}; rm -rf -- "$kept"; [ ! -f "$log" ] || [ -L "$log" ] || c
 
 def explain_uncarried(oracle: InstructionOracle) -> str | None:
     """Return what an instruction task needs that Harbor has not; None where it has everything."""
+    if oracle.published is not None:
+        return "a published checklist has neither tests nor a solution"
     missing = oracle.sources - CARRIED_SOURCES
     needs = ["a further turn of the user"] if InstructionSource.TURN in missing else []
     needs += [SOURCE_NAMES[source] for source in InstructionSource if source in missing - {InstructionSource.TURN}]
@@ -181,7 +183,7 @@ def build_check_files(task: Task, oracle: InstructionOracle, services: Services)
         "gold.patch": get(task.gold_patch),
         **({"setup.patch": get(task.setup_patch)} if task.setup_patch else {}),
         **task_files.build_grader_files(task, services),
-        "dutiful.json": get(oracle.dutiful),
+        "dutiful.json": get(oracle.require_dutiful()),
         **{f"careless/{script.constraint}.json": get(script.submission) for script in oracle.careless},
         CHECKS_FILE: (json.dumps(checks, indent=1) + "\n").encode(),
         "checks.pyz": pack_checks(),
@@ -192,7 +194,7 @@ def build_check_files(task: Task, oracle: InstructionOracle, services: Services)
 
 def load_dutiful(oracle: InstructionOracle, services: Services) -> InstructionSubmission:
     """Return the submission that solves the task and follows every instruction."""
-    return read_submission(services.artifacts.get(oracle.dutiful))
+    return read_submission(services.artifacts.get(oracle.require_dutiful()))
 
 
 def render_log(oracle: InstructionOracle, submission: InstructionSubmission) -> bytes:

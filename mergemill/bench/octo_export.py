@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from evaluation.instructions.wording import SOURCE_NAMES
 from exporters.bundle_records import describe_record, list_artifacts
 from mergemill.bench.octo_rows import OWN_KEY, SOURCES
-from samplers.subjects.instructions import SOURCE_NAMES, make_guidance
+from samplers.subjects.instructions import make_guidance
 from taskdb.artifacts import Artifacts
 from taskdb.records import Candidate, PullRequest, Record, Task
 from taskdb.records.instructions import JUDGED, BoundConstraint, InstructionOracle, InstructionSource

@@ -123,6 +123,16 @@ class InstructionOracle(Part):
     """Null for tasks of our own. Of a published checklist the image brings all instructions but those of the system
     prompt and of the user, and every item counts, whether its wording was in a request or not."""
 
+    def require_dutiful(self) -> str:
+        """Return the hash of the submission that solves the task and follows every instruction.
+
+        Raises:
+            LookupError: the task is a published checklist.
+        """
+        if self.dutiful is None:
+            raise LookupError("a published checklist has no solution")
+        return self.dutiful
+
     @property
     def sources(self) -> frozenset[InstructionSource]:
         """Sources that a scaffold must deliver: the first message of the user needs no delivery of its own."""

@@ -18,7 +18,7 @@ from core.errors import InputError
 from evaluation.instructions.agent_log import read_agent_log
 from exporters.item import ExportItem
 from exporters.verifier_archive import list_packed_files, pack_checks, render_requirements
-from taskdb.records.instructions import JUDGED, BoundConstraint, InstructionSource
+from taskdb.records.instructions import JUDGED, BoundConstraint, InstructionSource, PublishedChecklist
 from tests.containers import make_services
 from tests.exporters.instructed import DUTIFUL, REPOSITORY, SKILL_READ, TOOL, TURN, bind, make_instructed_task
 from tests.exporters.tasks import make_task
@@ -67,6 +67,14 @@ def test_a_task_that_needs_more_is_left_out_by_what_it_needs(
     assert needs in reason
     with pytest.raises(InputError, match=f"its instructions need {needs}"):
         exporters.export_tasks("harbor", [task], {}, tmp_path / "other", services)
+
+
+def test_a_published_checklist_is_left_out(tmp_path: Path) -> None:
+    published = PublishedChecklist(row="0" * 64, image="bench:1", workdir="/workspace")
+    fields = {"dutiful": None, "careless": (), "published": published}
+    task = make_instructed_task(make_services(tmp_path), tmp_path, [TURN], **fields)
+    reason = exporters.FORMATS["harbor"].explain_exclusion(task)
+    assert reason == "a published checklist has neither tests nor a solution"
 
 
 def test_an_overridden_check_needs_nothing(tmp_path: Path) -> None:
