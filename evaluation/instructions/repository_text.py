@@ -26,6 +26,7 @@ fi
 grep -v '^[[:space:]]*$' {folder}/text >{folder}/lines
 printf %s "$name" >{folder}/name
 cat {folder}/block >>"$file"
+cat -- "$file"
 """
 _CUT = r"""name=$(cat {folder}/name)
 entry=
@@ -52,6 +53,8 @@ def render_text(text: str) -> bytes:
 
 def render_addition(workdir: str, path: str, folder: str) -> str:
     """Return the Bash that appends the file `text` of a folder to a file of the repository, which may be missing.
+
+    It prints what the file has then.
 
     Args:
         workdir: root of the repository.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -50,7 +50,7 @@ class LostContainerError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AppendedText:
+class AddedText:
     """A text that is appended to a file of the repository. `path`: of the file, in the working directory."""
 
     path: str
@@ -68,23 +68,26 @@ class RolloutContainer:
     """
     subject: Subject
     start_seconds: float
-    added: AppendedText | None = None
+    added: AddedText | None = None
     """Text that was appended as the container started; None for none."""
+    added_content: str = ""
+    """What its file had then."""
 
-    def add_repository_text(self, path: str, text: str) -> None:
+    def add_repository_text(self, path: str, text: str) -> str:
         """Append a text to a file of the repository, made where it is missing, of which no difference has anything.
 
-        One that was appended as the container started is not appended again.
+        One that was appended as the container started is not appended again. Returns what the file has then.
 
         Raises:
             Transient: the engine failed, or the file cannot be written.
         """
-        if self.added == AppendedText(path=path, text=text):
-            return
+        if self.added == AddedText(path=path, text=text):
+            return self.added_content
         self.shell.write_files({f"{ADDED_TEXT}/text": render_text(text)})
         result = self.shell.run(render_addition(self.subject.workdir, path, ADDED_TEXT), seconds=START_SECONDS)
         if result.exit_code:
             raise Transient(f"{path} cannot be written: {' '.join(result.output.split())[-300:]}")
+        return result.output
 
     def collect_submission(self) -> bytes:
         """Return the agent's difference to the base tree as a patch, or the content of its answer file.
@@ -126,7 +129,8 @@ def open_rollout_container(
     programs: tuple[Mount, ...],
     gateway_folder: Path | None,
     environment: SimulatedEnvironment | None = None,
-    added: AppendedText | None = None,
+    added: AddedText | None = None,
+    memory: Mapping[str, bytes] | None = None,
 ) -> Iterator[RolloutContainer]:
     """Open the container of a rollout, ready for the agent.
 
@@ -139,6 +143,7 @@ def open_rollout_container(
         gateway_folder: folder of the gateway's socket on this machine; None where nothing inside uses a model.
         environment: environment of a task that has no image.
         added: text for a file of the repository, appended by the command that starts the container; None for none.
+        memory: absolute path -> content of the files that the scaffold keeps for its user; None for none.
 
     Raises:
         Transient: the engine failed, or the container does not start.
@@ -148,7 +153,7 @@ def open_rollout_container(
     mounts = [*programs]
     if gateway_folder is not None:
         mounts.append(Mount(source=str(gateway_folder.resolve()), target=GATEWAY_FOLDER))
-    files = {FORWARD_FILE: (PROGRAM_FOLDER / "forward.py").read_bytes(), **subject.files}
+    files = {FORWARD_FILE: (PROGRAM_FOLDER / "forward.py").read_bytes(), **subject.files, **(memory or {})}
     if added is not None:
         files[f"{ADDED_TEXT}/text"] = render_text(added.text)
     started = time.perf_counter()
@@ -169,10 +174,16 @@ def open_rollout_container(
         if result.exit_code:
             detail = " ".join(result.output.split())[-300:]
             raise Transient(f"the container of the agent does not start: {detail or result.killed_by}")
-        yield RolloutContainer(shell=shell, subject=subject, start_seconds=time.perf_counter() - started, added=added)
+        yield RolloutContainer(
+            shell=shell,
+            subject=subject,
+            start_seconds=time.perf_counter() - started,
+            added=added,
+            added_content=result.output,
+        )
 
 
-def _build_start_script(subject: Subject, added: AppendedText | None, *, forwards: bool, checks_out: bool) -> str:
+def _build_start_script(subject: Subject, added: AddedText | None, *, forwards: bool, checks_out: bool) -> str:
     """Return the Bash that copies the repository, whose files are made first, and opens the way to the gateway."""
     workdir = shlex.quote(subject.workdir)
     steps = ["set -e", f"cd {workdir}"]

@@ -14,7 +14,7 @@ from backends.services import Services
 from core.errors import InputError
 from evaluation.instructions.submission import BrokenInstruction
 from samplers.programs.store import ProgramStore
-from samplers.rollouts.container import AppendedText, RolloutContainer, open_rollout_container
+from samplers.rollouts.container import AddedText, RolloutContainer, open_rollout_container
 from samplers.rollouts.environment import SIMULATED, EnvironmentOpener, SimulatedEnvironment
 from samplers.rollouts.episode import EpisodeTraces, RolloutOpening
 from samplers.rollouts.observer import StateObserver
@@ -122,7 +122,8 @@ class ContainerEnvironment:
             programs=programs.ensure(request.scaffold.program) if programs else (),
             gateway_folder=socket.parent if socket else None,
             environment=simulated,
-            added=_find_repository_text(request),
+            added=_find_added_text(request),
+            memory=_build_memory(request),
         )
 
     @contextlib.contextmanager
@@ -164,8 +165,15 @@ class ContainerEnvironment:
         )
 
 
-def _find_repository_text(request: RolloutOpening) -> AppendedText | None:
+def _find_added_text(request: RolloutOpening) -> AddedText | None:
     """Return the text of a rollout that its scaffold adds to a file of the repository; None for none."""
     text, scaffold = request.subject.guidance.repository, request.scaffold
     path = scaffold.repository_file if isinstance(scaffold, Scaffold) else ""
-    return AppendedText(path=path, text=text) if text and path else None
+    return AddedText(path=path, text=text) if text and path else None
+
+
+def _build_memory(request: RolloutOpening) -> dict[str, bytes]:
+    """Return the file that a rollout's scaffold keeps for its user, unless it writes it by itself."""
+    text, scaffold = request.subject.guidance.memory, request.scaffold
+    path = scaffold.memory_file if isinstance(scaffold, Scaffold) else ""
+    return {path: text.encode()} if text and path else {}

@@ -83,8 +83,9 @@ class AgentSession:
     limits: AgentLimits
     guidance: Guidance
     """Instructions of the subject besides its statement, and the text that the plan adds to the system prompt."""
-    add_repository_text: Callable[[str, str], None]
-    """Appends a text to a file of the repository, named by its path in the working directory; see RolloutContainer."""
+    add_repository_text: Callable[[str, str], str]
+    """Appends a text to a file of the repository, named by its path in the working directory, and returns what the file
+    has then; see RolloutContainer."""
     make_gold: Callable[[], bytes]
     """Returns the submission that must earn 1; for the oracle alone."""
     collect_submission: Callable[[], bytes]
@@ -222,6 +223,8 @@ class Scaffold(ScaffoldHooks[AgentSession]):
     places: ClassVar[Places] = {}
     repository_file: ClassVar[str] = ""
     """File of the repository that it reads by itself, as a path in the working directory; empty for none."""
+    memory_file: ClassVar[str] = ""
+    """Absolute path of the file that memory is written to as the container starts; empty where a hook writes it."""
 
 
 class CommandScaffold(Scaffold):

@@ -68,13 +68,7 @@ class ReactScaffold(Scaffold):
     delivers = frozenset(places)
     continues = True
     repository_file = "AGENTS.md"
-
-    def agent_preprocess(self, session: AgentSession) -> None:
-        """Write the files that the system prompt shows."""
-        if session.guidance.memory:
-            session.shell.write_files({MEMORY_FILE: session.guidance.memory.encode()})
-        if session.guidance.repository:
-            session.add_repository_text(self.repository_file, session.guidance.repository)
+    memory_file = MEMORY_FILE
 
     def agent_run(self, session: AgentSession) -> AgentEnd:
         """Run the loop."""
@@ -142,12 +136,11 @@ class _ReactLoop:
 
     def _build_system(self) -> str:
         """Return the system prompt, with the instructions that programs have in it or next to it."""
-        guidance, workdir = self.session.guidance, self.session.subject.workdir
+        guidance, file = self.session.guidance, ReactScaffold.repository_file
         parts = [SYSTEM, guidance.system]
         if guidance.repository:
-            path = f"{workdir}/{ReactScaffold.repository_file}"
-            content = (self.session.shell.read_file(path) or b"").decode(errors="replace")
-            parts.append(f"# {path}\n\n{content.strip()}")
+            content = self.session.add_repository_text(file, guidance.repository)
+            parts.append(f"# {self.session.subject.workdir}/{file}\n\n{content.strip()}")
         if guidance.memory:
             parts.append(f"# {MEMORY_FILE}\n\n{guidance.memory.strip()}")
         if guidance.skills:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evaluation.instructions.repository_text import render_addition, render_cut, render_text
-from samplers.rollouts.container import AppendedText, RolloutContainer
+from samplers.rollouts.container import AddedText, RolloutContainer
 from samplers.subjects.subject import Subject
 from tests.samplers.guidance import GUIDANCE
 
@@ -159,7 +159,7 @@ def test_a_link_to_another_file_stays_one(tmp_path: Path) -> None:
 def test_a_text_that_the_start_appends_is_not_appended_again() -> None:
     no_shell: Any = None
     subject = Subject(id="", name="", environment="", statement="", workdir="/testbed")
-    added = AppendedText(path="AGENTS.md", text="- Be kind.")
+    added = AddedText(path="AGENTS.md", text="- Be kind.")
     container = RolloutContainer(shell=no_shell, subject=subject, start_seconds=0.0, added=added)
     container.add_repository_text("AGENTS.md", "- Be kind.")
     with pytest.raises(AttributeError):

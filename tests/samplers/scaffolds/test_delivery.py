@@ -16,6 +16,7 @@ from samplers.gateway.exchanges import Exchange
 from samplers.gateway.translation import to_chat_messages
 from samplers.rollouts.wordings import RequestTexts, list_wordings, squeeze
 from samplers.scaffolds.base import AgentLimits, AgentSession
+from samplers.scaffolds.react import MEMORY_FILE
 from samplers.scaffolds.registry import load_scaffold
 from samplers.subjects.guidance import Guidance
 from samplers.trajectories.requests import get_text
@@ -191,20 +192,21 @@ def test_an_agent_may_edit_the_file_that_has_the_instructions(bench: AgentBench)
     assert len(set(trees)) == 3, "the text itself changes no state, the patch and the edit do"
 
 
-def test_the_repository_file_of_a_scaffold_is_written_as_its_container_starts(
+def test_files_with_instructions_are_written_as_the_container_starts(
     bench: AgentBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each further command would be a tenth of the start."""
-    scaffold, before = load_scaffold("react"), list[bytes | None]()
+    scaffold, contents = load_scaffold("react"), list[bytes | None]()
     own = scaffold.agent_preprocess
 
     def preprocess(session: AgentSession) -> None:
-        before.append(session.shell.read_file("/testbed/AGENTS.md"))
+        contents.append(session.shell.read_file("/testbed/AGENTS.md"))
         own(session)
-        before.append(session.shell.read_file("/testbed/AGENTS.md"))
+        contents.append(session.shell.read_file("/testbed/AGENTS.md"))
+        contents.append(session.shell.read_file(MEMORY_FILE))
 
     monkeypatch.setattr(scaffold, "agent_preprocess", preprocess)
-    guidance = Guidance(repository="- Be kind.")
+    guidance = Guidance(repository="- Be kind.", memory="- Be brief.")
     result = bench.run(scaffold, bench.make_player(), guidance=guidance)
-    assert (before, result.rollout.value) == ([b"- Be kind.\n"] * 2, 1.0)
+    assert (contents, result.rollout.value) == ([b"- Be kind.\n", b"- Be kind.\n", b"- Be brief."], 1.0)
     assert result.patch == bench.gold
