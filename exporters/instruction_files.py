@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 CARRIED_SOURCES = frozenset((InstructionSource.REPOSITORY, InstructionSource.SKILL, InstructionSource.TOOL))
 """Sources besides the first message of the user that Harbor has a place for, whatever the agent."""
 UNDECIDED_CHECKS = frozenset(("calls-explained",))
-"""Checks of what stands in one answer together: logs of some agents have a step for each call."""
+"""Checks of whole answers: logs of some agents have a step for each call."""
 REPOSITORY_FILES = ("AGENTS.md", "CLAUDE.md", "QWEN.md")
 """Files of a repository that agents read by themselves."""
 READERS = ("claude-code", "codex", "opencode", "qwen-code")
@@ -95,7 +95,7 @@ log={log}; kept={kept}; rm -rf -- "$kept"; [ ! -f "$log" ] || [ -L "$log" ] || c
 
 
 def explain_uncarried(oracle: InstructionOracle) -> str | None:
-    """Return what an instruction task needs that Harbor has not; None where it has everything."""
+    """Return the needs of an instruction task that Harbor does not meet; None where it meets all."""
     if oracle.published is not None:
         return "a published checklist has neither tests nor a solution"
     missing = oracle.sources - CARRIED_SOURCES

@@ -138,7 +138,7 @@ def make_options(settings: DeriveSettings) -> DrawOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class GoldWork:
-    """What the gold patch does: the changes of files, and the files that were there before."""
+    """Work of the gold patch: the changes of files, and the files that were there before."""
 
     changes: Sequence[ChangedFile]
     base_files: frozenset[str]

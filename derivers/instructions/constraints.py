@@ -53,9 +53,9 @@ class KnownConstraint(BaseModel):
     languages: tuple[str, ...] = ()
     """Languages of tasks that it fits; empty for all."""
     comply: str = ""
-    """What the dutiful script does for it: a command, a line, a text."""
+    """Step of the dutiful script that keeps it: a command, a line, a text."""
     breach: str = ""
-    """What the careless script does against it."""
+    """Step of the careless script that breaks it."""
     tool: ConstraintTool | None = None
     from_turn: int = 1
     """First turn of the user that may bring it."""

@@ -56,7 +56,7 @@ MAX_JUDGED_SHARE = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptSetting:
-    """What scripts of a task are made of."""
+    """Parts that scripts of a task are made of."""
 
     make_draft: Callable[[], ScriptDraft]
     """Returns a draft of the work without any constraint."""

@@ -45,7 +45,7 @@ class NoValueError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class GradingSetup:
-    """What is known of the task."""
+    """Facts that are known of the task."""
 
     folder: Path
     """Folder of the verifier."""
@@ -225,7 +225,7 @@ def _make_git(workdir: str, index: Path) -> Callable[..., bytes]:
 
 
 def run_tests(folder: Path) -> Mapping[str, Any]:
-    """Return what the grader of the tests writes.
+    """Return the reward that the grader of the tests writes.
 
     Raises:
         NoValueError: it wrote nothing.

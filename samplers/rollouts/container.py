@@ -71,7 +71,7 @@ class RolloutContainer:
     added: AddedText | None = None
     """Text that was appended as the container started; None for none."""
     added_content: str = ""
-    """What its file had then."""
+    """Content of its file then."""
 
     def add_repository_text(self, path: str, text: str) -> str:
         """Append a text to a file of the repository, made where it is missing, of which no difference has anything.

@@ -14,7 +14,7 @@ from samplers.rollouts.recorded import RecordedTraffic
 
 RECORDINGS = Path(__file__).with_name("recordings")
 PLACEHOLDER = "[text of the program]"
-"""What stands in place of each text that is not the task's own."""
+"""Text in place of each that is not the task's own."""
 KEPT = "kept"
 """End of the name of a recording without the one breach of its conversation."""
 
