@@ -16,8 +16,11 @@ class _IndexTree(Tree):
 
     def __init__(self, index: ScratchIndex) -> None:
         self.index = index
-        names = index.run_git("ls-files", "-z").split(b"\0")[:-1]
-        self.files = frozenset(names)
+        # One process for all files: each further one takes as long as reading the whole index.
+        lines = index.run_git("ls-files", "-s", "-z").split(b"\0")[:-1]
+        self.entries = {name: entry.split(b" ") for entry, _, name in (line.partition(b"\t") for line in lines)}
+        self.contents: dict[bytes, bytes | None] = {}
+        self.files = names = frozenset(self.entries)
         self.folders = frozenset(
             b"/".join(parts[:n]) for parts in (name.split(b"/") for name in names) for n in range(1, len(parts))
         )
@@ -29,7 +32,11 @@ class _IndexTree(Tree):
         return path.rstrip(b"/") in self.folders
 
     def read_file(self, path: bytes) -> bytes | None:
-        return self.index.read_file(os.fsdecode(path)) if path in self.files else None
+        if path not in self.files:
+            return None
+        if path not in self.contents:
+            self.contents[path] = self.index.read_file(os.fsdecode(path))
+        return self.contents[path]
 
     def read_mode(self, path: bytes) -> bytes:
         return self._read_entry(path)[0]
@@ -39,8 +46,7 @@ class _IndexTree(Tree):
 
     def _read_entry(self, path: bytes) -> Sequence[bytes]:
         """Return mode and id of a file, empty without one."""
-        entry = self.index.run_git("ls-files", "-s", "-z", "--", f":(literal){os.fsdecode(path)}")
-        return entry.split(b" ")[:2] if entry else (b"", b"")
+        return self.entries.get(path, (b"", b""))
 
 
 def apply_submission(patch: bytes, index: ScratchIndex) -> bool:

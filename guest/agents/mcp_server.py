@@ -6,13 +6,13 @@ TOOLS is a JSON list of tools with `name`, `description`, `parameters` (JSON sch
 text that each call returns. Messages are JSON-RPC, a line each, on stdin and stdout.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the program waits for this server, which starts sooner without these modules
+    from collections.abc import Iterable
+    from typing import Any
 
 PROTOCOL = "2025-06-18"
 """Version of the protocol where the client names none."""
@@ -28,7 +28,7 @@ class ToolRequestError(Exception):
         self.code = code
 
 
-def answer_request(method: str, params: dict[str, Any], tools: list[dict[str, Any]]) -> dict[str, Any]:
+def answer_request(method: str, params: "dict[str, Any]", tools: "list[dict[str, Any]]") -> "dict[str, Any]":
     """Return the result of a request.
 
     Raises:
@@ -50,12 +50,12 @@ def answer_request(method: str, params: dict[str, Any], tools: list[dict[str, An
     raise ToolRequestError(METHOD_NOT_FOUND, f"there is no method {method}")
 
 
-def describe_tool(tool: dict[str, Any]) -> dict[str, Any]:
+def describe_tool(tool: "dict[str, Any]") -> "dict[str, Any]":
     """Return a tool as the protocol lists it."""
     return {"name": tool["name"], "description": tool["description"], "inputSchema": tool["parameters"]}
 
 
-def answer_line(line: str, tools: list[dict[str, Any]]) -> dict[str, Any] | None:
+def answer_line(line: str, tools: "list[dict[str, Any]]") -> "dict[str, Any] | None":
     """Return the answer to a message; None to a notification, and to a line that is no message."""
     try:
         message = json.loads(line)
@@ -71,7 +71,7 @@ def answer_line(line: str, tools: list[dict[str, Any]]) -> dict[str, Any] | None
     return answer
 
 
-def serve(lines: Iterable[str], tools: list[dict[str, Any]]) -> None:
+def serve(lines: "Iterable[str]", tools: "list[dict[str, Any]]") -> None:
     """Answer messages until the client closes the connection."""
     for line in lines:
         answer = answer_line(line, tools)
@@ -81,4 +81,5 @@ def serve(lines: Iterable[str], tools: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.stdin, json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    with open(sys.argv[1], encoding="utf-8") as tools_file:  # noqa: PTH123 - as above
+        serve(sys.stdin, json.load(tools_file))

@@ -15,8 +15,8 @@ NOT_DELIVERED = "source-not-delivered"
 """Reason of a rollout whose model is not given an instruction of its subject."""
 MCP_SCRIPT = f"{AGENT_FOLDER}/{SERVER_SCRIPT}"
 MCP_TOOLS_FILE = f"{AGENT_FOLDER}/{SERVER_TOOLS}"
-MCP_COMMAND = (PYTHON, MCP_SCRIPT, MCP_TOOLS_FILE)
-"""Command of that server."""
+MCP_COMMAND = (PYTHON, "-I", "-S", MCP_SCRIPT, MCP_TOOLS_FILE)
+"""Command of that server, which reads no module of the repository, and starts the sooner for it."""
 
 
 def find_undelivered(scaffold: SampledScaffold, sources: Collection[InstructionSource]) -> list[InstructionSource]:

@@ -22,6 +22,7 @@ from tests.exporters.tasks import CONTROLS
 GUEST = Path(str(files("guest")))
 VERSIONS = ("3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 OLDEST_PYTHON = {
+    "agents/mcp_server.py": (3, 6),
     "controls/*.py": (3, 6),
     "reports/*.py": (3, 6),
     "verifier/grade.py": (3, 6),

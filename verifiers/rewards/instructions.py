@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
-from backends.git import GitError, GitRepository, list_patch_additions, list_patch_paths, list_patch_renames
+from backends.git import GitError, GitRepository, list_patch_additions, list_patch_paths
 from backends.index import ScratchIndex
 from backends.overlay import open_task_tree
 from backends.services import Services
@@ -213,8 +214,8 @@ def list_tree_changes(repository: GitRepository, commit: str, patch: bytes) -> l
     with ScratchIndex(repository, commit) as index:
         if not patch.strip() or not apply_submission(patch, index):
             return []
-        applied = index.diff()
-        paths = sorted({*list_patch_paths(applied), *list_patch_renames(applied).values()})
+        names = index.run_git("diff-index", "--cached", "--name-only", "--no-renames", "-z", commit).split(b"\0")[:-1]
+        paths = sorted(os.fsdecode(name) for name in names)
         return [
             change
             for path in paths

@@ -19,11 +19,12 @@ class ReadBeforeEdit(InstructionCheck):
     def decide(self, evidence: RolloutEvidence) -> CheckVerdict:
         """Return whether each was; files that the agent or the change made are not looked at."""
         new = {change.path for change in evidence.changes if change.is_new}
+        edits = {id(edit) for edit in evidence.edits}  # by identity: comparing each action to all takes long
         known, last = set[str](), None
         for action in evidence.actions:
             if action.kind in _SEEN:
                 known.add(action.path)
-            elif action in evidence.edits and action.path not in new | {UNKNOWN_PATH, ""}:
+            elif id(action) in edits and action.path not in new | {UNKNOWN_PATH, ""}:
                 is_old = action.kind is ActionKind.EDIT or any(
                     change.path == action.path and not change.is_new for change in evidence.changes
                 )
