@@ -50,6 +50,15 @@ CARELESS = {
     "read-skill": [*make_answers(["I begin.", NOTES, READ]), *DUTIFUL[1:]],
     "notes-once": [*make_answers(["I begin.", SKILL, READ]), *DUTIFUL[1:]],
 }
+SETUP = b"""\
+diff --git a/AGENTS.md b/AGENTS.md
+new file mode 100644
+--- /dev/null
++++ b/AGENTS.md
+@@ -0,0 +1 @@
++# Words
+"""
+"""The agent's tree has a file of its own with the name of one that instructions stand in."""
 INSTALL = "uv pip install --quiet --python /opt/venv/bin/python pytest==8.3.4"
 SKILLS = (SkillText(name="release", description='How "we" release.', text="Test it."),)
 TOOLS = (
@@ -97,6 +106,7 @@ def make_instructed_task(
             "name": f"{name}.instructions",
             "kind": Kind.INSTRUCTIONS,
             "oracle": InstructionOracle(**fields),
+            "setup_patch": services.artifacts.put(SETUP),
             "plan": plan.model_copy(update={"dependency_steps": (*plan.dependency_steps, INSTALL)}),
         }
     )

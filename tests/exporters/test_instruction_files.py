@@ -133,6 +133,29 @@ def test_the_text_is_added_once_to_each_file_that_agents_read(
     assert tree.git("status", "--porcelain").split() == (["M", "AGENTS.md"] if own else [])
 
 
+@pytest.mark.parametrize("own", [{}, {"AGENTS.md": ""}, {"AGENTS.md": "# Ours\n", "CLAUDE.md": "x"}])
+def test_the_text_is_no_part_of_the_collected_patch(own: dict[str, str], tmp_path: Path) -> None:
+    folder = export(tmp_path, REPOSITORY)
+    tree = TinyRepo(tmp_path / "testbed")
+    tree.commit("Begin", {"code.py": "a = 1\n", **own})
+    guidance = folder / "environment/guidance"
+    command = tomllib.loads((folder / "task.toml").read_text())["verifier"]["collect"][0]["command"]
+    logs = tmp_path / "logs"
+    (logs / "agent").mkdir(parents=True)
+    (logs / "artifacts").mkdir()
+    (logs / "agent/trajectory.json").write_text("{}")
+    cut = guidance / "cut.sh"
+    cut.write_text(cut.read_text().replace("/opt/mergemill/guidance", str(guidance)))
+    steps = [(guidance / "add.sh").read_text().replace("chown ", "true "), "echo b = 2 >>/testbed/code.py", command]
+    for step in steps:
+        local = step.replace("/opt/mergemill/guidance", str(guidance)).replace("/testbed", str(tree.path))
+        subprocess.run(["bash", "-c", local.replace("/logs/", f"{logs}/")], check=True)
+    patch = (logs / "artifacts/model.patch").read_text()
+    assert [line for line in patch.splitlines() if line.startswith("+")] == ["+++ b/code.py", "+b = 2"]
+    assert patch.count("diff --git") == 1
+    assert (logs / "artifacts/trajectory.json").read_text() == "{}"
+
+
 def test_the_verifier_has_a_context_of_its_own_with_the_checks(tmp_path: Path) -> None:
     folder = export(tmp_path, TURN, REPOSITORY)
     tests = folder / "tests"

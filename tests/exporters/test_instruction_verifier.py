@@ -164,6 +164,8 @@ def test_the_solution_is_collected_without_the_instructions_and_with_its_log(bui
     assert patch is not None
     assert b"run the tests" not in patch
     assert b"CLAUDE.md" not in patch
+    assert b"\n+A note of mine.\n" in patch
+    assert patch.count(b"\n+++ ") == 2
     reward, output = built.grade(patch, log)
     assert reward is not None, output
     assert reward["reward"] == 1

@@ -104,12 +104,13 @@ def test_an_agent_is_given_the_instructions_and_graded_on_its_log(
     trials = run_harbor(bundle, tmp_path, "scripted_agent:ScriptedAgent", base=base, **variables)
     seen = json.loads((tmp_path / "seen.json").read_text())
     assert "Wide gaps are miscounted" in seen["instruction"]
-    assert [seen[file] for file in ("AGENTS.md", "CLAUDE.md", "QWEN.md")] == [f"- {REPOSITORY.text}\n"] * 3
+    assert seen["AGENTS.md"] == f"# Words\n\n- {REPOSITORY.text}\n"
+    assert seen["CLAUDE.md"] == seen["QWEN.md"] == f"- {REPOSITORY.text}\n"
     assert "Test it." in seen["skills"]
     answers = [json.loads(line)["result"] for line in seen["project"].splitlines()]
     assert answers[1]["tools"][0]["description"] == "Call it before you edit."
     assert answers[2]["content"] == [{"type": "text", "text": "None."}]
-    assert seen["applied"].split() == ["M", "words.py"]
+    assert seen["applied"].split() == ["M", "AGENTS.md", "M", "words.py"]
     if not name:  # without a log there is no value
         assert trials == {}
         return
