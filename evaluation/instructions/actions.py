@@ -387,4 +387,5 @@ def _relate(action: AgentAction, workdir: str) -> AgentAction:
     path = posixpath.normpath(action.path) if action.path else ""
     if workdir and (path == workdir or path.startswith(f"{workdir}/")):
         path = path[len(workdir) + 1 :]
-    return replace(action, path="" if path == "." else path)
+    path = "" if path == "." else path
+    return action if path == action.path else replace(action, path=path)

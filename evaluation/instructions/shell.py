@@ -117,9 +117,9 @@ class ParsedLine:
 
 def parse_line(text: str) -> ParsedLine:
     """Return the commands of a line, which may be a script."""
-    scope = _Scope()
-    commands = _read(text, scope)
+    commands: list[ShellCommand] = []
     root = _PARSER.parse(text.encode(errors="replace")).root_node
+    _Walker(_Scope(), commands).walk(root)
     return ParsedLine(commands=tuple(commands), n_listed=_count_listed(root))
 
 

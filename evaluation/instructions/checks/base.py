@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
@@ -53,7 +54,13 @@ def runs_any(action: AgentAction, patterns: Iterable[str]) -> bool:
     if command is None:
         return False
     texts = [command.text, *(f"{wrapper} {command.text}" for wrapper in command.wrappers)]
-    return any(re.match(rf"(?:{pattern})(?![\w-])", text) for pattern in patterns for text in texts)
+    return any(_compile_command(pattern).match(text) for pattern in patterns for text in texts)
+
+
+@cache
+def _compile_command(pattern: str) -> re.Pattern[str]:
+    """Return the regex of a command; patterns are long, so that looking them up by a new text would take longer."""
+    return re.compile(rf"(?:{pattern})(?![\w-])")
 
 
 def fail_first(actions: Sequence[AgentAction], is_breach: Callable[[AgentAction], bool]) -> CheckVerdict:
