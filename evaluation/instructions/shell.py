@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
@@ -80,12 +81,12 @@ class ShellCommand:
     """Files that its output is redirected to."""
     is_background: bool = False
 
-    @property
+    @cached_property
     def program(self) -> str:
         """Name of the program without its folder; empty where only files are redirected."""
         return posixpath.basename(self.words[0]) if self.words else ""
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The words, with blanks between them."""
         return " ".join((self.program, *self.words[1:]))
