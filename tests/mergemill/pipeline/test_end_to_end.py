@@ -119,6 +119,7 @@ def test_submissions_are_graded(folder: Path) -> None:
         "tampering",
         "explanation",
         "infrastructure_error",
+        "verdicts",
         "evaluations",
         "control_bound",
         "worst_block_bound",
