@@ -388,4 +388,5 @@ def _relate(action: AgentAction, workdir: str) -> AgentAction:
     if workdir and (path == workdir or path.startswith(f"{workdir}/")):
         path = path[len(workdir) + 1 :]
     path = "" if path == "." else path
+    # Most actions have no path, and a copy of each would take as long as reading its line.
     return action if path == action.path else replace(action, path=path)

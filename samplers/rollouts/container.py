@@ -154,6 +154,7 @@ def open_rollout_container(
     if gateway_folder is not None:
         mounts.append(Mount(source=str(gateway_folder.resolve()), target=GATEWAY_FOLDER))
     files = {FORWARD_FILE: (PROGRAM_FOLDER / "forward.py").read_bytes(), **subject.files, **(memory or {})}
+    # With the other files, as each archive that a running container is sent costs a request of the engine.
     if added is not None:
         files[f"{ADDED_TEXT}/text"] = render_text(added.text)
     started = time.perf_counter()

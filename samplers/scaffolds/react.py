@@ -139,6 +139,7 @@ class _ReactLoop:
         guidance, file = self.session.guidance, ReactScaffold.repository_file
         parts = [SYSTEM, guidance.system]
         if guidance.repository:
+            # As a program reads its file: with what the repository has in it already.
             content = self.session.add_repository_text(file, guidance.repository)
             parts.append(f"# {self.session.subject.workdir}/{file}\n\n{content.strip()}")
         if guidance.memory:

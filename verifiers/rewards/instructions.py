@@ -47,6 +47,7 @@ def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool =
     if not given.answers:
         raise InputError(f"{NO_LOG}: a submission to {task.name} needs the requests of its rollout")
     log = read_log(task, given)
+    # Before the tests, which would be run in vain.
     if not log.is_readable:
         detail = f"tools-unknown: {log.n_unknown} of {log.n_calls} calls are of unknown tools"
         return Score(
@@ -214,6 +215,7 @@ def list_tree_changes(repository: GitRepository, commit: str, patch: bytes) -> l
     with ScratchIndex(repository, commit) as index:
         if not patch.strip() or not apply_submission(patch, index):
             return []
+        # Without renames: the old path of a moved file is a change, too.
         names = index.run_git("diff-index", "--cached", "--name-only", "--no-renames", "-z", commit).split(b"\0")[:-1]
         paths = sorted(os.fsdecode(name) for name in names)
         return [

@@ -136,6 +136,7 @@ class AddedLinesNever(FileCheck):
             for number, line in change.added
             if any(re.search(pattern, line) for pattern in self.patterns)
         ]
+        # A file is parsed only where it has a match at all, which few have.
         if not matches or not self.code_only:
             return matches
         code = split_lines(blank_texts(change.path, change.after or b""))
