@@ -94,7 +94,12 @@ def read_records(folder: Path, *, need_parents: bool = True) -> Iterator[Record]
 
 
 def parse_records(lines: Iterable[bytes], place: str, *, need_parents: bool = True) -> Iterator[Record]:
-    """Yield the records of lines as `RecordWriter` writes them. `place`: their file, for messages.
+    """Yield the records of lines as `RecordWriter` writes them.
+
+    Args:
+        lines: lines of records.
+        place: name of their file, for messages.
+        need_parents: whether the parent of each record must be before it.
 
     Raises:
         InputError: as of `read_records`.

@@ -25,9 +25,10 @@ from exporters.bundle_reader import parse_records
 from mergemill.bench.octo_binding import BindingTable, BoundCheck, check_binding, read_binding_table
 from mergemill.bench.octo_export import list_row_artifacts, make_public_row
 from mergemill.bench.octo_rows import OWN_KEY, OctoItem, OctoRow, read_octo_rows
+from mergemill.bench.unbuilt import store_unbuilt_task
 from mergemill.execution.services import make_services
 from taskdb.queries.lineages import add_lineage
-from taskdb.records import Candidate, Kind, PullRequest, Record, Rejection, Shape, Stage, Task
+from taskdb.records import Candidate, Kind, PullRequest, Record, Shape, Task
 from taskdb.records.instructions import (
     JUDGED,
     BoundConstraint,
@@ -35,7 +36,6 @@ from taskdb.records.instructions import (
     PublishedChecklist,
 )
 from taskdb.records.lineage import Lineage
-from taskdb.records.work import StageResult
 from taskdb.store import Store
 
 if TYPE_CHECKING:
@@ -167,20 +167,9 @@ def _store_published_row(
         ),
     )
     task = build_task(Lineage(candidate=candidate), Kind.INSTRUCTIONS, oracle=oracle, problem_statement=row.messages[0])
-    store.add_mined_changes((pull, candidate, 0.0))
-    # Without a result of this stage the pipeline would try to build an environment for it.
-    unbuilt = Rejection(
-        parent=candidate.id,
-        name=pull.name,
-        source=SOURCE,
-        stage=Stage.BUILD,
-        reason=NO_ENVIRONMENT,
-        detail="a published checklist has an image of its own",
+    store_unbuilt_task(
+        store, pull, candidate, task, reason=NO_ENVIRONMENT, detail="a published checklist has an image of its own"
     )
-    for stage, result, kind in ((Stage.BUILD, unbuilt, None), (Stage.DERIVE, task, Kind.INSTRUCTIONS)):
-        store.add_stage_results(
-            StageResult(stage=stage, result=result, source=SOURCE, name=pull.name, seconds=0.0, kind=kind)
-        )
     return task
 
 

@@ -22,12 +22,12 @@ from derivers.review import write_statement
 from derivers.review.construction import list_added_lines, store_files
 from derivers.review.history import ReviewHistory
 from derivers.review.related import add_related_files
+from mergemill.bench.unbuilt import store_unbuilt_task
 from mergemill.execution.services import make_services
 from miner.instances import PublishedClones, build_instance, build_pull_request, build_unread_candidate
-from taskdb.records import Kind, Rejection, Stage, Task
+from taskdb.records import Kind, Task
 from taskdb.records.lineage import Lineage
 from taskdb.records.oracles import Defect, ReviewOracle
-from taskdb.records.work import StageResult
 from taskdb.store import Store
 
 if TYPE_CHECKING:
@@ -189,19 +189,7 @@ def _store_task(
         hints="",
         problem_statement=write_statement(oracle, review.repo, services.artifacts),
     )
-    store.add_mined_changes((pull, candidate, 0.0))
-    unbuilt = Rejection(
-        parent=candidate.id,
-        name=pull.name,
-        source=source,
-        stage=Stage.BUILD,
-        reason=PUBLISHED,
-        detail="a review needs no environment",
-    )
-    for stage, result, kind in ((Stage.BUILD, unbuilt, None), (Stage.DERIVE, task, Kind.REVIEW)):
-        store.add_stage_results(
-            StageResult(stage=stage, result=result, source=source, name=pull.name, seconds=0.0, kind=kind)
-        )
+    store_unbuilt_task(store, pull, candidate, task, reason=PUBLISHED, detail="a review needs no environment")
     return task
 
 

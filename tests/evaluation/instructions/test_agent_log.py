@@ -98,7 +98,7 @@ def test_the_work_of_a_sub_agent_stands_where_it_was_called_and_its_texts_are_no
 )
 def test_the_tools_of_agents_are_known(name: str, arguments: dict[str, Any], kind: str) -> None:
     data = make_log({"source": "agent", "tool_calls": [call(name, **arguments)]})
-    assert [found for found, _, _ in list_actions(data)] == [kind]
+    assert [action_kind for action_kind, _, _ in list_actions(data)] == [kind]
 
 
 @pytest.mark.parametrize(

@@ -138,8 +138,8 @@ def test_imported_conversations_are_part_of_the_submission(
     done = run(tmp_path, "trajectories", "import", "trajectory.json", "p.jsonl")
     assert done.exit_code == 0, done.stderr
     with Store.open(settings.storage.db, create=False) as store:
-        told, silent = store.load_all(Rollout)
-    given = json.loads(open_artifacts(settings.storage).get(told.submission or ""))
+        complete, silent = store.load_all(Rollout)
+    given = json.loads(open_artifacts(settings.storage).get(complete.submission or ""))
     assert given["patch"] == ATIF["extra"]["model_patch"]  # type: ignore[index]
     assert [(answer["exchange"], answer["turn"]) for answer in given["answers"]] == [(0, 1), (1, 1)]
     assert given["answers"][0]["message"]["tool_calls"][0]["function"]["name"] == "bash"

@@ -101,5 +101,5 @@ def test_requests_of_other_dialects_are_read() -> None:
         "tools": [{"name": "t", "description": guidance.tools[0].description, "input_schema": {"type": "object"}}],
     }
     sent = exchange(0, [], None, upstream_dialect="messages", request=json.dumps(body))
-    found = RecordedTraffic(exchanges=[sent], n_doubtful=0, raw=b"").find_delivery(guidance)
-    assert found == {"system": 0, "reminder": 0, "tool-1": 0}
+    delivered = RecordedTraffic(exchanges=[sent], n_doubtful=0, raw=b"").find_delivery(guidance)
+    assert delivered == {"system": 0, "reminder": 0, "tool-1": 0}

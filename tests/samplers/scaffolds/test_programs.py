@@ -109,6 +109,6 @@ def test_opencode_searches_with_the_program_that_it_would_download(bench: AgentB
     result = bench.run(load_scaffold("opencode"), search_first)
     assert result.rollout.value == 1.0, result.log[-2000:]
     messages = json.loads(result.exchanges[-1].request)["messages"]
-    (found, *_) = [message["content"] for message in messages if message["role"] == "tool"]
-    assert "def " in found
-    assert "ripgrep" not in found
+    (result, *_) = [message["content"] for message in messages if message["role"] == "tool"]
+    assert "def " in result
+    assert "ripgrep" not in result

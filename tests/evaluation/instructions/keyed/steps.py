@@ -76,7 +76,7 @@ class Draft:
         """Leave out steps."""
         for name in names:
             self.find(name)
-        return Draft(tuple(one for one in self.steps if one.name not in names))
+        return Draft(tuple(item for item in self.steps if item.name not in names))
 
     def swap(self, name: str, text: str | None = None, *operations: Operation) -> Draft:
         """Give a step another text, where one is given, and other calls, where any are given."""
@@ -96,7 +96,7 @@ class Draft:
 
     def find(self, name: str) -> int:
         """Return the place of a step."""
-        (place,) = [place for place, one in enumerate(self.steps) if one.name == name]
+        (place,) = [place for place, item in enumerate(self.steps) if item.name == name]
         return place
 
 
@@ -107,10 +107,10 @@ def draft(*steps: Step) -> Draft:
 def render(steps: Draft, scaffold: str) -> list[Turn]:
     """Return the answers of a model that makes the steps with the tools of a scaffold."""
     answers = []
-    for one in steps.steps:
-        calls = [call for operation in one.operations for call in _RENDERERS[scaffold](operation)]
-        text = "\n\n".join(filter(None, (one.text, *(_write_plan(part, scaffold) for part in one.operations))))
-        if not one.operations and scaffold == "react":
+    for item in steps.steps:
+        calls = [call for operation in item.operations for call in _RENDERERS[scaffold](operation)]
+        text = "\n\n".join(filter(None, (item.text, *(_write_plan(part, scaffold) for part in item.operations))))
+        if not item.operations and scaffold == "react":
             calls = [Call("submit", {})]
         answers.append(Turn(text=text, calls=tuple(calls)))
     return answers
