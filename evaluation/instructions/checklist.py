@@ -101,6 +101,28 @@ class ConstraintChecklist:
             **{f"{name}_constraints": float(self.count(state)) for name, state in _COUNTED.items()},
         }
 
+    def list_parts_with_tests(self, value: float, *, is_resolved: bool) -> dict[str, float]:
+        """Return the parts of a score: `tests`, `graded`, `partial` and those of the checklist.
+
+        Args:
+            value: value of the tests, 0..1.
+            is_resolved: whether all tests of the task passed.
+        """
+        return {
+            "tests": value,
+            "graded": self.csr if is_resolved else 0.0,
+            "partial": (value + self.csr) / 2,
+            **self.list_parts(),
+        }
+
+    def list_failures(self) -> list[str]:
+        """Return a line about each check that failed: name and source of the constraint, and the quote."""
+        lines = []
+        for verdict in self.failing:
+            quote = verdict.result.quote if verdict.result else ""
+            lines.append(f"{verdict.constraint.name} ({verdict.constraint.source}){f': {quote}' if quote else ''}")
+        return lines
+
 
 _COUNTED: Mapping[str, VerdictState] = {
     "failed": VerdictState.FAILED,

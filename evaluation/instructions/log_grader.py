@@ -117,16 +117,12 @@ def grade(setup: GradingSetup, patch: bytes | None, load_log: Callable[[], bytes
     if checklist is None:
         return {**tests, "reward": 0.0, "tests": tests["reward"]}
     is_resolved = tests["reward"] == 1
-    for verdict in checklist.failing:
-        quote = verdict.result.quote if verdict.result else ""
-        print(f"not followed: {verdict.constraint.name} ({verdict.constraint.source}): {quote}", flush=True)
+    for failure in checklist.list_failures():
+        print(f"not followed: {failure}", flush=True)
     return {
         **tests,
         "reward": 1.0 if is_resolved and not checklist.failing else 0.0,
-        "tests": tests["reward"],
-        "graded": checklist.csr if is_resolved else 0.0,
-        "partial": (tests["reward"] + checklist.csr) / 2,
-        **checklist.list_parts(),
+        **checklist.list_parts_with_tests(tests["reward"], is_resolved=is_resolved),
     }
 
 

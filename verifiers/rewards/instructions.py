@@ -61,17 +61,11 @@ def grade(task: Task, services: Services, submission: bytes, *, is_brief: bool =
         return scored
     checklist = check(task, services, given, log)
     is_resolved = scored.resolved and not checklist.failing
-    parts = {
-        "tests": scored.value,
-        "graded": checklist.csr if scored.resolved else 0.0,
-        "partial": (scored.value + checklist.csr) / 2,
-        **checklist.list_parts(),
-    }
     return scored.model_copy(
         update={
             "value": 1.0 if is_resolved else 0.0,
             "resolved": is_resolved,
-            "parts": parts,
+            "parts": checklist.list_parts_with_tests(scored.value, is_resolved=scored.resolved),
             "verdicts": checklist.states,
             "explanation": "; ".join(filter(None, (describe_failures(checklist), scored.explanation))),
         }
@@ -237,11 +231,8 @@ def list_paths(patch: bytes) -> list[ChangedFile]:
 
 def describe_failures(checklist: ConstraintChecklist) -> str:
     """Return a line about the checks that failed; empty for none."""
-    lines = []
-    for verdict in checklist.failing:
-        quote = verdict.result.quote if verdict.result else ""
-        lines.append(f"{verdict.constraint.name} ({verdict.constraint.source}){f': {quote}' if quote else ''}")
-    return f"not followed: {'; '.join(lines)}" if lines else ""
+    failures = checklist.list_failures()
+    return f"not followed: {'; '.join(failures)}" if failures else ""
 
 
 def require_oracle(task: Task) -> InstructionOracle:
