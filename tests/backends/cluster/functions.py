@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -79,14 +79,17 @@ def work_until_stopped(record: int, folder: Path) -> Iterator[Said]:
         (folder / f"stopped-{record}").touch()
 
 
-def die_once(record: int, folder: Path, mortal: int) -> Iterator[Said]:
-    """End the worker's process in the middle of a record, the first time."""
+def die_once(record: int, folder: Path, mortal: int, mortal_at_end: int) -> Iterator[Said]:
+    """End the worker's process in the middle of a record, and after the last result of another, the first time."""
     yield say(record, "begin")
     mark = folder / f"died-{record}"
-    if record == mortal and not mark.exists():
-        mark.touch()
+    is_new = record in {mortal, mortal_at_end} and not mark.exists()
+    mark.touch()
+    if is_new and record == mortal:
         os.kill(os.getpid(), signal.SIGKILL)
     yield say(record, "end")
+    if is_new:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def die(record: int) -> Iterator[Said]:
@@ -132,6 +135,25 @@ class CountingKeeper(RecordKeeper[int, Said]):
 
     def make_loss(self, record: int, detail: str) -> Said:
         return Said(record, "", 0, "lost", detail)
+
+
+class StoringKeeper(CountingKeeper):
+    """Does not resume a record whose last result its caller has stored, as a run does not. `stored`: such records."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.stored: set[int] = set()
+
+    def store(self, results: Iterable[Said]) -> Iterator[Said]:
+        """Yield results, and store the last of each record."""
+        for result in results:
+            if result.part == "end":
+                self.stored.add(result.record)
+            yield result
+
+    def resume(self, record: int) -> int | None:
+        super().resume(record)
+        return None if record in self.stored else record
 
 
 class ModuloKeeper(CountingKeeper):

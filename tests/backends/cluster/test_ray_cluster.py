@@ -23,7 +23,7 @@ from backends.cluster.nodes import WorkerNeeds
 from core.errors import MachineError, Transient
 from tests.backends.cluster import functions
 from tests.backends.cluster.drivers import DRIVER
-from tests.backends.cluster.functions import VERSION, CountingKeeper, ModuloKeeper, Said, make_functions
+from tests.backends.cluster.functions import VERSION, CountingKeeper, ModuloKeeper, Said, StoringKeeper, make_functions
 from tests.ray_nodes import QUICK, RayNode, RayNodes, list_session, read_title, start_ray_nodes
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]  # Ray's own
@@ -104,16 +104,18 @@ class TestOneConnection:
         moved = sum(min(places.count((kind, node)) for node in ("node-a", "node-b")) for kind in range(4))
         assert moved <= 10  # of 60; by chance about 24
 
-    def test_the_record_of_a_lost_worker_is_resumed_elsewhere(self, cluster: Any, tmp_path: Path) -> None:
-        keeper = CountingKeeper()
-        results = list(cluster.map(partial(functions.die_once, folder=tmp_path, mortal=5), range(12), keeper))
-        assert (tmp_path / "died-5").exists()
+    def test_the_record_of_a_lost_worker_is_resumed_elsewhere_unless_it_is_stored(
+        self, cluster: Any, tmp_path: Path
+    ) -> None:
+        keeper = StoringKeeper()
+        work = partial(functions.die_once, folder=tmp_path, mortal=5, mortal_at_end=2)
+        results = list(keeper.store(cluster.map(work, range(12), keeper)))
+        assert {(tmp_path / f"died-{mortal}").exists() for mortal in (2, 5)} == {True}
         assert group(results) == dict.fromkeys(range(12), WHOLE) | {5: ["begin", *WHOLE]}
         first, second = (result.node for result in results if result.record == 5 and result.part == "begin")
         assert first != second
-        assert keeper.resumed == [5]
-        assert (5, False) in keeper.ended
-        assert (5, True) in keeper.ended
+        assert sorted(keeper.resumed) == [2, 5]
+        assert {(2, False), (2, True), (5, False), (5, True)} <= set(keeper.ended)
 
     def test_a_record_that_kills_each_worker_is_given_up(self, cluster: Any) -> None:
         keeper = CountingKeeper()
@@ -225,11 +227,12 @@ def test_a_node_that_joins_is_used_and_one_that_is_killed_costs_nothing(
     from backends.cluster.ray_cluster import pool  # noqa: PLC0415 - as in `connect`
 
     monkeypatch.setattr(pool, "NODES_SECONDS", 2.0)
-    keeper, begun = CountingKeeper(), list[int]()
+    keeper, begun = StoringKeeper(), list[int]()
 
     with connect(nodes, tmp_path) as cluster:
         results = []
-        for result in cluster.map(partial(functions.work, seconds=0.3), draw_records(240, keeper, begun), keeper):
+        records = draw_records(240, keeper, begun)
+        for result in keeper.store(cluster.map(partial(functions.work, seconds=0.3), records, keeper)):
             if not results:
                 nodes.add("node-c")
             if result.node == "node-c" and nodes.nodes["node-c"].process.poll() is None:
