@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Union
 
 from mergemill_client.errors import ClientError
 
-FORMS = {"review": "review", "test-writing": "tests"}
+SUBMISSION_FORMS = ("patch", "tests", "review", "rollout")
+FORMS = {"review": "review", "test-writing": "tests", "instructions": "rollout"}
 """Kind of task -> form of its submissions; `patch` for all others."""
 Content = Union[str, bytes, dict[str, Any]]
 _FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[^\n`]*\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 def choose_form(kind: str) -> str:
-    """Return the form of submissions to a kind of task: `patch`, `tests` or `review`."""
+    """Return the form of submissions to a kind of task: `patch`, `tests`, `review` or `rollout`."""
     return FORMS.get(kind, "patch")
 
 
@@ -31,19 +33,18 @@ def extract_submission(text: str) -> str:
     return block if block.endswith("\n") or not block else block + "\n"
 
 
-def encode_submission(patch: Content | None, tests: Content | None, review: Content | None) -> dict[str, Any]:
+def encode_submission(submission: Mapping[str, Content | None]) -> dict[str, Any]:
     """Return the one submission that is given, as JSON: form -> content.
 
+    Args:
+        submission: form, one of SUBMISSION_FORMS -> content; None for one that is not given.
+
     Raises:
-        ClientError: none or several are given.
+        ClientError: none or several are given, or a form is not known.
     """
-    given = {
-        form: content
-        for form, content in (("patch", patch), ("tests", tests), ("review", review))
-        if content is not None
-    }
-    if len(given) != 1:
-        raise ClientError("give one of patch, tests and review")
+    given = {form: content for form, content in submission.items() if content is not None}
+    if len(given) != 1 or not given.keys() <= set(SUBMISSION_FORMS):
+        raise ClientError("give one of patch, tests, review and rollout")
     return {
         form: content.decode(errors="surrogateescape") if isinstance(content, bytes) else content
         for form, content in given.items()

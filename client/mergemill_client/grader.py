@@ -19,7 +19,7 @@ from typing import Any, Callable
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from mergemill_client.answers import Content, encode_submission
+from mergemill_client.answers import SUBMISSION_FORMS, Content, encode_submission
 from mergemill_client.errors import ClientError, TaskNotFoundError
 from mergemill_client.scores import Score, make_unscored
 from mergemill_client.server import read_problem
@@ -30,7 +30,7 @@ BUG_ATTEMPTS = 3
 """Attempts at a submission that the server fails to grade through a bug."""
 MAX_PAUSE = 30.0
 Submission = Mapping[str, Any]
-"""`task`, and one of `patch`, `tests` and `review`."""
+"""`task`, and one of SUBMISSION_FORMS."""
 
 
 class UnreachableError(Exception):
@@ -73,6 +73,7 @@ class Grader:
         patch: Content | None = None,
         tests: Content | None = None,
         review: Content | None = None,
+        rollout: Content | None = None,
     ) -> Score:
         """Return the score of one submission; its value is None where the infrastructure failed or nobody answered.
 
@@ -81,12 +82,14 @@ class Grader:
             patch: a diff; an empty one is the no-op.
             tests: a diff of tests, for test-writing tasks.
             review: findings, for review tasks: the object or its JSON.
+            rollout: a patch with its conversation, for instruction tasks: the object or its JSON.
 
         Raises:
             TaskNotFoundError: there is no such task.
             ClientError: the token is wrong, or the task takes another form of submission.
         """
-        return self._grade({"task": task, **encode_submission(patch, tests, review)})
+        given = {"patch": patch, "tests": tests, "review": review, "rollout": rollout}
+        return self._grade({"task": task, **encode_submission(given)})
 
     def grade_many(self, submissions: Iterable[Submission]) -> Iterator[tuple[int, Score]]:
         """Yield place and score of each submission, in the order of completion.
@@ -116,7 +119,7 @@ class Grader:
             raise ClientError(f"{self.url}: {error}") from error
 
     def _grade_any(self, submission: Submission) -> Score:
-        given = {name: submission.get(name) for name in ("patch", "tests", "review")}
+        given = {name: submission.get(name) for name in SUBMISSION_FORMS}
         try:
             return self.grade(str(submission["task"]), **given)
         except ClientError as error:

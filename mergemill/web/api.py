@@ -28,7 +28,7 @@ class TaskPrompt(BaseModel):
     task: str
     id: str
     kind: str
-    submission: str = Field(description="Form of what it hands in: `patch`, `tests` or `review`.")
+    submission: str = Field(description="Form of what it hands in: `patch`, `tests`, `review` or `rollout`.")
     messages: list[dict[str, str]] = Field(description="The prompt, as OpenAI messages.")
     image: str | None = Field(description="Image in which it works; null where the prompt holds all material.")
     workdir: str | None

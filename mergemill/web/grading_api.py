@@ -32,29 +32,36 @@ BATCH_MEDIA_TYPE = "application/x-ndjson"
 """Media type of a JSON object per line."""
 
 
+FORMS = ("patch", "tests", "review", "rollout")
+"""Forms of submissions: fields of a request, of which it has one."""
+
+
 class GradeRequest(BaseModel):
-    """A submission: the task, and one of patch, tests and review."""
+    """A submission: the task, and one of patch, tests, review and rollout."""
 
     model_config = ConfigDict(extra="forbid")
     task: str = Field(min_length=1, description="Name, id or unambiguous beginning of an id; or a change's name.")
     patch: str | None = Field(None, description="A patch; an empty one and null are the no-op.")
     tests: str | None = Field(None, description="A patch of tests, for test-writing tasks; null is the no-op.")
     review: dict[str, Any] | str | None = Field(None, description="Findings, for review tasks; null is the no-op.")
+    rollout: dict[str, Any] | str | None = Field(
+        None, description="A patch with its conversation, for instruction tasks; null is the no-op."
+    )
 
     @model_validator(mode="after")
     def _check_single_submission(self) -> GradeRequest:
         if len(self._list_given_forms()) != 1:
-            raise ValueError("give one of patch, tests and review")
+            raise ValueError("give one of patch, tests, review and rollout")
         return self
 
     def _list_given_forms(self) -> list[str]:
         """Return the forms that are not null; if there is none, those that are in the request."""
-        forms: list[str] = [form for form in ("patch", "tests", "review") if form in self.model_fields_set]
+        forms = [form for form in FORMS if form in self.model_fields_set]
         return [form for form in forms if getattr(self, form) is not None] or forms
 
     @property
     def form(self) -> str:
-        """Which of `patch`, `tests` and `review` is given."""
+        """Which of FORMS is given."""
         return self._list_given_forms()[0]
 
     def encode_submission(self) -> dict[str, bytes]:

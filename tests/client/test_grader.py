@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,9 +26,13 @@ from mergemill_client import (
     extract_submission,
 )
 
+from evaluation.instructions.submission import write_submission
 from mergemill.grading.grading import Submission, TaskGrader
+from tests.evaluation.instructions.conversations import bash, make_answers
 from tests.graded_tasks import NO_FINDINGS, GradedTasks, make_reviews
 from tests.grading_server import TOKEN, serve_answers, serve_gradings
+from tests.mergemill.bench.octo import import_rows, make_row, make_settings
+from tests.mergemill.bench.test_octo_rewards import BINDINGS, DONE, EDIT, GOOD, PATCH
 
 RIGHT = {"task": "a", "value": 1.0, "resolved": True, "f2p_rate": 1.0, "p2p_rate": 1.0, "colour": "blue"}
 OK: tuple[int | str, dict[str, str], Any] = (200, {}, RIGHT)
@@ -96,11 +101,37 @@ def test_wrong_submissions_are_errors_and_in_a_stream_one_score_each(url: str, r
         grader.grade(task, patch="diff")
     with pytest.raises(ClientError, match="the token is missing or wrong"):
         Grader(url, "wrong").grade(task, review=NO_FINDINGS)
-    with pytest.raises(ClientError, match="give one of patch, tests and review"):
+    with pytest.raises(ClientError, match="give one of patch, tests, review and rollout"):
         grader.grade(task)
     scores = dict(grader.grade_many([{"task": "nothing", "patch": ""}, {"task": task, "review": reviews.gold[task]}]))
     assert (scores[0].value, scores[1].value) == (None, 1.0)
     assert "there is no task nothing" in str(scores[0].error)
+
+
+@pytest.fixture
+def checklist_url(tmp_path: Path) -> Iterator[str]:
+    """A server with one published checklist, both of whose items a program decides."""
+    row = make_row()
+    row["checklist"] = {name: row["checklist"][name] for name in ("SP", "Agents.md")}
+    del row["checklist"]["SP"]["checks"][1]
+    assert import_rows(tmp_path, [row], table=BINDINGS).exit_code == 0
+    with serve_gradings(make_settings(tmp_path)) as url:
+        yield url
+
+
+def test_a_conversation_is_graded_by_its_checks(checklist_url: str) -> None:
+    grader, task = Grader(checklist_url, TOKEN), "md-greet-1.instructions"
+    good = write_submission(PATCH, make_answers(*GOOD))
+    careless = json.loads(write_submission(PATCH, make_answers([EDIT], [bash("git push")], DONE)))
+    assert grader.grade(task, rollout=good).value == 1.0
+    score = grader.grade(task, rollout=careless)
+    assert (score.value, score.parts["isr"], score.parts["failed_constraints"]) == (0.0, 0.0, 2.0)
+    scores = dict(grader.grade_many([{"task": task, "rollout": rollout} for rollout in (good.decode(), careless)]))
+    assert [scores[number].value for number in range(2)] == [1.0, 0.0]
+    with pytest.raises(ClientError, match="it takes --rollout FILE"):
+        grader.grade(task, patch=PATCH)
+    environment = TaskEnvironment(checklist_url, TOKEN)
+    assert environment.grade(task, "instructions", good).value == 1.0
 
 
 # ----------------------------------------------------------------------------------------- servers that fail

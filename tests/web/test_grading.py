@@ -93,14 +93,15 @@ def test_a_server_without_a_token_only_reads(
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"task": "a"}, "give one of patch, tests and review"),
-        ({"task": "a", "patch": "x", "tests": "x"}, "give one of patch, tests and review"),
-        ({"task": "a", "patch": None, "tests": None}, "give one of patch, tests and review"),
+        ({"task": "a"}, "give one of patch, tests, review and rollout"),
+        ({"task": "a", "patch": "x", "tests": "x"}, "give one of patch, tests, review and rollout"),
+        ({"task": "a", "patch": None, "tests": None}, "give one of patch, tests, review and rollout"),
         ({"patch": "x"}, "field task is missing"),
         ({"task": "", "patch": "x"}, "field task is empty"),
         ({"task": None, "patch": "x"}, "field task is null"),
         ({"task": "a", "patch": ["x"]}, "field patch is not a text"),
         ({"task": "a", "review": 3}, "field review is not an object"),
+        ({"task": "a", "patch": "x", "rollout": {}}, "give one of patch, tests, review and rollout"),
         ({"task": "a", "patch": "x", "y": 1}, "field y is not known"),
         ([], "the body is not an object"),
         (b"{", "the body is not JSON"),
