@@ -98,12 +98,12 @@ class TaskGrader:
         if store.is_read_only:
             log.warning("scores are not stored: %s is read-only", settings.storage.db)
 
-    def find_task(self, word: str, form: str) -> Task:
+    def find_task(self, word: str, form: str | None) -> Task:
         """Return the task that a word names: name or id of it, or the name of its change.
 
         Args:
             word: the name or id.
-            form: `patch`, `tests`, `review` or `rollout`; it selects among the tasks of a change.
+            form: `patch`, `tests`, `review` or `rollout`, which selects among the tasks of a change; None for nothing.
 
         Raises:
             InputError: there is no such task, or several.
@@ -227,5 +227,5 @@ def grade_submission(word: str, submission: Mapping[str, bytes], settings: Setti
     """
     with Store.open(settings.storage.db, create=False) as store:
         grader = TaskGrader(store, settings)
-        task = grader.find_task(word, next(iter(submission), "patch"))
+        task = grader.find_task(word, next(iter(submission), None))
         return grader.grade(grader.make_gold(task) if gold else make_submission(task, submission))

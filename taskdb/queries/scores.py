@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from sqlalchemy import text
 
 from core.errors import InputError
@@ -21,7 +23,7 @@ _TASKS_OF_CHANGE = text("SELECT id, name, kind FROM tasks WHERE change_name = :n
 _SCORES = text("SELECT body FROM score WHERE task = :task AND submission = :submission AND value IS NOT NULL")
 
 
-def resolve_instance(store: Store, word: str, form: str) -> Task:
+def resolve_instance(store: Store, word: str, form: str | None) -> Task:
     """Return the task of an instance: of a task's name or id, or the task of a change's name that takes the form.
 
     A change of published tasks has the published `instance_id` as its name.
@@ -29,14 +31,15 @@ def resolve_instance(store: Store, word: str, form: str) -> Task:
     Args:
         store: the database.
         word: the name or id.
-        form: `patch`, `tests`, `review` or `rollout`.
+        form: `patch`, `tests`, `review` or `rollout`; None where nothing is handed in: the first of them that a task
+            of the change takes.
 
     Raises:
         InputError: there is none, or several.
     """
     with store.read_transaction() as connection:
         rows = connection.execute(_TASKS_OF_CHANGE, {"name": word}).all()
-    for kind in KINDS_OF_FORM[form]:
+    for kind in KINDS_OF_FORM[form] if form else chain.from_iterable(KINDS_OF_FORM.values()):
         matching = [row for row in rows if row.kind == kind]
         if len(matching) == 1:
             return store.get(Task, matching[0].id)

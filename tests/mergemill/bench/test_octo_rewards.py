@@ -138,3 +138,10 @@ def test_an_empty_submission_and_gold_need_no_engine(tmp_path: Path) -> None:
     assert (done.exit_code, done.json["value"], done.json["explanation"]) == (0, 0.0, "nothing was submitted")
     done = run(tmp_path, "grade", "md-greet-1.instructions", "--gold")
     assert (done.exit_code, "is a published checklist, which has no solution" in done.stderr) == (3, True)
+
+
+def test_a_change_names_its_only_task_where_nothing_is_handed_in(tmp_path: Path) -> None:
+    assert import_rows(tmp_path, [ROW], table=BINDINGS).exit_code == 0
+    done = run(tmp_path, "grade", "md-greet-1", "--noop", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert (done.json["task"], done.json["value"]) == ("md-greet-1.instructions", 0.0)
