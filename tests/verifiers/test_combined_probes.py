@@ -7,10 +7,11 @@ look for: files of a submission that stay, and results that are not checked.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -84,11 +85,37 @@ CONTROLS: Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str]]] = {
 }
 """Kind of controls -> the hidden tests, the outcomes that are expected of them, and the tests they are made of."""
 
+Changes = frozenset[tuple[str, bytes | None]]
+Case = tuple[Changes, str]
+"""Changes of a submission that stay in the tree, and the kind of controls."""
 STAYING = ("edited tests", "deleted tests", "conftest.py", "pytest.ini", "start-up files")
 """Files of a submission that a weak grader does not restore."""
 UNCHECKED = ("canaries", "missing tests", "missing report", "controls")
 """Results that a weak grader does not check; one without a report goes by the exit code."""
+WORDS = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", "--rootdir=.", "tests"]
+WORDS += ["--junitxml=report.xml", "-o", "junit_family=xunit1"]
 START = "import site, sys; site.addsitedir('.'); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+FORKS = """
+import gc, json, os, site, sys
+import pytest
+pytest.main(sys.argv[1:])  # imports the plug-ins: there is no test here
+gc.freeze()
+codes = []
+for folder in json.load(sys.stdin):
+    if (child := os.fork()) == 0:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(nothing, stream)
+        os.chdir(folder)
+        os.environ["PYTHONPATH"] = folder
+        sys.path.insert(1, folder)
+        site.addsitedir(".")
+        sys.exit(pytest.main(sys.argv[1:]))
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(json.dumps(codes))
+"""
+"""Program that runs the tests of many trees as START does those of one. Most of the time of START are imports, so they
+precede the forks; only a new Python reads start-up files."""
 
 
 def make_target() -> ProbeTarget:
@@ -114,9 +141,7 @@ def name_weakness(path: str, content: bytes | None) -> str | None:
     return "start-up files" if path.endswith((".pth", "customize.py")) else None
 
 
-def restore(
-    changes: Mapping[str, bytes | None], staying: Collection[str], controls: str
-) -> frozenset[tuple[str, bytes | None]]:
+def restore(changes: Mapping[str, bytes | None], staying: Collection[str], controls: str) -> Changes:
     """Return the changes that a grader leaves. Instances are written into the test file, whatever was left there."""
     return frozenset(
         (path, content)
@@ -133,31 +158,68 @@ class Observation:
     outcomes: Mapping[str, tuple[str, str]] | None
 
 
-def run_tests(folder: Path, changes: Mapping[str, bytes | None], controls: str) -> Observation:
-    """Run the hidden tests in a tree."""
-    hidden, _, _ = CONTROLS[controls]
-    files: dict[str, bytes | None] = {path: text.encode() for path, text in BASE.items()}
-    files |= {TEST_FILE: hidden.encode(), **{path: text.encode() for path, (text, _) in CANARIES.items()}, **changes}
-    for path, content in files.items():
-        if content is not None:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(content)
-    report = folder / "report.xml"
-    arguments = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", "--rootdir=.", "tests"]
-    ended = subprocess.run(
-        [sys.executable, "-B", "-c", START, *arguments, f"--junitxml={report}", "-o", "junit_family=xunit1"],
+@dataclass(frozen=True)
+class Tree:
+    """A tree with hidden tests, in which some changes of a submission stay."""
+
+    folder: Path
+    case: Case
+
+    @property
+    def has_start_up_files(self) -> bool:
+        """Whether a Python that starts in this tree runs code of the submission before it runs pytest."""
+        return any(name_weakness(path, content) == "start-up files" for path, content in self.case[0])
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Path -> content."""
+        changes, controls = self.case
+        hidden, _, _ = CONTROLS[controls]
+        files: dict[str, bytes | None] = {path: text.encode() for path, text in BASE.items()}
+        files |= {TEST_FILE: hidden.encode(), **{path: text.encode() for path, (text, _) in CANARIES.items()}}
+        return {path: content for path, content in (files | dict(changes)).items() if content is not None}
+
+    def write(self) -> None:
+        """Write the files."""
+        for path, content in self.files.items():
+            (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / path).write_bytes(content)
+
+    def observe(self, exit_code: int) -> Observation:
+        """Return the end of a run of the tests, whose report is in the tree."""
+        try:
+            parsed = parse_report((self.folder / "report.xml").read_bytes(), list(self.files))
+        except (FileNotFoundError, UnreadableReportError):
+            return Observation(exit_code, None)
+        outcomes = {test: (outcome.status, outcome.message) for test, outcome in parsed.outcomes.items()}
+        return Observation(exit_code, outcomes)
+
+
+def run_python(folder: Path, *words: str, content: str = "") -> subprocess.CompletedProcess[str]:
+    """Run Python with modules of a folder and without plug-ins of this environment's pytest."""
+    return subprocess.run(
+        [sys.executable, "-B", "-c", *words],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        input=content,
         capture_output=True,
+        text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
-    try:
-        parsed = parse_report(report.read_bytes(), [path for path, content in files.items() if content is not None])
-    except (FileNotFoundError, UnreadableReportError):
-        return Observation(ended.returncode, None)
-    outcomes = {test: (outcome.status, outcome.message) for test, outcome in parsed.outcomes.items()}
-    return Observation(ended.returncode, outcomes)
+
+
+def run_tests(trees: Sequence[Tree]) -> dict[Case, Observation]:
+    """Run the hidden tests in trees, one after the other."""
+    for tree in trees:
+        tree.write()
+    plain = [str(tree.folder) for tree in trees if not tree.has_start_up_files]
+    output = run_python(trees[0].folder.parent, FORKS, *WORDS, content=json.dumps(plain)).stdout
+    codes = dict(zip(plain, json.loads(output.splitlines()[-1]), strict=True))
+    for tree in trees:
+        if tree.has_start_up_files:
+            codes[str(tree.folder)] = run_python(tree.folder, START, *WORDS).returncode
+    return {tree.case: tree.observe(codes[str(tree.folder)]) for tree in trees}
 
 
 def is_paid(target: ProbeTarget, observation: Observation, controls: str, unchecked: Collection[str]) -> bool:
@@ -197,10 +259,10 @@ def test_a_grader_that_pays_an_exploit_pays_a_submission_with_it(tmp_path: Path)
         (restore(changes, staying, controls), controls)
         for changes, staying, controls in itertools.product(submissions.values(), iterate_subsets(STAYING), CONTROLS)
     }
+    trees = [Tree(tmp_path / str(number), case) for number, case in enumerate(cases)]
     with ThreadPoolExecutor(2) as threads:
-        folders = (tmp_path / str(number) for number in range(len(cases)))
-        runs = threads.map(lambda case, folder: run_tests(folder, dict(case[0]), case[1]), cases, folders)
-        observations = dict(zip(cases, runs, strict=True))
+        first, second = threads.map(run_tests, (trees[::2], trees[1::2]))
+    observations = first | second
 
     paid: set[str] = set()
     hidden = []
