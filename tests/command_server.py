@@ -8,6 +8,7 @@ server; `CommandServer` is the tests' side of it.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import importlib
 import json
@@ -22,9 +23,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import IO, Any, NoReturn, TextIO
 
 ROOT = Path(__file__).parents[1]
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "SSL_", "TZ", "TMPDIR")
@@ -48,6 +50,7 @@ USUAL_MODULES = (
     "miner.mine",
     "miner.tags.tag",
     "rich._emoji_codes",
+    "samplers.gateway.__main__",
     "sklearn.cluster",
     "sqlalchemy.dialects.sqlite",
     "taskdb.queries.where",
@@ -63,23 +66,30 @@ NO_CONTROLS = "TESTS_NO_CONTROLS"
 KEPT_RUNS = "TESTS_TAKE_KEPT_RUNS"
 """Variable of a command's environment; where it is not empty, it takes results of containers from earlier commands (see
 `tests.kept_runs`)."""
+NEW_GATEWAYS = "TESTS_NEW_GATEWAYS"
+"""Variable of a command's environment; where it is not empty, its gateways are new processes, children of its own."""
+GATEWAY = "samplers.gateway"
+"""Module that a process runs as a program in a session of its own."""
 REQUEST_BYTES = 2**17
 """Less than what a socket takes at once."""
 
 
 class RunningCommand:
-    """A command's process, with those methods of `subprocess.Popen` that tests use.
+    """A command's process, with those methods of `subprocess.Popen` that tests use. Thread-safe.
 
     Args:
-        server: the server that forked it.
+        server: the server that forked it; None where it counts the CPU seconds of this process itself.
         ended: pipe of which the first line is the process's id, and the second its exit code and CPU seconds.
     """
 
-    def __init__(self, server: CommandServer, ended: TextIO) -> None:
+    def __init__(self, server: CommandServer | None, ended: TextIO) -> None:
         self._server = server
         self._ended = ended
+        self._lock = threading.Lock()
         self.pid = int(ended.readline())
         self.returncode: int | None = None
+        self.stdin: IO[bytes] | None = None
+        self.stdout: IO[bytes] | None = None
 
     def wait(self, timeout: float | None = None) -> int:
         """Return the exit code, below 0 for a signal, once the process has ended.
@@ -87,16 +97,18 @@ class RunningCommand:
         Raises:
             subprocess.TimeoutExpired: it did not end within so many seconds.
         """
-        if self.returncode is None:
-            poll = select.poll()  # has no limit on descriptors
-            poll.register(self._ended, select.POLLIN)
-            if not poll.poll(None if timeout is None else 1000 * timeout):
-                raise subprocess.TimeoutExpired("mergemill", timeout or 0)
-            code, seconds = self._ended.read().split()
-            self._ended.close()
-            self._server.cpu_seconds += float(seconds)
-            self.returncode = int(code)
-        return self.returncode
+        with self._lock:
+            if self.returncode is None:
+                poll = select.poll()  # has no limit on descriptors
+                poll.register(self._ended, select.POLLIN)
+                if not poll.poll(None if timeout is None else 1000 * timeout):
+                    raise subprocess.TimeoutExpired("mergemill", timeout or 0)
+                code, seconds = self._ended.read().split()
+                self._ended.close()
+                if self._server:
+                    self._server.cpu_seconds += float(seconds)
+                self.returncode = int(code)
+            return self.returncode
 
     def poll(self) -> int | None:
         """Return the exit code, or None while the process runs."""
@@ -139,19 +151,21 @@ class CommandServer:
         environment: Mapping[str, str],
         output: int | None = None,
         module: str = "",
+        user: int | None = None,
     ) -> tuple[int, str, str] | None:
         """Run `mergemill ARGUMENTS` in a process.
 
         Args:
             output: descriptor of the standard output, which is not read then.
             module: name of a module that runs as a program instead (`python -m MODULE ARGUMENTS`).
+            user: id of the user, and of the only group, that the process has; None for those of the tests.
 
         Returns:
             its exit code, below 0 for a signal, and both outputs; None where only a new process will do.
         """
         with tempfile.TemporaryFile() as kept, tempfile.TemporaryFile() as errors:
             stdout = kept.fileno() if output is None else output
-            command = self.start(arguments, cwd, environment, stdout, errors.fileno(), module)
+            command = self.start(arguments, cwd, environment, stdout, errors.fileno(), module, user=user)
             if command is None:
                 return None
             code = command.wait()
@@ -167,6 +181,8 @@ class CommandServer:
         output: int,
         errors: int,
         module: str = "",
+        given: int | None = None,
+        user: int | None = None,
     ) -> RunningCommand | None:
         """Start `mergemill ARGUMENTS` in a process.
 
@@ -174,24 +190,41 @@ class CommandServer:
             output: descriptor of the standard output.
             errors: descriptor of the standard error.
             module: name of a module that runs as a program instead.
+            given: descriptor of the standard input; None for no input.
+            user: id of the user, and of the only group, that the process has; None for those of the tests.
 
         Returns:
             the process; None where only a new one will do.
         """
-        content = {"arguments": arguments, "cwd": str(cwd), "environment": dict(environment), "module": module}
-        request = json.dumps(content).encode()
+        request = write_request(arguments, cwd, environment, module, user)
         if len(request) > REQUEST_BYTES or not self._has_same_start(environment):
             return None
-        reader, writer = os.pipe()
         with self._lock:
-            socket.send_fds(self._socket, [request], [output, errors, writer])
-        os.close(writer)
-        return RunningCommand(self, os.fdopen(reader))
+            ended = send_request(self._socket, request, output, errors, given)
+        return RunningCommand(self, ended)
 
     def _has_same_start(self, environment: Mapping[str, str]) -> bool:
         names = environment.keys() | self.environment.keys()
         read = [name for name in names if name.startswith(READ_AT_START)]
         return all(environment.get(name) == self.environment.get(name) for name in read)
+
+
+def write_request(
+    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], module: str, user: int | None = None
+) -> bytes:
+    """Return the text of a request."""
+    content = {"arguments": arguments, "cwd": str(cwd), "environment": dict(environment), "module": module}
+    return json.dumps({**content, "user": user}).encode()
+
+
+def send_request(to: socket.socket, request: bytes, output: int, errors: int, given: int | None) -> TextIO:
+    """Send a request with the descriptors of its process; return the pipe that tells about the process."""
+    reader, writer = os.pipe()
+    try:
+        socket.send_fds(to, [request], [output, errors, writer, *([] if given is None else [given])])
+    finally:
+        os.close(writer)
+    return os.fdopen(reader)
 
 
 @cache
@@ -215,6 +248,7 @@ def serve(requests: socket.socket) -> None:
     from mergemill.cli import lazy_group  # noqa: PLC0415
     from taskdb.store import Store  # noqa: PLC0415
     from tests.drawn_arguments import keep_drawn_arguments  # noqa: PLC0415
+    from tests.forked_gateways import fork_gateways_of_commands  # noqa: PLC0415
     from tests.huge_pages import collapse_memory  # noqa: PLC0415
     from tests.new_databases import copy_new_databases  # noqa: PLC0415
     from tests.taskdb.lineages import add_lineage  # noqa: PLC0415
@@ -239,45 +273,73 @@ def serve(requests: socket.socket) -> None:
     gc.collect()
     gc.freeze()
     collapse_memory()
-    running: dict[int, tuple[int, int]] = {}  # descriptor of a command's process -> its id, and the pipe for its end
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind("")  # Linux draws a name
+        listener.listen(128)
+        fork_gateways_of_commands(listener.getsockname())
+        _serve_requests(requests, listener)
+
+
+@dataclass(frozen=True)
+class ForkedProcess:
+    """A process of the server. `ended`: pipe for its id and its end."""
+
+    pid: int
+    ended: int
+    is_counted: bool
+    """Whether the tests count the CPU seconds of its report."""
+
+
+def _serve_requests(requests: socket.socket, listener: socket.socket) -> None:
+    running: dict[int, ForkedProcess] = {}  # by its descriptor
+    uncounted = 0.0
     poll = select.poll()
     poll.register(requests, select.POLLIN)
+    poll.register(listener, select.POLLIN)
     while True:
         for descriptor, _ in poll.poll():
-            if descriptor in running:
+            if process := running.pop(descriptor, None):
                 poll.unregister(descriptor)
-                _report_end(*running.pop(descriptor))
                 os.close(descriptor)
+                uncounted = _report_end(process, uncounted)
                 continue
-            message, descriptors, _, _ = socket.recv_fds(requests, REQUEST_BYTES, 3)
+            is_own = descriptor == requests.fileno()
+            with contextlib.nullcontext(requests) if is_own else listener.accept()[0] as connection:
+                message, descriptors, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 4)
             if not message:
                 os._exit(0)  # the system frees its memory faster
-            output, errors, ended = descriptors
+            output, errors, ended, *given = descriptors
             if (command := os.fork()) == 0:
                 requests.close()
-                for process, (_, pipe) in running.items():
-                    os.close(process)
-                    os.close(pipe)
+                listener.close()
+                for other, process in running.items():
+                    os.close(other)
+                    os.close(process.ended)
                 os.close(ended)
-                _run(json.loads(message), output, errors)
+                _run(json.loads(message), output, errors, *given)
             os.write(ended, f"{command}\n".encode())
-            os.close(output)
-            os.close(errors)
-            process = os.pidfd_open(command)
-            running[process] = command, ended
-            poll.register(process, select.POLLIN)
+            for stream in (output, errors, *given):
+                os.close(stream)
+            process_descriptor = os.pidfd_open(command)
+            running[process_descriptor] = ForkedProcess(command, ended, is_own)
+            poll.register(process_descriptor, select.POLLIN)
 
 
-def _report_end(command: int, ended: int) -> None:
-    _, status, usage = os.wait4(command, 0)
-    seconds = usage.ru_utime + usage.ru_stime
+def _report_end(process: ForkedProcess, uncounted: float) -> float:
+    """Report the end of a process; return the seconds that no report has, which the next command's will have."""
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = usage.ru_utime + usage.ru_stime + uncounted
+    reported, left = (seconds, 0.0) if process.is_counted else (0.0, seconds)
     with suppress(BrokenPipeError):  # a test that failed does not wait
-        os.write(ended, f"{os.waitstatus_to_exitcode(status)} {seconds}".encode())
-    os.close(ended)
+        os.write(process.ended, f"{os.waitstatus_to_exitcode(status)} {reported}".encode())
+    os.close(process.ended)
+    return left
 
 
-def _run(request: dict[str, Any], output: int, errors: int) -> None:
+def _run(request: dict[str, Any], output: int, errors: int, given: int | None = None) -> None:
     from mergemill.cli import main  # noqa: PLC0415
+    from samplers.gateway import __main__ as gateway  # noqa: PLC0415
+    from tests.forked_gateways import start_new_gateways  # noqa: PLC0415
     from tests.kept_runs import keep_runs  # noqa: PLC0415
     from tests.short_certificates import leave_out_controls, shorten_certificates  # noqa: PLC0415
 
@@ -285,16 +347,25 @@ def _run(request: dict[str, Any], output: int, errors: int) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     with open(os.devnull) as nothing:  # noqa: PTH123
-        for source, target in ((nothing.fileno(), 0), (output, 1), (errors, 2)):
+        for source, target in ((nothing.fileno() if given is None else given, 0), (output, 1), (errors, 2)):
             os.dup2(source, target)
-    os.close(output)
-    os.close(errors)
+    for stream in (output, errors, *([] if given is None else [given])):
+        os.close(stream)
+    if request["user"] is not None:
+        os.setgroups([])
+        os.setgid(request["user"])
+        os.setuid(request["user"])
+    if request["module"] == GATEWAY:
+        os.setsid()
+        run_and_end(lambda: sys.exit(gateway.main()))
     if os.environ.get(SHORT_CERTIFICATES):
         shorten_certificates()
     if os.environ.get(NO_CONTROLS):
         leave_out_controls()
     if os.environ.get(KEPT_RUNS):
         keep_runs()
+    if os.environ.get(NEW_GATEWAYS):
+        start_new_gateways()
     sys.argv = [request["module"] or "mergemill", *request["arguments"]]
     if request["module"]:
         run_and_end(lambda: runpy.run_module(request["module"], run_name="__main__", alter_sys=True))

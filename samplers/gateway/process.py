@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 from backends.sandbox.container_names import make_folder_prefix
@@ -28,6 +28,8 @@ from samplers.gateway.server import GatewayConfig
 
 __all__ = ["Budget", "GatewayProcess", "GatewayUsage", "RolloutAccess", "Upstream"]
 
+MODULE = "samplers.gateway"
+ROOT = Path(__file__).parents[2]
 START_SECONDS = 60.0
 """Time that a gateway has until it answers, beside the time for an earlier request's calls."""
 STOP_SECONDS = 30.0
@@ -35,6 +37,25 @@ STOP_SECONDS = 30.0
 CALL_SECONDS = 60.0
 ERROR_LOG = ".gateway-errors.log"
 _ERRORS = {error.exit_code: error for error in (UsageError, InputError, MachineError, Transient)}
+
+
+def open_process(environment: Mapping[str, str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a gateway that waits for its configuration.
+
+    Args:
+        environment: all variables of the process.
+        errors: file of its standard error.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", MODULE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        # Ctrl-C at the terminal does not reach a session of its own, so calls in flight are still recorded.
+        start_new_session=True,
+        cwd=ROOT,
+        env=environment,
+    )
 
 
 class GatewayProcess:
@@ -172,18 +193,10 @@ class GatewayProcess:
             rollouts=rollouts,
         )
         self.log_dir.mkdir(parents=True, exist_ok=True)
+        # Arguments of a process are visible to other users of the machine, and its environment is not.
+        environment = {**os.environ, TOKEN_VARIABLE: self._token}
         with (self.log_dir / ERROR_LOG).open("ab") as errors:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "samplers.gateway"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                # Ctrl-C at the terminal does not reach a session of its own, so calls in flight are still recorded.
-                start_new_session=True,
-                cwd=Path(__file__).parents[2],
-                # Arguments of a process are visible to other users of the machine, and its environment is not.
-                env={**os.environ, TOKEN_VARIABLE: self._token},
-            )
+            process = open_process(environment, errors)
         try:
             self.port = self._greet(process, config)
         except BaseException:

@@ -9,12 +9,18 @@ import pytest
 
 from tests.certified import certified, plain_certified
 from tests.cli import WITH_KEPT_RUNS, run_mergemill
+from tests.forked_gateways import fork_gateways_of_tests
 
 __all__ = ["certified", "plain_certified"]
 BUGFIX = "ada__greet-3.bugfix"
 OTHER_BUGFIX = "ada__greet-1.bugfix"
 WORDS = "Words are miscounted"
 """In the statement of BUGFIX alone."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_gateways() -> None:
+    fork_gateways_of_tests()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import pytest
 
 from taskdb.records.rollouts import Rollout
 from tests.cli import run_mergemill, start_mergemill
-from tests.command_server import RunningCommand
+from tests.command_server import NEW_GATEWAYS, RunningCommand
 from tests.samplers.test_sampling import read_rollouts
 
 PROCESSES = ("driver", "gateway", "upstream")
@@ -147,7 +147,7 @@ def storm(
     folder: Path, upstream: UpstreamProcess, command: list[str], moments: random.Random, victims: list[str]
 ) -> bool:
     """Run the driver and kill victims until it is dead or done, or none is left; return whether it is not done."""
-    with start_mergemill(*command, cwd=folder) as driver:
+    with start_mergemill(*command, cwd=folder, **{NEW_GATEWAYS: "yes"}) as driver:
         while victims:
             try:
                 driver.wait(moments.uniform(0.5, 4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli import make_command_environment, start_mergemill
+from tests.cli import open_mergemill, start_mergemill
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.simulators.making import (
     answer_well,
@@ -170,23 +171,21 @@ def test_a_kill_before_the_first_answer_leaves_a_folder_to_continue(tmp_path: Pa
 
 def test_ctrl_c_ends_with_130_and_the_same_command_continues(tmp_path: Path) -> None:
     write_seeds(tmp_path / "seeds.json", range(4))
-    command = ["mergemill", "simulate", "sft", "--seeds", "seeds.json", "--domain", "retail", "--out", "out"]
+    command = ("simulate", "sft", "--seeds", "seeds.json", "--domain", "retail", "--out", "out")
 
     def answer(request: ModelRequest) -> Turn:
         turn = answer_well(request)
         return turn if is_verdict(request) or find_case(request) < 2 else Turn(text=turn.text, delay=0.2)
 
     with ScriptedModel(answer) as model:
-        words = [*command, "--per-seed", "1", "--llm", model.url, "--model", "scripted"]
-        with subprocess.Popen(
-            words, cwd=tmp_path, env=make_command_environment(), stderr=subprocess.PIPE, text=True
-        ) as driver:
+        words = (*command, "--per-seed", "1", "--llm", model.url, "--model", "scripted")
+        with open_mergemill(*words, cwd=tmp_path) as driver:
             while model.paid < 8:
-                assert driver.poll() is None
+                assert driver.process.poll() is None
                 time.sleep(0.05)
-            driver.send_signal(signal.SIGINT)
-            _, errors = driver.communicate(timeout=30)
-        assert (driver.returncode, "the same command continues" in errors) == (130, True), errors
+            os.kill(driver.process.pid, signal.SIGINT)
+            errors = driver.stderr.read()
+            assert (driver.process.wait(30), "the same command continues" in errors) == (130, True), errors
         n_known = len(read_lines(tmp_path / "out" / "calls.jsonl"))
         assert 4 <= n_known < 8
         done = simulate(tmp_path, model, "--per-seed", "1")
@@ -236,19 +235,16 @@ def test_an_outage_ends_after_ten_failures_in_a_row(tmp_path: Path) -> None:
 
 def test_two_runs_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
     write_seeds(tmp_path / "seeds.json", range(2))
-    command = ["mergemill", "simulate", "sft", "--seeds", "seeds.json", "--domain", "retail", "--out", "out"]
+    command = ("simulate", "sft", "--seeds", "seeds.json", "--domain", "retail", "--out", "out")
     with ScriptedModel(lambda request: Turn(text=answer_well(request).text, delay=0.1)) as model:
-        words = [*command, "--per-seed", "1", "--llm", model.url, "--model", "scripted"]
-        with subprocess.Popen(
-            words, cwd=tmp_path, env=make_command_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as driver:
+        words = (*command, "--per-seed", "1", "--llm", model.url, "--model", "scripted")
+        with start_mergemill(*words, cwd=tmp_path) as driver:
             while not model.requests:
                 assert driver.poll() is None
                 time.sleep(0.05)
             second = simulate(tmp_path, model, "--per-seed", "1")
             assert second.exit_code == 3
             assert "another `mergemill simulate` writes to out" in second.stderr
-            driver.kill()
 
 
 def test_other_settings_are_other_calls(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import select
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from backends.clones import CloneStore
 from taskdb.artifacts import Artifacts
 from taskdb.records import Candidate
 from taskdb.store import Store
-from tests.cli import CommandResult, make_command_environment, run_mergemill
+from tests.cli import CommandResult, open_mergemill, run_mergemill
 from tests.helpers import TinyRepo
 
 START = {"pkg.py": "def one():\n    return 2\n", "tests/test_pkg.py": "from pkg import one\n"}
@@ -105,17 +104,16 @@ def test_a_killed_import_is_continued(row: dict[str, object], tmp_path: Path) ->
 def test_an_import_reports_that_it_waits_for_another_one(row: dict[str, object], tmp_path: Path) -> None:
     assert "waiting" not in import_rows(tmp_path, "swebench", row).stderr
     imports = tmp_path / "mergemill-store" / "imports" / "tasks.jsonl"
-    command = ["mergemill", "bundle", "import", "rows.jsonl", "--format", "swebench", "--clones", "clones"]
+    words = ("bundle", "import", "rows.jsonl", "--format", "swebench", "--clones", "clones")
     with imports.with_suffix(".lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # as another import holds it
-        waiting = subprocess.Popen(
-            command, cwd=tmp_path, env=make_command_environment(), stderr=subprocess.PIPE, text=True
-        )
-        assert waiting.stderr
-        select.select([waiting.stderr], [], [], 30)
-        assert waiting.poll() is None
-    assert waiting.communicate()[1].splitlines()[0] == f"mergemill: waiting for another import into {imports}"
-    assert waiting.returncode == 0
+        with open_mergemill(*words, cwd=tmp_path) as waiting:
+            select.select([waiting.stderr], [], [], 30)
+            assert waiting.process.poll() is None
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            assert waiting.stderr.readline() == f"mergemill: waiting for another import into {imports}\n"
+            waiting.stderr.read()
+            assert waiting.process.wait() == 0
 
 
 def test_a_bug_of_swe_smith_is_a_commit_from_which_its_tests_are_missing(repo: TinyRepo, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from mergemill.grading.grading import Submission, TaskGrader
 from mergemill.grading.predictions import PredictionRun, ScoreFile, read_predictions, select_missing
 from taskdb.records import Score
 from taskdb.store import Store
-from tests.cli import CommandResult, make_command_environment, run_mergemill
+from tests.cli import CommandResult, make_command_environment, open_mergemill, run_mergemill, start_mergemill
 from tests.graded_tasks import NO_FINDINGS, GradedTasks, make_reviews
 from tests.taskdb.lineages import make_url
 
@@ -145,20 +145,12 @@ def test_a_change_names_the_task_that_takes_the_submission(reviews: GradedTasks)
 def test_a_command_that_is_killed_at_any_moment_continues_where_it_was(reviews: GradedTasks) -> None:
     rows = make_many_rows(reviews)
     write_rows(reviews.folder, rows)
-    words = ["mergemill", "grade", "--predictions", "p.jsonl", "--out", "s.jsonl", "--db", make_url(reviews.folder)]
+    words = ("grade", "--predictions", "p.jsonl", "--out", "s.jsonl", "--db", make_url(reviews.folder))
     out = reviews.folder / "s.jsonl"
     for wanted in (1, 150, 300):
-        process = subprocess.Popen(
-            words,
-            cwd=reviews.folder,
-            env=make_command_environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        while process.poll() is None and (not out.exists() or out.read_bytes().count(b"\n") < wanted):
-            time.sleep(0.002)
-        process.kill()
-        process.communicate()
+        with start_mergemill(*words, cwd=reviews.folder) as command:
+            while command.poll() is None and (not out.exists() or out.read_bytes().count(b"\n") < wanted):
+                time.sleep(0.002)
     before = out.read_bytes()
     whole = before[: before.rindex(b"\n") + 1]
     assert 300 <= whole.count(b"\n") < len(rows)
@@ -338,14 +330,13 @@ def test_a_task_that_cannot_be_graded_here_is_unscored_and_graded_once_it_can(re
 def test_ctrl_c_keeps_what_was_graded(reviews: GradedTasks) -> None:
     rows = make_many_rows(reviews)
     write_rows(reviews.folder, rows)
-    words = ["mergemill", "grade", "--predictions", "p.jsonl", "--out", "s.jsonl", "--db", make_url(reviews.folder)]
-    process = subprocess.Popen(
-        words, cwd=reviews.folder, env=make_command_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    words = ("grade", "--predictions", "p.jsonl", "--out", "s.jsonl", "--db", make_url(reviews.folder))
     out = reviews.folder / "s.jsonl"
-    while not out.exists() or out.read_bytes().count(b"\n") < 5:
-        time.sleep(0.002)
-    os.kill(process.pid, signal.SIGINT)
-    assert b"Traceback" not in process.communicate()[1]
-    assert process.returncode == 130
+    with open_mergemill(*words, cwd=reviews.folder) as command:
+        while not out.exists() or out.read_bytes().count(b"\n") < 5:
+            time.sleep(0.002)
+        os.kill(command.process.pid, signal.SIGINT)
+        command.stdout.read()
+        assert "Traceback" not in command.stderr.read()
+        assert command.process.wait() == 130
     assert all(score["value"] == (1.0 if score["resolved"] else 0.0) for score in read_scores(reviews.folder))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
-import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from mergemill.operations.status import list_failures, select_runs
 from taskdb.records import Stage
 from taskdb.records.work import StageResult
 from tests import records
-from tests.cli import make_command_environment, run_mergemill
+from tests.cli import open_mergemill, run_mergemill
 from tests.sample import make_sample
 
 
@@ -179,13 +180,8 @@ def test_without_a_database_the_command_ends_with_one_line(tmp_path: Path) -> No
 
 
 def test_the_status_is_shown_again_until_it_is_interrupted(folder: Path) -> None:
-    command = ["mergemill", "status", "--json", "--watch", "0.1", "--sandbox", "bubblewrap"]
-    with subprocess.Popen(
-        command, cwd=folder, env=make_command_environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
-        assert process.stdout is not None
-        shown = [json.loads(process.stdout.readline()) for _ in range(3)]
-        process.terminate()
-        process.wait(30)
+    with open_mergemill("status", "--json", "--watch", "0.1", "--sandbox", "bubblewrap", cwd=folder) as command:
+        shown = [json.loads(command.stdout.readline()) for _ in range(3)]
+        os.kill(command.process.pid, signal.SIGTERM)
+        assert command.process.wait(30) == 130
     assert len(shown) == 3
-    assert process.returncode == 130

@@ -11,18 +11,21 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from exporters.bundle_records import RECORDS_FILE
 from tests.cli import CommandResult, make_command_environment, run_mergemill
+from tests.command_server import start_command_server
 from tests.history import make_history
 from tests.taskdb.content import read_content
 from tests.taskdb.lineages import make_url
 
 CHANGES = 6
 MEGABYTE = 1 << 20
+NOBODY = 65534
 
 
 def mount(*arguments: str) -> None:
@@ -219,17 +222,24 @@ def let_others_in(*folders: Path) -> None:
     for folder in sorted(above - {Path(tempfile.gettempdir())}):
         if folder.is_relative_to(tempfile.gettempdir()):
             folder.chmod(0o755)
-    if run_as_nobody("--version", cwd=folders[0]).exit_code:
+    if not may_nobody_run_commands():
         pytest.skip("another user may not run the command")
+
+
+@cache
+def may_nobody_run_commands() -> bool:
+    """Return whether a user who owns nothing may start the command."""
+    who = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    environment = make_command_environment(HOME="/nonexistent")
+    return not subprocess.run([*who, "mergemill", "--version"], cwd="/", env=environment, check=False).returncode
 
 
 def run_as_nobody(*arguments: str, cwd: Path, **variables: str) -> CommandResult:
     """Run `mergemill ARGUMENTS` as a user who owns nothing, which root alone may do."""
-    who = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
     environment = make_command_environment(HOME="/nonexistent", **variables)
-    command = [*who, "mergemill", *arguments]
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
-    return CommandResult(done.returncode, done.stdout, done.stderr)
+    ended = start_command_server().run(arguments, cwd, environment, user=NOBODY)
+    assert ended, "only a new process has these variables"
+    return CommandResult(*ended)
 
 
 def find_review(folder: Path) -> str:

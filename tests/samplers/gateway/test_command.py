@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from samplers.gateway.exchanges import read_exchanges
+from tests.cli import OpenCommand, open_mergemill, run_mergemill
 from tests.samplers.gateway.clients import make_body
 from tests.samplers.scripted_model import ScriptedModel, Turn
 
@@ -25,20 +26,12 @@ CODE = "from mergemill.cli import main; main()"
 
 
 @contextmanager
-def run_command(*arguments: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def open_gateway(*arguments: str, **variables: str) -> Iterator[tuple[OpenCommand, str]]:
     """Run the command; yield it and its address."""
-    command = [sys.executable, "-c", CODE, "gateway", "--port", "0", "--json", *arguments]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
-    with subprocess.Popen(
-        command, env=environment, cwd=arguments[1], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr
-        match = re.search(r"http://[\d.:]+", process.stderr.readline())
-        assert match, process.stderr.read()
-        try:
-            yield process, match[0]
-        finally:
-            process.kill()
+    with open_mergemill("gateway", "--port", "0", "--json", *arguments, cwd=Path(arguments[1]), **variables) as command:
+        match = re.search(r"http://[\d.:]+", command.stderr.readline())
+        assert match, command.stderr.read()
+        yield command, match[0]
 
 
 def send(url: str, secret: str) -> int:
@@ -49,12 +42,11 @@ def send(url: str, secret: str) -> int:
 def test_any_secret_is_a_rollout_named_by_its_hash(tmp_path: Path) -> None:
     with ScriptedModel([Turn(text="ok")], key="upstream-key") as model:
         arguments = ("--log", str(tmp_path), "--upstream", model.url, "--model", "trained")
-        with run_command(*arguments, MERGEMILL_UPSTREAM_KEY="upstream-key") as (process, url):
+        with open_gateway(*arguments, MERGEMILL_UPSTREAM_KEY="upstream-key") as (command, url):
             assert [send(url, "one"), send(url, "two"), send(url, "one")] == [200] * 3
-            process.send_signal(signal.SIGINT)
-            output, errors = process.communicate(timeout=20)
-        assert process.returncode == 0, errors
-        rows = [json.loads(line) for line in output.splitlines()]
+            os.kill(command.process.pid, signal.SIGINT)
+            assert command.process.wait(20) == 0, command.stderr.read()
+            rows = [json.loads(line) for line in command.stdout]
         names = ["secret-" + hashlib.sha256(secret.encode()).hexdigest()[:16] for secret in ("one", "two")]
         assert {row["rollout"]: row["requests"] for row in rows} == dict(zip(names, (2, 1), strict=True))
         assert len(read_exchanges(tmp_path / f"{names[0]}.jsonl")) == 2
@@ -64,10 +56,10 @@ def test_any_secret_is_a_rollout_named_by_its_hash(tmp_path: Path) -> None:
 def test_named_secrets_are_the_only_ones(tmp_path: Path) -> None:
     with ScriptedModel([Turn(text="ok")]) as model:
         arguments = ("--log", str(tmp_path), "--upstream", model.url, "--secret", "first=one")
-        with run_command(*arguments) as (process, url):
+        with open_gateway(*arguments) as (command, url):
             assert [send(url, "one"), send(url, "two")] == [200, 401]
-            process.terminate()
-            assert process.wait(20) == 0
+            os.kill(command.process.pid, signal.SIGTERM)
+            assert command.process.wait(20) == 0
         assert len(read_exchanges(tmp_path / "first.jsonl")) == 1
 
 
@@ -102,10 +94,8 @@ def test_a_full_disk_ends_it_with_75(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], code: int, words: str) -> None:
-    command = [sys.executable, "-c", CODE, "gateway", "--log", str(tmp_path), *arguments, "--port", "0"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
+    done = run_mergemill("gateway", "--log", str(tmp_path), *arguments, "--port", "0", cwd=tmp_path)
+    assert done.exit_code == code, done.stderr
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert "pa55" not in done.stderr

@@ -22,6 +22,7 @@ from core.errors import MachineError
 from samplers.gateway.exchanges import read_exchanges
 from samplers.gateway.process import GatewayProcess, RolloutAccess, Upstream
 from tests.samplers.gateway.clients import make_body, make_url, read_reply
+from tests.samplers.gateway.slow_answers import answer_slowly
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 
 ROOT = Path(__file__).parents[3]
@@ -30,11 +31,6 @@ TURNS = 12
 KILLS = 10
 STREAMED = {"r0": False, "r1": True, "r2": True}
 DIALECTS = {"r0": "chat", "r1": "messages", "r2": "responses"}
-
-
-def answer_slowly(request: ModelRequest) -> Turn:
-    last = request.body["messages"][-1]["content"]
-    return Turn(text=f"the answer to {last} is one two three four five six", delay=0.004)
 
 
 def play(gateway: GatewayProcess, name: str) -> list[str]:
@@ -129,7 +125,7 @@ def play_until(gateway: GatewayProcess, name: str, stop: threading.Event) -> lis
 
 def start_model(tmp_path: Path, port: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.samplers.scripted_model", "--port", str(port)]
-    command += ["--paid", str(tmp_path / "paid.jsonl"), "--answer", f"{__name__}:answer_slowly"]
+    command += ["--paid", str(tmp_path / "paid.jsonl"), "--answer", f"{answer_slowly.__module__}:answer_slowly"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout
     assert process.stdout.readline()
