@@ -2,13 +2,14 @@
 
 A new Python takes up to a second to import them, and the tests run a thousand commands. A forked process has a folder,
 an environment, standard streams and an exit code of its own, as a new one has. Started as a program, this module is the
-server; `CommandServer` is the tests' side of it.
+server, which all processes of a test run share; `CommandServer` is their side of it.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import json
@@ -17,11 +18,12 @@ import runpy
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -35,28 +37,55 @@ USUAL_MODULES = (
     "builders.agent.policy",
     "builders.build",
     "docker",
+    "encodings.ascii",
+    "encodings.unicode_escape",
+    "encodings.utf_8_sig",
+    "exporters.records_bundle",
     "git",
     "mergemill.agents.sampling.run",
+    "mergemill.agents.sampling.scenario_sampler",
+    "mergemill.agents.sampling.worlds",
+    "mergemill.agents.trajectory_export",
+    "mergemill.agents.trajectory_selection",
     "mergemill.bench.export",
+    "mergemill.bench.instruction_metric",
     "mergemill.bench.judging",
+    "mergemill.bench.octo_import",
+    "mergemill.bench.regrading",
+    "mergemill.bench.scoring",
+    "mergemill.bench.swt_runs",
+    "mergemill.bundles.contents",
     "mergemill.bundles.foreign_import",
     "mergemill.grading.grading",
+    "mergemill.pipeline.certification",
     "mergemill.pipeline.kinds",
+    "mergemill.pipeline.repositories",
     "mergemill.pipeline.runs",
     "mergemill.simulation.environment",
     "mergemill.simulation.run",
+    "mergemill.web.application",
+    "mergemill.web.server",
     "mergemill.worlds.making.run",
     "miner.github.api",
     "miner.mine",
     "miner.tags.tag",
     "rich._emoji_codes",
+    "samplers.difficulty.summary",
     "samplers.gateway.__main__",
+    "samplers.selection.selecting",
     "sklearn.cluster",
     "sqlalchemy.dialects.sqlite",
     "taskdb.queries.where",
     "taskdb.schema.mapping",
+    "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.httptools_impl",
+    "worlds.server.host",
 )
 """Modules that commands import when they run."""
+FOLDER = "TESTS_COMMAND_SERVER"
+"""Variable of the environment with the folder of the server's socket, which all processes of a test run share."""
+FACTS = ".json"
+"""Ending of the file with the server's process id and the environment in which it was started."""
 NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """Variables without which numpy and pyarrow start threads when they are imported, which forks lose."""
 SHORT_CERTIFICATES = "TESTS_SHORT_CERTIFICATES"
@@ -70,6 +99,8 @@ NEW_GATEWAYS = "TESTS_NEW_GATEWAYS"
 """Variable of a command's environment; where it is not empty, its gateways are new processes, children of its own."""
 GATEWAY = "samplers.gateway"
 """Module that a process runs as a program in a session of its own."""
+SERVERS: list[subprocess.Popen[bytes]] = []
+"""Servers that this process has started, which it does not wait for."""
 REQUEST_BYTES = 2**17
 """Less than what a socket takes at once."""
 
@@ -125,24 +156,24 @@ class RunningCommand:
 
 
 class CommandServer:
-    """A server process of this test process, which ends with it."""
+    """The server of a test run, which ends with the last process that is connected to it.
 
-    def __init__(self) -> None:
-        self.environment = dict(os.environ)
+    Args:
+        address: path of its socket; where none listens there, the server is started.
+    """
+
+    def __init__(self, address: Path) -> None:
         self.cpu_seconds = 0.0
-        """CPU seconds of all commands that have ended."""
+        """CPU seconds of all commands of this process that have ended."""
         self._lock = threading.Lock()
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            command = [sys.executable, "-m", "tests.command_server", str(theirs.fileno())]
-            self._process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env=self.environment | NO_THREADS,
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-            )
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with lock_server(address):
+            if self._socket.connect_ex(str(address)):
+                _start_server(address)
+                self._socket.connect(str(address))
+            started = json.loads(address.with_suffix(FACTS).read_text())
+        self.pid: int = started["pid"]
+        self.environment: dict[str, str] = started["environment"]
 
     def run(
         self,
@@ -214,7 +245,7 @@ def write_request(
 ) -> bytes:
     """Return the text of a request."""
     content = {"arguments": arguments, "cwd": str(cwd), "environment": dict(environment), "module": module}
-    return json.dumps({**content, "user": user}).encode()
+    return json.dumps({**content, "user": user, "priority": os.getpriority(os.PRIO_PROCESS, 0)}).encode()
 
 
 def send_request(to: socket.socket, request: bytes, output: int, errors: int, given: int | None) -> TextIO:
@@ -227,10 +258,36 @@ def send_request(to: socket.socket, request: bytes, output: int, errors: int, gi
     return os.fdopen(reader)
 
 
+@contextlib.contextmanager
+def lock_server(address: Path) -> Iterator[None]:
+    """Keep other processes from starting the server of a test run, and the server from ending."""
+    with address.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _start_server(address: Path) -> None:
+    address.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(address))
+        listener.listen(128)
+        server = subprocess.Popen(
+            [sys.executable, "-m", "tests.command_server", str(listener.fileno()), address],
+            cwd=ROOT,
+            env=os.environ | NO_THREADS,
+            pass_fds=[listener.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+    SERVERS.append(server)
+    address.with_suffix(FACTS).write_text(json.dumps({"pid": server.pid, "environment": dict(os.environ)}))
+
+
 @cache
 def start_command_server() -> CommandServer:
-    """Return this process's server."""
-    return CommandServer()
+    """Return this process's connection to the server."""
+    folder = os.environ.get(FOLDER) or tempfile.mkdtemp(prefix="command-server-")
+    return CommandServer(Path(folder, "commands"))
 
 
 def read_cpu_seconds() -> float:
@@ -238,8 +295,8 @@ def read_cpu_seconds() -> float:
     return start_command_server().cpu_seconds if start_command_server.cache_info().currsize else 0.0
 
 
-def serve(requests: socket.socket) -> None:
-    """Fork a process for each request until the tests have ended."""
+def serve(listener: socket.socket, address: Path) -> None:
+    """Fork a process for each request until no process of tests is connected."""
     from typer.main import get_command  # noqa: PLC0415 - the tests' side needs none of it
 
     from backends.llm.client import ChatModel  # noqa: PLC0415
@@ -273,67 +330,112 @@ def serve(requests: socket.socket) -> None:
     gc.collect()
     gc.freeze()
     collapse_memory()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind("")  # Linux draws a name
-        listener.listen(128)
-        fork_gateways_of_commands(listener.getsockname())
-        _serve_requests(requests, listener)
+    fork_gateways_of_commands(address)
+    RequestQueue(listener, address).serve()
 
 
-@dataclass(frozen=True)
+@dataclass
 class ForkedProcess:
-    """A process of the server. `ended`: pipe for its id and its end."""
+    """A process of the server. `ended`: pipe for its id and its end; `seconds`: CPU seconds of its gateways."""
 
     pid: int
     ended: int
-    is_counted: bool
-    """Whether the tests count the CPU seconds of its report."""
+    parent: int
+    """Process that asked for it."""
+    seconds: float = 0.0
 
 
-def _serve_requests(requests: socket.socket, listener: socket.socket) -> None:
-    running: dict[int, ForkedProcess] = {}  # by its descriptor
-    uncounted = 0.0
-    poll = select.poll()
-    poll.register(requests, select.POLLIN)
-    poll.register(listener, select.POLLIN)
-    while True:
-        for descriptor, _ in poll.poll():
-            if process := running.pop(descriptor, None):
-                poll.unregister(descriptor)
-                os.close(descriptor)
-                uncounted = _report_end(process, uncounted)
-                continue
-            is_own = descriptor == requests.fileno()
-            with contextlib.nullcontext(requests) if is_own else listener.accept()[0] as connection:
-                message, descriptors, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 4)
-            if not message:
-                os._exit(0)  # the system frees its memory faster
-            output, errors, ended, *given = descriptors
-            if (command := os.fork()) == 0:
-                requests.close()
-                listener.close()
-                for other, process in running.items():
-                    os.close(other)
-                    os.close(process.ended)
-                os.close(ended)
-                _run(json.loads(message), output, errors, *given)
+class RequestQueue:
+    """Connections of the tests and of commands whose gateways are forked, and the processes that were forked.
+
+    Args:
+        listener: socket of the server.
+        address: path of the socket.
+    """
+
+    def __init__(self, listener: socket.socket, address: Path) -> None:
+        self._listener = listener
+        self._address = address
+        self._connections: dict[int, socket.socket] = {}
+        self._running: dict[int, ForkedProcess] = {}  # by a descriptor of the process
+        self._poll = select.poll()
+        self._poll.register(listener, select.POLLIN)
+
+    def serve(self) -> None:
+        """Fork a process for each request until nothing is connected any more."""
+        while True:
+            for descriptor, _ in self._poll.poll():
+                if descriptor in self._running:
+                    self._poll.unregister(descriptor)
+                    self._report_end(self._running.pop(descriptor))
+                    os.close(descriptor)
+                elif descriptor in self._connections:
+                    self._answer(self._connections[descriptor])
+                else:
+                    self._accept()
+
+    def _accept(self) -> None:
+        connection, _ = self._listener.accept()
+        self._connections[connection.fileno()] = connection
+        self._poll.register(connection, select.POLLIN)
+
+    def _answer(self, connection: socket.socket) -> None:
+        try:
+            message, descriptors, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 4)
+        except ConnectionResetError:
+            message, descriptors = b"", []
+        if not message:
+            self._poll.unregister(connection)
+            del self._connections[connection.fileno()]
+            connection.close()
+            if not self._connections:
+                self._end()
+            return
+        output, errors, ended, *given = descriptors
+        parent = _read_peer(connection)
+        if (command := os.fork()) == 0:
+            self._forget()
+            os.close(ended)
+            _run(json.loads(message), output, errors, *given)
+        with suppress(BrokenPipeError):  # a command that was killed does not wait for its gateway
             os.write(ended, f"{command}\n".encode())
-            for stream in (output, errors, *given):
-                os.close(stream)
-            process_descriptor = os.pidfd_open(command)
-            running[process_descriptor] = ForkedProcess(command, ended, is_own)
-            poll.register(process_descriptor, select.POLLIN)
+        for stream in (output, errors, *given):
+            os.close(stream)
+        process = os.pidfd_open(command)
+        self._running[process] = ForkedProcess(command, ended, parent)
+        self._poll.register(process, select.POLLIN)
+
+    def _forget(self) -> None:
+        """Close all descriptors in a process that was forked."""
+        for connection in (self._listener, *self._connections.values()):
+            connection.close()
+        for descriptor, process in self._running.items():
+            os.close(descriptor)
+            os.close(process.ended)
+
+    def _report_end(self, process: ForkedProcess) -> None:
+        """Report the end of a process; a command that waits for its gateway has the seconds of both."""
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = usage.ru_utime + usage.ru_stime + process.seconds
+        for command in self._running.values():
+            if command.pid == process.parent:
+                command.seconds += seconds
+        with suppress(BrokenPipeError):  # a test that failed does not wait
+            os.write(process.ended, f"{os.waitstatus_to_exitcode(status)} {seconds}".encode())
+        os.close(process.ended)
+
+    def _end(self) -> None:
+        """End this process unless another one of the tests has just connected."""
+        with lock_server(self._address):
+            if not select.select([self._listener], [], [], 0)[0]:
+                self._address.unlink(missing_ok=True)
+                os._exit(0)  # the system frees its memory faster
 
 
-def _report_end(process: ForkedProcess, uncounted: float) -> float:
-    """Report the end of a process; return the seconds that no report has, which the next command's will have."""
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = usage.ru_utime + usage.ru_stime + uncounted
-    reported, left = (seconds, 0.0) if process.is_counted else (0.0, seconds)
-    with suppress(BrokenPipeError):  # a test that failed does not wait
-        os.write(process.ended, f"{os.waitstatus_to_exitcode(status)} {reported}".encode())
-    os.close(process.ended)
-    return left
+def _read_peer(connection: socket.socket) -> int:
+    """Return the process at the other end of a connection."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[0])
 
 
 def _run(request: dict[str, Any], output: int, errors: int, given: int | None = None) -> None:
@@ -351,6 +453,8 @@ def _run(request: dict[str, Any], output: int, errors: int, given: int | None = 
             os.dup2(source, target)
     for stream in (output, errors, *([] if given is None else [given])):
         os.close(stream)
+    if request["priority"] != os.getpriority(os.PRIO_PROCESS, 0):
+        os.setpriority(os.PRIO_PROCESS, 0, request["priority"])
     if request["user"] is not None:
         os.setgroups([])
         os.setgid(request["user"])
@@ -358,14 +462,14 @@ def _run(request: dict[str, Any], output: int, errors: int, given: int | None = 
     if request["module"] == GATEWAY:
         os.setsid()
         run_and_end(lambda: sys.exit(gateway.main()))
-    if os.environ.get(SHORT_CERTIFICATES):
-        shorten_certificates()
-    if os.environ.get(NO_CONTROLS):
-        leave_out_controls()
-    if os.environ.get(KEPT_RUNS):
-        keep_runs()
-    if os.environ.get(NEW_GATEWAYS):
-        start_new_gateways()
+    for variable, change in {
+        SHORT_CERTIFICATES: shorten_certificates,
+        NO_CONTROLS: leave_out_controls,
+        KEPT_RUNS: keep_runs,
+        NEW_GATEWAYS: start_new_gateways,
+    }.items():
+        if os.environ.get(variable):
+            change()
     sys.argv = [request["module"] or "mergemill", *request["arguments"]]
     if request["module"]:
         run_and_end(lambda: runpy.run_module(request["module"], run_name="__main__", alter_sys=True))
@@ -392,4 +496,4 @@ def run_and_end(program: Callable[[], object]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2]))

@@ -13,7 +13,7 @@ from functools import cache, partial
 import pytest
 from httpx._transports import default as httpx_transports
 
-from tests import drawn_arguments, kept_runs
+from tests import command_server, drawn_arguments, kept_runs
 from tests.kubernetes_cluster import KubernetesCluster, open_cluster, require_kubernetes
 from tests.new_databases import copy_new_databases
 from tests.registry import LocalRegistry
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Spare the tests migrations, arguments that were drawn before, and certificates that httpx reads for a request."""
     copy_new_databases()
-    for folder in (drawn_arguments.FOLDER, kept_runs.FOLDER):
+    for folder in (command_server.FOLDER, drawn_arguments.FOLDER, kept_runs.FOLDER):
         if folder not in os.environ:  # the workers inherit it
             os.environ[folder] = tempfile.mkdtemp(prefix="shared-by-tests-")
             config.add_cleanup(partial(shutil.rmtree, os.environ[folder]))  # not at the end of forked processes

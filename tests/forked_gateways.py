@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import IO, Any
 
 from samplers.gateway import process
@@ -30,12 +31,12 @@ def fork_gateways_of_tests() -> None:
     _open_processes_by(start)
 
 
-def fork_gateways_of_commands(address: bytes) -> None:
+def fork_gateways_of_commands(address: Path) -> None:
     """Let gateways of this process and of those forked from it be forked by the server with this address."""
 
     def start(environment: Mapping[str, str], output: int, errors: int, given: int) -> RunningCommand:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
-            server.connect(address)
+            server.connect(str(address))
             request = write_request((), process.ROOT, environment, GATEWAY)
             return RunningCommand(None, send_request(server, request, output, errors, given))
 

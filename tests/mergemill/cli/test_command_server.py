@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 import signal
+import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from taskdb.store import Store
 from tests.cli import make_command_environment, run_mergemill, start_mergemill
-from tests.command_server import start_command_server
+from tests.command_server import FACTS, CommandServer, start_command_server
 from tests.taskdb.lineages import make_url
 
 
@@ -67,10 +70,37 @@ def test_what_a_fork_copies_is_in_huge_pages(tmp_path: Path) -> None:
         pytest.skip("the system collects no memory into huge pages when it is asked to")
     server = start_command_server()
     assert server.run(["--version"], tmp_path, make_command_environment()) is not None  # it serves
-    kept = Path(f"/proc/{server._process.pid}/smaps_rollup").read_text()
+    kept = Path(f"/proc/{server.pid}/smaps_rollup").read_text()
     huge = re.search(r"AnonHugePages: +(\d+) kB", kept)
     assert huge
     assert int(huge[1]) > 50_000, kept
+
+
+SERVER = """
+import socket, sys
+from pathlib import Path
+from tests.command_server import RequestQueue
+RequestQueue(socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])).serve()
+"""
+
+
+def test_processes_share_a_server_that_ends_with_the_last_connection(tmp_path: Path) -> None:
+    address = tmp_path / "commands"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(address))
+        listener.listen()
+        command = [sys.executable, "-c", SERVER, str(listener.fileno()), address]
+        server = subprocess.Popen(command, cwd=Path(__file__).parents[3], pass_fds=[listener.fileno()])
+    with server:
+        address.with_suffix(FACTS).write_text(json.dumps({"pid": server.pid, "environment": {}}))
+        first, second = CommandServer(address), CommandServer(address)
+        assert first.pid == second.pid == server.pid
+        first._socket.close()
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.wait(0.2)
+        second._socket.close()
+        assert server.wait(20) == 0
+    assert not address.exists()
 
 
 def read_kernel_version() -> tuple[int, ...]:
