@@ -425,8 +425,7 @@ class _TextWords:
         chosen = self.random.sample(self.words, min(_MAX_WORDS, len(self.words)))
         parts = [Alternatives(*word.span(), tuple(texts)) for word in chosen if (texts := self._list_words(word[0]))]
         if len({word[0] for word in self.words}) >= _MIN_ORDERED:
-            orders = (self._exchange() for _ in range(_ATTEMPTS * MAX_POOL))
-            parts += _list_alternatives(0, len(self.inner), _collect(orders, self.inner))
+            parts += _list_alternatives(0, len(self.inner), _collect(_stop_at_repeats(self._exchange()), self.inner))
         if self.places and not any(len(part.texts) >= _FEW for part in parts):
             place = self.random.choice(self.places)
             parts.append(Alternatives(place, place + 1, tuple(self._list_letters(self.inner[place]))))
@@ -436,7 +435,7 @@ class _TextWords:
         """Return words of the tree, the file and the test in turn that may stand for a word; numbers for a number."""
         if word.isdigit():
             drawn = (_draw_number(word, self.random) for _ in range(_ATTEMPTS * MAX_POOL))
-            return _collect(drawn, word)
+            return _collect(_stop_at_repeats(drawn), word)
         if len(word) < _LEAST_WORD and word.isascii():
             letters = [other for other in string.ascii_letters if other != word and other.isupper() == word.isupper()]
             return self.random.sample(letters, len(letters))
@@ -469,18 +468,21 @@ class _TextWords:
 
         return "".join(map(draw, code))
 
-    def _exchange(self) -> str:
-        """Return the text with its words in a drawn order, where a number stands in the place of another alone."""
-        words = [word[0] for word in self.words]
-        for shape in dict.fromkeys(map(_describe_text, words)):
-            places = [place for place, word in enumerate(words) if _describe_text(word) == shape]
-            for place, other in zip(places, self.random.sample([words[p] for p in places], len(places)), strict=True):
-                words[place] = other
-        text, last = "", 0
-        for word, other in zip(self.words, words, strict=True):
-            text += self.inner[last : word.start()] + other
-            last = word.end()
-        return text + self.inner[last:]
+    def _exchange(self) -> Iterator[str]:
+        """Yield the text with its words in drawn orders, where a number stands in the place of another alone."""
+        original = [word[0] for word in self.words]
+        places: dict[str, list[int]] = {}
+        for place, word in enumerate(original):
+            places.setdefault(_describe_text(word), []).append(place)
+        gaps = [self.inner[last.end() : word.start()] for last, word in pairwise(self.words)]
+        head, tail = self.inner[: self.words[0].start()], self.inner[self.words[-1].end() :]
+        for _ in range(_ATTEMPTS * MAX_POOL):
+            words = list(original)
+            for group in places.values():
+                drawn = self.random.sample([original[place] for place in group], len(group))
+                for place, other in zip(group, drawn, strict=True):
+                    words[place] = other
+            yield head + "".join(f"{gap}{word}" for gap, word in zip(["", *gaps], words, strict=True)) + tail
 
     def _list_letters(self, letter: str) -> list[str]:
         """Return letters of the same script and case; digits for a digit."""

@@ -71,6 +71,7 @@ class Surroundings:
     """First byte and end of its places in `lines`."""
     name: str = ""
     """Name of its test."""
+    _described: dict[str, list[float]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def read(
@@ -111,6 +112,11 @@ class Surroundings:
 
     def describe(self, text: str) -> list[float]:
         """Return the features of a value."""
+        if text not in self._described:
+            self._described[text] = self._compute_features(text)
+        return self._described[text]
+
+    def _compute_features(self, text: str) -> list[float]:
         # A part of a word is looked for with the rest of it.
         tokens = TOKEN.findall(f"{self._word_start}{text}{self._word_end}")
         number = text.strip("'\"")
