@@ -132,7 +132,9 @@ class ControlSites:
     max_instances: int = 32
     """The most instances of a test; more where a language reads its tests as fast as it runs them."""
     instance_seconds: float = 0.0
-    """Seconds that a compiler takes for an instance."""
+    """Seconds that a compiler takes for an instance, whatever its length."""
+    kilobyte_seconds: float = 0.0
+    """Seconds that it takes for 1,000 bytes of an instance."""
     table_calls: str = ""
     """Regex of calls in a decorator that give a test its cases; empty where tables stand in tests alone."""
     silent_keywords: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -142,6 +144,12 @@ class ControlSites:
 
     What the arguments compute is computed all the same; they are put in parentheses where they have none. A language
     without these has no sites at inputs.
+    """
+
+    crash_guard: tuple[str, str] = ("", "")
+    """Regex of the parameters of a test or of a function in it, and text at the start of its body.
+
+    With the text a crash fails the test. For languages in which it ends the process, and with it all other tests.
     """
 
     operators: Mapping[str, str] = field(default_factory=lambda: COMMON_OPERATORS)

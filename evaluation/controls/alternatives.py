@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import string
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ _LEAST_NEAR = 10
 _NEAR_SPAN = 20
 _LARGE = 1000
 """Numbers from which others are nearer, as a year or a port has few digits that may differ."""
+_INTEGER_LIMITS = tuple(2**bits - 1 for bits in (31, 32, 63, 64))
+"""Greatest integers of common types. A compiler rejects a file with a number that its type cannot hold."""
 _NUMBER = re.compile(r"(number|integer|float|real|hex|octal|binary_literal|int_literal)")
 _STRING = re.compile(r"^(string|string_literal|interpreted_string_literal|raw_string_literal|encapsed_string)$")
 _OTHER_STRING = re.compile(r"^(interpolated_string_literal|template_string|line_string_literal)$")
@@ -262,15 +265,34 @@ def _stop_at_repeats(draws: Iterator[str]) -> Iterator[str]:
 
 
 def _draw_numbers(text: str, numbers: Mapping[str, int], own: Mapping[str, int], random: Random) -> list[str]:
-    """Return numbers with as many digits, as many zeros at their end, and the same prefix and suffix."""
+    """Return numbers with as many digits, as many zeros at their end, and the same prefix and suffix.
+
+    Types of integers that hold the number hold each of them.
+    """
     shape = _describe_number(text)
     same = [number for number in numbers if number != text and _describe_number(number) == shape]
     random.shuffle(same)
     same.sort(key=lambda number: number not in own)
-    drawn = _stop_at_repeats(_draw_number(text, random) for _ in range(_ATTEMPTS * MAX_POOL))
+    drawn = _draw_like_number(text, random)
     is_repeated = numbers.get(text, 0) > 1
     parts = (iter(same), drawn) if is_repeated else (drawn, iter(same))
-    return _collect((number for part in parts for number in part), text)
+    return _collect((number for part in parts for number in part if _has_same_width(text, number)), text)
+
+
+def _draw_like_number(text: str, random: Random) -> Iterator[str]:
+    """Yield numbers like another one until they do nothing but repeat earlier ones."""
+    if len(text) == 1 and text in string.digits:
+        return iter(random.sample(string.digits, len(string.digits)))
+    return _stop_at_repeats(_draw_number(text, random) for _ in range(_ATTEMPTS * MAX_POOL))
+
+
+def _has_same_width(text: str, other: str) -> bool:
+    """Return whether two integers exceed the same limits; true of other numbers."""
+    try:
+        first, second = int(text, 0), int(other, 0)
+    except ValueError:
+        return True
+    return bisect_left(_INTEGER_LIMITS, first) == bisect_left(_INTEGER_LIMITS, second)
 
 
 def _describe_number(text: str) -> tuple[object, ...]:
@@ -434,8 +456,7 @@ class _TextWords:
     def _list_words(self, word: str) -> list[str]:
         """Return words of the tree, the file and the test in turn that may stand for a word; numbers for a number."""
         if word.isdigit():
-            drawn = (_draw_number(word, self.random) for _ in range(_ATTEMPTS * MAX_POOL))
-            return _collect(_stop_at_repeats(drawn), word)
+            return _collect(_draw_like_number(word, self.random), word)
         if len(word) < _LEAST_WORD and word.isascii():
             letters = [other for other in string.ascii_letters if other != word and other.isupper() == word.isupper()]
             return self.random.sample(letters, len(letters))

@@ -127,6 +127,24 @@ class TestFile:
         """Three characters in a row -> number of their places in the file."""
         return count_trigrams([self.source])
 
+    def count_rest(self, start: int, end: int) -> tuple[Counter[str], Counter[str]]:
+        """Return tokens and trigrams of the file without a test, with the numbers of their places.
+
+        Args:
+            start: first byte of the test.
+            end: its end.
+        """
+        if (start, end) not in self._rests:
+            tokens = self.tokens - count_tokens([self.source[start:end]])
+            # Also those that begin before the test or end after it.
+            trigrams = self.trigrams - count_trigrams([self.source[max(0, start - 2) : end + 2]])
+            self._rests[start, end] = tokens, trigrams
+        return self._rests[start, end]
+
+    @cached_property
+    def _rests(self) -> dict[tuple[int, int], tuple[Counter[str], Counter[str]]]:
+        return {}
+
     def read(self, node: Node) -> str:
         """Return the text of a node."""
         return self.source[node.start_byte : node.end_byte].decode(errors="replace")

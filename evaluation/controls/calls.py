@@ -112,6 +112,20 @@ def silence_assertions(file: TestFile, block: TestBlock, helpers: Mapping[str, s
     return edits
 
 
+def guard_against_crashes(file: TestFile, block: TestBlock) -> list[Edit]:
+    """Return the edits with which a crash of a test fails it alone; none where the language needs none."""
+    parameters, guard = file.sites.crash_guard
+    edits: list[Edit] = []
+    todo = [block.node] if guard else []
+    while todo:
+        node = todo.pop()
+        todo += node.named_children
+        head, body = node.child_by_field_name("parameters"), node.child_by_field_name("body")
+        if head is not None and body is not None and (match := re.fullmatch(parameters, file.read(head))):
+            edits.append([body.start_byte + 1, body.start_byte + 1, match.expand(guard)])
+    return edits
+
+
 def _silence_call(file: TestFile, call: Node, helpers: Mapping[str, str]) -> list[Edit]:
     """Return the edits of a call that is an assertion, or a helper that asserts: of the text before its arguments."""
     callee = call.named_children[0]

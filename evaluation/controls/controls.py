@@ -86,9 +86,14 @@ MAX_SHARED_TRIALS = 2400
 TRIAL_SECONDS = 120.0
 """Time that the instances of the first run may take, by the seconds of the tests."""
 SPARING_SHARE = 0.25
-"""Share of the seconds of all tests that the values of a test may take; of one that takes longer fewer are tried."""
+"""Share of the seconds of all tests that the values of a test may take; of one that takes longer fewer are tried.
+
+Of SPARING_TESTS the values of all may take as much."""
 SPARING_SECONDS = 0.5
 """The same in seconds, where all tests take few."""
+SPARING_TESTS = 8
+"""Tests to control with which the bound is reached though readers are right about each more often than once in three:
+each of them needs few values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +155,7 @@ class _Candidate:
     @property
     def cost(self) -> float:
         """Seconds of an instance."""
-        return self.seconds + self.file.sites.instance_seconds
+        return self.seconds + self.tried.compile_seconds
 
     def describe(self, tree: TreeCounts) -> dict[str, Any]:
         """Return the block of a document, without menus. `tree`: counts of the agent's tree."""
@@ -286,7 +291,9 @@ class ControlBuilder:
                     continue
                 seconds = self._list_seconds(path if is_own else "", name)
                 if not is_likely:
-                    others.append((file, block, old_lines, seconds))
+                    # Of a test that is in no list, such as a benchmark, an instance shows nothing.
+                    if any(name in test for test in self.others):
+                        others.append((file, block, old_lines, seconds))
                 elif candidate := self._make_candidate(file, block, old_lines, seconds, is_likely=True):
                     likely.append(candidate)
         return [*likely[: MAX_BLOCKS - MAX_OTHER_BLOCKS], *self._sample_others(others)]
@@ -373,26 +380,30 @@ class ControlBuilder:
             self._read_trials(retried, again)
 
     def _choose_trials(self, candidates: Sequence[_Candidate]) -> dict[int, list[ValueTrial]]:
-        """Return id of a candidate -> the values to try."""
+        """Return id of a candidate -> the values to try, few more than needed where all would take long.
+
+        Few are also tried of a test that no bound needs.
+        """
         wanted = self._count_wanted(candidates)
         most = max(LEAST_TRIALS, MAX_TRIALS // max(1, sum(candidate.n_cases for candidate in candidates)))
-        return {id(c): self._choose_block_trials(c, wanted, most) for c in candidates}
-
-    def _choose_block_trials(self, candidate: _Candidate, wanted: int, most: int) -> list[ValueTrial]:
-        """Return the values of a test to try, few more than needed where they would take long or no bound needs them.
-
-        Args:
-            candidate: the test.
-            wanted: number of instances of a required test.
-            most: the most instances to try.
-        """
-        if not candidate.is_likely:
-            return candidate.tried.choose_trials(OTHER_INSTANCES, most, is_sparing=True)
-        trials = candidate.tried.choose_trials(wanted, most)
+        likely = [candidate for candidate in candidates if candidate.is_likely]
+        chosen = {
+            id(c): c.tried.choose_trials(OTHER_INSTANCES, most, is_sparing=True) for c in candidates if not c.is_likely
+        }
+        chosen |= {id(c): c.tried.choose_trials(wanted, most) for c in likely}
         # Where few tests have to reach the bound, it depends on the values of each.
-        is_long = len(trials) * candidate.cost > max(SPARING_SECONDS, SPARING_SHARE * self.seconds)
-        is_long = is_long and wanted <= MIN_INSTANCES
-        return candidate.tried.choose_trials(wanted, most, is_sparing=True) if is_long else trials
+        if wanted > MIN_INSTANCES:
+            return chosen
+        limit = max(SPARING_SECONDS, SPARING_SHARE * self.seconds)
+        costs = {id(c): len(chosen[id(c)]) * c.cost for c in likely}
+        total = sum(costs.values()) if len(likely) >= SPARING_TESTS else 0.0
+        for candidate in sorted(likely, key=lambda c: -costs[id(c)]):
+            if max(total, costs[id(candidate)]) <= limit:
+                break
+            few = candidate.tried.choose_trials(wanted, most, is_sparing=True)
+            total -= costs[id(candidate)] - len(few) * candidate.cost
+            chosen[id(candidate)] = few
+        return chosen
 
     def _plan_trials(
         self, candidates: Sequence[_Candidate], trials: Mapping[int, Sequence[ValueTrial]]

@@ -94,12 +94,11 @@ class Surroundings:
         first, last = spans[0]
         lines_start = file.source.rfind(b"\n", 0, min(spans)[0]) + 1
         lines_end = file.source.find(b"\n", max(end for _, end in spans))
-        # The file is read once, however many sites it has.
+        rest_tokens, rest_trigrams = file.count_rest(start, end)
         return cls(
             test=count_tokens([bytes(test)]),
-            file=file.tokens - count_tokens([block_text]),
-            # Also those that begin before the test or end after it.
-            file_trigrams=file.trigrams - count_trigrams([file.source[max(0, start - 2) : end + 2]]),
+            file=rest_tokens,
+            file_trigrams=rest_trigrams,
             before=file.source[max(0, first - _CONTEXT_BYTES) : first].decode(errors="replace"),
             after=file.source[last : last + _CONTEXT_BYTES].decode(errors="replace"),
             tree=tree,

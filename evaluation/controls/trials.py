@@ -16,7 +16,7 @@ from random import Random
 
 from evaluation.controls.alternatives import MAX_ALTERNATIVES
 from evaluation.controls.blocks import TestBlock, TestFile, parse_test_file
-from evaluation.controls.calls import silence_assertions
+from evaluation.controls.calls import guard_against_crashes, silence_assertions
 from evaluation.controls.features import Surroundings, TreeCounts, compute_balance, sort_by_likeness
 from evaluation.controls.planning import MAX_VALUES, MIN_INSTANCES, are_separate, is_disjoint
 from evaluation.controls.single import SingleTest
@@ -62,10 +62,15 @@ class ValueTrial:
         """Site, text and silence, which distinguish it from the other trials of its test."""
         return self.site.spans, self.text, self.is_silent
 
-    def make_variant(self, silent: Sequence[Edit]) -> Variant:
-        """Return the instance. `silent`: the edits that switch the assertions off."""
+    def make_variant(self, silent: Sequence[Edit], guards: Sequence[Edit] = ()) -> Variant:
+        """Return the instance.
+
+        Args:
+            silent: the edits that switch the assertions off.
+            guards: the edits with which a crash fails the instance alone.
+        """
         edits: list[Edit] = [[start, end, self.text] for start, end in self.site.spans]
-        return Variant([*edits, *silent] if self.is_silent else edits, {})
+        return Variant([*edits, *guards, *(silent if self.is_silent else ())], {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +153,12 @@ class TriedBlock:
     def name(self) -> str:
         """Name of the test; empty where it has none."""
         return _read_name(self.file, self.block)
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds that a compiler takes for an instance."""
+        sites = self.file.sites
+        return sites.instance_seconds + sites.kilobyte_seconds * (self.block.end - self.block.start) / 1000
 
     @property
     def was_tried(self) -> bool:
@@ -268,22 +279,23 @@ class TrialPlan:
     @property
     def cost(self) -> float:
         """Seconds of its instances."""
-        return len(self.trials) * (self.seconds + self.tried.file.sites.instance_seconds)
+        return len(self.trials) * (self.seconds + self.tried.compile_seconds)
 
     def make_instances(self, helpers: Mapping[str, str] | None, random: Random) -> Instances:
         """Return the instances: the true one, those of the trials, and as the last both kinds once more.
 
-        So the true one shows what the others leave for it, and another what it leaves for further tests.
+        So the true one shows what the others leave for it, and another what it leaves for further tests. Where a crash
+        would end the process, it fails the instance: a value of which gold crashes is not kept, and hides no other.
 
         Args:
             helpers: name of a helper that asserts -> name of its copy that does not; None where no trial is silent.
             random: random of the names.
         """
         file, block = self.tried.file, self.tried.block
-        silent = silence_assertions(file, block, helpers)
-        true, failing = Variant([], {}), next((t for t in reversed(self.trials) if not t.is_silent), self.trials[-1])
-        tried = [trial.make_variant(silent) for trial in self.trials]
-        variants = [true, *tried, true, failing.make_variant(silent)]
+        silent, guards = silence_assertions(file, block, helpers), guard_against_crashes(file, block)
+        true, failing = Variant(guards, {}), next((t for t in reversed(self.trials) if not t.is_silent), self.trials[-1])
+        tried = [trial.make_variant(silent, guards) for trial in self.trials]
+        variants = [true, *tried, true, failing.make_variant(silent, guards)]
         described = {"span": [block.start, block.end], "name": block.name_span, "tests": ()}
         return name_instances(file.source, described, variants, random)
 
