@@ -607,6 +607,9 @@ class ControlBuilder:
                 return {}
             if outcome.status is OutcomeStatus.PASSED:
                 continue
+            # In a grading nothing guards the instance, so that a crash would end the process.
+            if outcome.by_assertion is False and candidate.file.sites.crash_guard[0]:
+                return {}
             kind = blind.classify_failure(outcome.status.value, outcome.message)
             if kind not in wanted:
                 return {}

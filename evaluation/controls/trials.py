@@ -293,7 +293,8 @@ class TrialPlan:
         """
         file, block = self.tried.file, self.tried.block
         silent, guards = silence_assertions(file, block, helpers), guard_against_crashes(file, block)
-        true, failing = Variant(guards, {}), next((t for t in reversed(self.trials) if not t.is_silent), self.trials[-1])
+        true = Variant(guards, {})
+        failing = next((t for t in reversed(self.trials) if not t.is_silent), self.trials[-1])
         tried = [trial.make_variant(silent, guards) for trial in self.trials]
         variants = [true, *tried, true, failing.make_variant(silent, guards)]
         described = {"span": [block.start, block.end], "name": block.name_span, "tests": ()}

@@ -15,15 +15,18 @@ from typing import Any, cast
 import pytest
 
 from evaluation.controls.alternatives import draw_alternatives, is_number
-from evaluation.controls.blocks import parse_test_file
+from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
+from evaluation.controls.calls import guard_against_crashes
 from evaluation.controls.controls import BlindControls, ControlBuilder
 from evaluation.controls.features import TreeCounts
-from evaluation.controls.planning import Menu
-from evaluation.controls.trials import TriedBlock
+from evaluation.controls.memory import ControlMemory
+from evaluation.controls.planning import MIN_INSTANCES, Menu
+from evaluation.controls.trials import TrialPlan, TriedBlock
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.evaluator import Evaluator
 from guest.controls import blind
 from guest.controls.choices import count_instances
+from languages.registry import parse_source
 from tests.evaluation.process_evaluator import KilledRunError, ProcessEvaluator, run_file
 
 FILE = "tests/test_add.py"
@@ -38,11 +41,12 @@ def build(
     test_seconds: float = 0.0,
     seconds: float = 0.0,
     grades_gold: bool = True,
+    unlisted: Sequence[str] = (),
 ) -> tuple[BlindControls, ProcessEvaluator]:
-    """Build the controls of test files whose tests are all listed, and by default all required."""
+    """Build the controls of test files whose tests are all listed but some, and by default all required."""
     files = {path: text.encode() for path, text in sources.items()}
     evaluator = ProcessEvaluator(names, files, test_seconds=test_seconds)
-    listed = {test for path, content in files.items() for test in run_file(path, content, names)}
+    listed = {test for path, content in files.items() for test in run_file(path, content, names)} - {*unlisted}
     wanted = frozenset(required if required is not None else listed)
     passed = {test: Outcome(status=OutcomeStatus.PASSED, seconds=test_seconds) for test in sorted(listed)}
     builder = ControlBuilder(
@@ -585,6 +589,108 @@ def test_gold_passes_what_is_drawn() -> None:
     assert grade_gold(*build({FILE: source}, ADD)).is_right
 
 
+GO_TEST = """package a
+
+import "testing"
+
+func TestLimits(t *testing.T) {
+	t.Run("greatest", func(t *testing.T) {
+		if got := Greatest(); got[0] != %s {
+			t.Fatalf("it differs: %%v", got)
+		}
+	})
+}
+
+func helper(n int, t *testing.T) int { return n }
+
+func (s *Suite) TestOfSuite() {
+	s.Equal(s.add(), 12)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "limit"),
+    [
+        ("9223372036854775807", 2**63 - 1),
+        ("2147483000", 2**31 - 1),
+        ("0xffffff00", 2**32 - 1),
+        ("4294967000", 2**32 - 1),
+    ],
+)
+def test_a_type_that_holds_a_number_holds_the_others(number: str, limit: int) -> None:
+    file = parse_test_file("a_test.go", (GO_TEST % number).encode())
+    assert file is not None
+    nodes = [file.root]
+    while not (is_number(nodes[0]) and file.read(nodes[0]) == number):
+        nodes = [*nodes[0].named_children, *nodes[1:]]
+    (drawn,) = draw_alternatives(nodes[0], file.literals, file.literals, Random(1))
+    assert drawn.texts
+    assert max(int(text, 0) for text in drawn.texts) <= limit
+
+
+def plan_go_trials() -> TrialPlan:
+    file = parse_test_file("a_test.go", (GO_TEST % "12").encode())
+    assert file is not None
+    block = next(block for block in find_blocks(file) if file.read(block.node).startswith("func TestLimits"))
+    memory = ControlMemory(seed="tree", read_tree=lambda _: TreeCounts())
+    tried = memory.find_block(file, block, frozenset())
+    assert tried is not None
+    return TrialPlan(tried=tried, trials=tried.choose_trials(4, 40), seconds=0.0)
+
+
+def test_a_crash_in_go_fails_a_tried_instance_alone() -> None:
+    plan = plan_go_trials()
+    _, _, text = plan.make_instances(None, Random(1)).edit
+    guard = 'recover(); fault != nil { t.Fatalf("test panicked: %v", fault) } }();'
+    instances = text.split("func TestLimits_")[1:]
+    assert len(instances) == len(plan.trials) + 3
+    assert [instance.count(guard) for instance in instances] == [2] * len(instances), "test and subtest"
+    parsed = parse_source("a_test.go", f"package a\n{text}".encode())
+    assert parsed
+    assert not parsed[1].has_error
+
+
+def test_a_function_whose_parameters_are_no_tests_has_no_guard() -> None:
+    file = parse_test_file("a_test.go", (GO_TEST % "12").encode())
+    assert file is not None
+    for name, n_guards in (("helper", 0), ("TestOfSuite", 0)):
+        (block,) = (function for other, function in [*file.functions, *_name_blocks(file)] if other == name)
+        assert len(guard_against_crashes(file, block)) == n_guards
+
+
+def _name_blocks(file: TestFile) -> list[tuple[str, TestBlock]]:
+    blocks = [block for block in find_blocks(file) if block.name_span]
+    return [(file.source[slice(*block.name_span)].decode(), block) for block in blocks if block.name_span]
+
+
+def test_an_instance_in_go_takes_a_compiler_as_long_as_its_text_is() -> None:
+    plan = plan_go_trials()
+    block = plan.tried.block
+    assert plan.tried.compile_seconds == pytest.approx(0.008 * (block.end - block.start) / 1000)
+    assert plan.cost == pytest.approx(len(plan.trials) * plan.tried.compile_seconds)
+
+
+def test_few_values_of_many_tests_are_tried_where_all_together_would_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+    for least in (10, 11):
+        monkeypatch.setattr("evaluation.controls.controls.SPARING_TESTS", least)
+        _, evaluator = build({FILE: make_sums(10)}, ADD, test_seconds=0.005, seconds=1.0)
+        tried.append(count_instances_by_test(evaluator, 0))
+    few, many = tried
+    assert few.keys() == many.keys()
+    assert sum(few.values()) < sum(many.values()), "of fewer tests the bound depends on the values of each"
+    assert min(few.values()) > 2 * MIN_INSTANCES
+
+
+def test_no_instance_is_made_of_a_test_that_is_in_no_list() -> None:
+    source = "def test_one():\n    assert add(1, 41) == 42\n\n\ndef test_bench():\n    assert add(20, 13) == 33\n"
+    _, evaluator = build({FILE: source}, ADD, required=[f"{FILE}::test_one"])
+    assert b"def test_bench_" in evaluator.drawn[0][FILE]
+    _, evaluator = build({FILE: source}, ADD, required=[f"{FILE}::test_one"], unlisted=[f"{FILE}::test_bench"])
+    assert b"def test_bench_" not in evaluator.drawn[0][FILE]
+
+
 class CountingRandom(Random):
     """Counts its choices."""
 
@@ -612,4 +718,4 @@ def test_numbers_are_drawn_until_nothing_but_repetitions_comes(number: str, monk
     assert texts[0] == texts[1]
     if number == "7":
         assert len(texts[0]) == 9
-        assert n_choices[0] < n_choices[1] / 4
+        assert n_choices == [0, 0], "each digit is taken once"
