@@ -16,7 +16,7 @@ from evaluation.runner.time_limit import limit_grading
 from guest.controls import blind
 from guest.reports.canaries import find_tampering
 from guest.reports.entries import name_restored_files
-from taskdb.records import RunVariant, Score, Task, TestId
+from taskdb.records import FailureKind, RunVariant, Score, Task, TestId
 from verifiers.conditions import AS_VERIFIED, Conditions
 
 
@@ -62,7 +62,8 @@ def grade_worthless_patch(task: Task, services: Services, patch: bytes = b"") ->
     """Return the score of a submission that is expected to earn 0, as briefly as possible; by default the empty patch.
 
     It earns 0 where any FAIL_TO_PASS test fails, so that the first run is of a file of such tests alone. All files are
-    run where they pass there, or leave no report, as then the others decide.
+    run where they pass there, or leave no report, as then the others decide; at once where no listed test ran without
+    the gold patch, as where they do not compile.
 
     Raises:
         Transient: engine, disk or network failed.
@@ -70,7 +71,7 @@ def grade_worthless_patch(task: Task, services: Services, patch: bytes = b"") ->
     failing = _keep_failing_file(task)
     with open_task_evaluator(task, services) as evaluator:
         n_before = 0
-        if failing.FAIL_TO_PASS:
+        if failing.FAIL_TO_PASS and _has_tests_before(task):
             files = list_test_files(failing)
             grading = _grade_patch(failing, services, evaluator, patch, files=files, need_rates=False, is_brief=True)
             if not isinstance(grading, _Grading):
@@ -80,6 +81,11 @@ def grade_worthless_patch(task: Task, services: Services, patch: bytes = b"") ->
             n_before = len(grading.runs)
         score = grade_patch(task, services, evaluator, patch, need_rates=False, is_brief=not patch)
         return score.model_copy(update={"evaluations": score.evaluations + n_before})
+
+
+def _has_tests_before(task: Task) -> bool:
+    """Return whether any listed test ran without the gold patch."""
+    return bool(task.PASS_TO_PASS) or any(kind is not FailureKind.ABSENT for _, kind in task.FAIL_TO_PASS)
 
 
 def _keep_failing_file(task: Task) -> Task:

@@ -387,10 +387,13 @@ class ControlBuilder:
         wanted = self._count_wanted(candidates)
         most = max(LEAST_TRIALS, MAX_TRIALS // max(1, sum(candidate.n_cases for candidate in candidates)))
         likely = [candidate for candidate in candidates if candidate.is_likely]
-        chosen = {
-            id(c): c.tried.choose_trials(OTHER_INSTANCES, most, is_sparing=True) for c in candidates if not c.is_likely
-        }
-        chosen |= {id(c): c.tried.choose_trials(wanted, most) for c in likely}
+        # Tests that the agent's tree has unchanged count only where there is no other.
+        likely = [candidate for candidate in likely if candidate.tried.is_hidden] or likely
+        chosen = {id(c): c.tried.choose_trials(wanted, most) for c in likely}
+        for candidate in candidates:
+            if id(candidate) not in chosen:
+                number = min(wanted, MIN_INSTANCES) if candidate.is_likely else OTHER_INSTANCES
+                chosen[id(candidate)] = candidate.tried.choose_trials(number, most, is_sparing=True)
         # Where few tests have to reach the bound, it depends on the values of each.
         if wanted > MIN_INSTANCES:
             return chosen
@@ -785,7 +788,7 @@ class ControlBuilder:
             "copies": 0,
             "partial": True,
         }
-        add_menus = cache(lambda instances: [*self._add_menus(blocks, instances), *singles])
+        add_menus = cache(lambda instances: [*self._add_menus(blocks, counted, instances), *singles])
         # A test that stands once is real or not by a coin, which needs many evaluations.
         fewest = plans[0].evaluations if n_singles else min(plan.evaluations for plan in plans)
         last = max(fewest, min(MAX_READER_EVALUATIONS, self._max_evaluations))
@@ -809,11 +812,20 @@ class ControlBuilder:
         # Further evaluations that do not reach the bound would cost as much in each grading.
         return min((d for d in tried if d["evaluations"] == fewest), key=blind.compute_bound)
 
-    def _add_menus(self, blocks: Sequence[dict[str, Any]], instances: int) -> list[dict[str, Any]]:
-        """Return the blocks of a document, with menus for a number of instances and the odds of readers."""
+    def _add_menus(
+        self, blocks: Sequence[dict[str, Any]], counted: Sequence[bool], instances: int
+    ) -> list[dict[str, Any]]:
+        """Return the blocks of a document, with menus and the odds of readers.
+
+        Args:
+            blocks: the blocks.
+            counted: whether each of them counts for the bound; one that does not has few instances.
+            instances: number of instances of a block that counts.
+        """
         described = []
-        for block in blocks:
-            menus = make_menus(block["sites"], instances) if block["required"] else make_other_menus(block["sites"])
+        for block, counts in zip(blocks, counted, strict=True):
+            number = instances if counts else min(instances, MIN_INSTANCES)
+            menus = make_menus(block["sites"], number) if block["required"] else make_other_menus(block["sites"])
             odds: dict[str, list[float]] = {}
             # Blocks that are not required count for no bound.
             if block["required"]:

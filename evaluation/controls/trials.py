@@ -161,6 +161,11 @@ class TriedBlock:
         return sites.instance_seconds + sites.kilobyte_seconds * (self.block.end - self.block.start) / 1000
 
     @property
+    def is_hidden(self) -> bool:
+        """Whether it has a site in lines that the agent's tree does not have."""
+        return any(not site.is_known for site in self.sites)
+
+    @property
     def was_tried(self) -> bool:
         """Whether a run has shown anything of it."""
         return bool(self.results) or self.single.was_tried
