@@ -50,7 +50,7 @@ class RefusedAnswerError(UnusableAnswerError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question(Generic[T]):
+class ModelQuestion(Generic[T]):
     """A question to a model.
 
     `purpose` and `version` (folder of the prompt) name it, `subject` is the id of the subject that it is about,
@@ -130,7 +130,7 @@ class RoleModels:
         }
         return CallIdentity(purpose=purpose, seed=subject, sample=sample, attempt=attempt, settings=settings)
 
-    def ask(self, question: Question[T], meter: UsageMeter) -> Answer[T]:
+    def ask(self, question: ModelQuestion[T], meter: UsageMeter) -> Answer[T]:
         """Return the value of the first usable answer; each problem is sent back until the attempts are used up.
 
         Raises:
@@ -163,7 +163,7 @@ class RoleModels:
         detail = f"{question.purpose}: {problem}"[:500]
         return Answer(value=None, reason=reason, detail=detail, keys=tuple(keys))
 
-    def _open_attempt(self, question: Question[T], attempt: int) -> RecordedModel:
+    def _open_attempt(self, question: ModelQuestion[T], attempt: int) -> RecordedModel:
         identity = self.make_identity(
             question.purpose,
             question.subject,
@@ -174,7 +174,7 @@ class RoleModels:
         )
         return self.open(question.role, identity, question.temperature)
 
-    def require(self, question: Question[T], meter: UsageMeter) -> T:
+    def require(self, question: ModelQuestion[T], meter: UsageMeter) -> T:
         """Return the value of the first usable answer.
 
         Raises:

@@ -11,7 +11,7 @@ from guest.world.schema_check import find_schema_error
 from worlds.definitions import State, WorldDefinition
 from worlds.documentation import split_documentation
 from worlds.language import find_script_problem
-from worlds.model_requests import PROMPTS, ModelRole, Question, RefusedAnswerError, iterate_prose
+from worlds.model_requests import PROMPTS, ModelQuestion, ModelRole, RefusedAnswerError, iterate_prose
 from worlds.program.analysis import analyse_program
 from worlds.program.foreign_keys import find_dangling_key
 from worlds.reasons import Reason
@@ -32,7 +32,7 @@ def make_state_question(
     number: int,
     total: int,
     temperature: float,
-) -> Question[State]:
+) -> ModelQuestion[State]:
     """Return the question for an initial state.
 
     Args:
@@ -61,7 +61,7 @@ def make_state_question(
     messages = PROMPTS.render_conversation(
         PROMPT, introduction=introduction, rules=rules, program=world.program, number=number, total=total
     )
-    return Question(
+    return ModelQuestion(
         role=ModelRole.WRITER,
         purpose=purpose,
         version=PROMPT,

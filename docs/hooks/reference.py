@@ -23,7 +23,7 @@ from core.settings.group import list_settings
 from mergemill.cli import app
 from mergemill.cli.lazy_group import iterate_commands
 from taskdb import records
-from taskdb.records import environments, oracles, simulations, verdicts, worlds
+from taskdb.records import environments, oracles, questions, simulations, verdicts, worlds
 from taskdb.records.base import MEASURED, Part, Record
 from taskdb.schema.task_columns import DECLARED, NULLABLE, RANGE_FILTERS, VALUE_TYPES, WORD_FILTERS
 from taskdb.schema.views import VIEWS
@@ -97,7 +97,7 @@ def write_settings() -> str:
 def write_records() -> str:
     """Return a page with every record and its fields, from the classes and the docstrings below their fields."""
     parts = ["# Records\n\nFrozen pydantic models. A record's id is the sha256 of its JSON without measured fields.\n"]
-    for module in (records, environments, verdicts, oracles, worlds, simulations):
+    for module in (records, environments, verdicts, oracles, worlds, simulations, questions):
         docs = read_field_docstrings(module)
         for name, kind in vars(module).items():
             if inspect.isclass(kind) and issubclass(kind, (Record, Part)) and kind.__module__ == module.__name__:

@@ -85,6 +85,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "worlds": CommandEntry(
         "worlds", "Make tool environments as programs, with scenarios and checks, and look at them.", AGENTS
     ),
+    "explore": CommandEntry(
+        "explore", "Index corpora and make long-horizon questions over them, with one supported answer each.", AGENTS
+    ),
     "db": CommandEntry("operations.db", "Take care of the task database.", MACHINE),
     "images": CommandEntry("operations.images", "Manage base and environment images.", MACHINE),
     "gc": CommandEntry(
@@ -167,7 +170,24 @@ BENCH_COMMANDS: Mapping[str, CommandEntry] = {
 }
 """Commands of `mergemill bench`, in the order of its help."""
 
-GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {"worlds": WORLD_COMMANDS, "bench": BENCH_COMMANDS}
+EXPLORE_COMMANDS: Mapping[str, CommandEntry] = {
+    "corpus": CommandEntry(
+        "explore.corpus", "Index a folder, rows of pages, or the mined changes of the database as a corpus.", SOURCES
+    ),
+    "search": CommandEntry(
+        "explore.search", "Show the pages of a corpus that fit a query best, with a snippet of each.", QUERIES
+    ),
+    "browse": CommandEntry(
+        "explore.browse", "Show a page of a corpus, or the passages of it that fit a query best, verbatim.", QUERIES
+    ),
+}
+"""Commands of `mergemill explore`, in the order of its help."""
+
+GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
+    "worlds": WORLD_COMMANDS,
+    "bench": BENCH_COMMANDS,
+    "explore": EXPLORE_COMMANDS,
+}
 """Module of a group -> its commands, which have modules of their own."""
 
 

@@ -17,6 +17,7 @@ _KNOWN = text("SELECT 1 FROM change WHERE source = :source LIMIT 1")
 _NAMED = text(
     "SELECT source, name, pull_request, candidate, reason FROM change_listing WHERE name IN :keys"
 ).bindparams(bindparam("keys", expanding=True))
+_ALL_CHANGES = text("SELECT name, pull_request, candidate, reason FROM change_listing ORDER BY name, source, change")
 _COMMITS = text("""
     SELECT repo, base_commit FROM task WHERE source = :source
     UNION SELECT repo, review_tree FROM task WHERE source = :source AND review_tree IS NOT NULL
@@ -51,6 +52,17 @@ def find_changes(store: Store, source: str, names: Sequence[str]) -> dict[str, L
         return {
             row.name: ListedChange(row.pull_request, row.candidate, row.reason) for row in rows if row.source == source
         }
+
+
+def iterate_newest_changes(store: Store) -> Iterator[ListedChange]:
+    """Yield the changes of all sources, by name and source: the newest of each, and of several sources the first."""
+    with store.read_transaction() as connection:
+        rows = connection.execute(_ALL_CHANGES).all()
+    names: set[str] = set()
+    for row in rows:
+        if row.name not in names:
+            names.add(row.name)
+            yield ListedChange(row.pull_request, row.candidate, row.reason)
 
 
 def has_source(store: Store, source: str) -> bool:

@@ -25,7 +25,7 @@ class NoAnswerError(Transient):
     """A database server does not answer, or ended a connection."""
 
 
-REVISION = "0014"
+REVISION = "0015"
 """The newest migration; `tests/taskdb` compares it with the folder."""
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 _VIEWS_FINGERPRINT = "SELECT value FROM meta WHERE key = 'views'"

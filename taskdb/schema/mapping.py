@@ -23,6 +23,14 @@ from taskdb.records import (
 from taskdb.records.audits import Audit
 from taskdb.records.bench import BenchRun, BenchSet
 from taskdb.records.images import ImageCopy
+from taskdb.records.questions import (
+    Corpus,
+    Question,
+    QuestionCertificate,
+    QuestionRejection,
+    SampleCount,
+    Walk,
+)
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.records.simulations import SimulatedConversation, SimulationRejection
 from taskdb.records.simulator_measurements import SimulatorMeasurement
@@ -84,6 +92,19 @@ _AUDIT: dict[str, ColumnFunction] = {
     "untested_hunks": _format_untested_hunks,
 }
 
+
+def _compute_mean_turns(solvers: Sequence[SampleCount]) -> float | None:
+    """Return the average turns of the right samples of all solvers; None without any."""
+    turns = [number for solver in solvers for number in solver.turns]
+    return sum(turns) / len(turns) if turns else None
+
+
+_SOLVERS: dict[str, ColumnFunction] = {
+    "attempts": lambda record: sum(solver.attempts for solver in record.solvers) if record.solvers else None,
+    "solved": lambda record: sum(solver.solved for solver in record.solvers) if record.solvers else None,
+    "mean_turns": lambda record: _compute_mean_turns(record.solvers),
+}
+
 RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, ColumnFunction]]] = {
     PullRequest: (tables.PullRequestRow, {}),
     Tags: (tables.TaggingRow, _TAGS),
@@ -114,6 +135,14 @@ RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, Col
     WorldRejection: (tables.WorldRejectionRow, {}),
     SimulatedConversation: (tables.SimulatedConversationRow, {}),
     SimulationRejection: (tables.SimulationRejectionRow, {}),
+    Corpus: (tables.CorpusRow, {}),
+    Walk: (
+        tables.WalkRow,
+        {"n_pages": lambda walk: len(walk.pages), "n_facts": lambda walk: len(walk.facts)},
+    ),
+    Question: (tables.QuestionRow, {"n_clues": lambda question: len(question.clues)}),
+    QuestionCertificate: (tables.QuestionCertificateRow, _SOLVERS),
+    QuestionRejection: (tables.QuestionRejectionRow, _SOLVERS),
 }
 """Record class -> its table, and the columns that are not the field of the same name."""
 

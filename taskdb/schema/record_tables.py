@@ -20,6 +20,7 @@ from taskdb.records import (
 from taskdb.records.audits import Audit
 from taskdb.records.bench import BenchRun, BenchSet
 from taskdb.records.images import ImageCopy
+from taskdb.records.questions import Corpus, Question, QuestionCertificate, QuestionRejection, Walk
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.records.simulations import SimulatedConversation, SimulationRejection
 from taskdb.records.simulator_measurements import SimulatorMeasurement
@@ -54,6 +55,11 @@ TABLE_NAMES: Mapping[type[Record], str] = {
     WorldRejection: "world_rejection",
     SimulatedConversation: "simulated_conversation",
     SimulationRejection: "simulation_rejection",
+    Corpus: "corpus",
+    Walk: "walk",
+    Question: "question",
+    QuestionCertificate: "question_certificate",
+    QuestionRejection: "question_rejection",
 }
 """Record class -> name of its table, parents before their children."""
 
@@ -70,9 +76,14 @@ RECORDS_WITHOUT_CHANGE: frozenset[type[Record]] = frozenset(
         SimulationRejection,
         BenchSet,
         BenchRun,
+        Corpus,
+        Walk,
+        Question,
+        QuestionCertificate,
+        QuestionRejection,
     }
 )
-"""Classes of records that descend from no change: synthesised and simulated records."""
+"""Classes of records that descend from no change: synthesised and simulated records, benches, questions."""
 
 
 def get_record_clause(kind: type[Record]) -> TableClause:

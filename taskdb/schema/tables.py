@@ -439,6 +439,79 @@ class SimulationRejectionRow(RecordRow, table=True):
     detail: str
 
 
+class CorpusRow(RecordRow, table=True):
+    """`Corpus`."""
+
+    __tablename__ = "corpus"
+    name: str = Field(index=True)
+    source: str
+    language: str
+    pages_sha256: str
+    index_sha256: str
+    n_pages: int
+    n_left_out: int
+
+
+class WalkRow(RecordRow, table=True):
+    """`Walk`."""
+
+    __tablename__ = "walk"
+    parent: str = Field(foreign_key="corpus.id", index=True)
+    corpus: str
+    name: str = Field(index=True)
+    seed: str
+    model: str
+    n_calls: int
+    n_pages: int
+    n_facts: int
+
+
+class QuestionRow(RecordRow, table=True):
+    """`Question`. `parent`: a walk or a question."""
+
+    __tablename__ = "question"
+    parent: str
+    walk: str = Field(foreign_key="walk.id", index=True)
+    corpus: str = Field(index=True)
+    name: str = Field(index=True)
+    environment: str
+    round: int
+    answer_type: str
+    license: str
+    model: str
+    n_clues: int
+
+
+class QuestionCertificateRow(RecordRow, table=True):
+    """`QuestionCertificate`. `attempts`, `solved`, `mean_turns`: of the samples of all solvers."""
+
+    __tablename__ = "question_certificate"
+    parent: str = Field(foreign_key="question.id", index=True)
+    name: str
+    entry_rank: int | None
+    attempts: int | None
+    solved: int | None
+    mean_turns: float | None
+
+
+class QuestionRejectionRow(RecordRow, table=True):
+    """`QuestionRejection`. `parent`: a seed, a walk or a question; the last three as of certificates."""
+
+    __tablename__ = "question_rejection"
+    parent: str = Field(index=True)
+    walk: str = Field(index=True)
+    corpus: str
+    name: str = Field(index=True)
+    step: str
+    round: int
+    reason: str = Field(index=True)
+    detail: str
+    entry_rank: int | None
+    attempts: int | None
+    solved: int | None
+    mean_turns: float | None
+
+
 class SimulatorMeasurementRow(RecordRow, table=True):
     """`SimulatorMeasurement`. `predicted`: the first simulated grading; `probability`: share of all."""
 

@@ -10,6 +10,7 @@ import hashlib
 
 from taskdb.schema.columns import CHANGE_COLUMNS, DERIVATION_COLUMNS, TASK_COLUMNS
 from taskdb.schema.indices import INDICES
+from taskdb.schema.question_views import QUESTION_VIEWS
 from taskdb.schema.world_views import WORLD_VIEWS
 
 CHANGES = f"SELECT {', '.join(CHANGE_COLUMNS)} FROM change_listing"  # noqa: S608 - names of columns alone
@@ -152,6 +153,7 @@ VIEWS: dict[str, str] = {
     "bundles": BUNDLES,
     "image_copies": IMAGE_COPIES,
     **WORLD_VIEWS,
+    **QUESTION_VIEWS,
 }
 
 FINGERPRINT = hashlib.sha256(repr((VIEWS, INDICES)).encode()).hexdigest()

@@ -30,6 +30,7 @@ PACKAGES = (
     "dockerfiles",
     "docs",
     "evaluation",
+    "explorers",
     "exporters",
     "guest",
     "languages",

@@ -26,6 +26,7 @@ from taskdb.records import (
 )
 from taskdb.records.audits import Audit
 from taskdb.records.bench import BenchRun, BenchSet
+from taskdb.records.questions import Corpus, Question, QuestionCertificate, QuestionRejection, Walk
 from taskdb.records.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.records.simulations import SimulatedConversation, SimulationRejection
 from taskdb.records.simulator_measurements import SimulatorMeasurement
@@ -54,6 +55,11 @@ NEWER_CLASSES = {
     SimulatorMeasurement,
     BenchSet,
     BenchRun,
+    Corpus,
+    Walk,
+    Question,
+    QuestionCertificate,
+    QuestionRejection,
 }
 """Classes of records that schema 0006 did not have."""
 DUMP = Path(__file__).with_name("old_databases") / "revision_0006.sql"
@@ -228,5 +234,6 @@ def test_postgresql_is_migrated_with_its_foreign_keys(empty_postgresql: str, old
         with store.engine.connect() as connection:
             inspector = inspect(connection)
             n_keys = sum(len(inspector.get_foreign_keys(table)) for table in inspector.get_table_names())
-            # audit, trajectory, trajectory_selection, world, scenario and their certificates, measurements
-            assert n_keys == keys + 9 > 9
+            # audit, trajectory, trajectory_selection, world, scenario and their certificates, measurements, walk,
+            # question and its certificate
+            assert n_keys == keys + 12 > 12

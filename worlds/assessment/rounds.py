@@ -17,7 +17,7 @@ from core.settings.worlds import WorldsSettings
 from worlds.assessment.differences import describe_difference
 from worlds.definitions import State, WorldDefinition, WorldTool
 from worlds.documentation import split_documentation
-from worlds.model_requests import PROMPTS, ModelRole, Question, RoleModels, make_reader, write_json
+from worlds.model_requests import PROMPTS, ModelQuestion, ModelRole, RoleModels, make_reader, write_json
 from worlds.program.excerpts import get_class_source, get_tool_source
 from worlds.reasons import Reason
 from worlds.server.service import CallResult, Episode, ServedWorld
@@ -236,7 +236,7 @@ class WorldAssessor:
             keys=(*tested.keys, *judged.keys),
         )
 
-    def _make_tester_question(self, number: int, table: CallTable, state: State) -> Question[TestedCall]:
+    def _make_tester_question(self, number: int, table: CallTable, state: State) -> ModelQuestion[TestedCall]:
         introduction, _ = split_documentation(self._definition.documentation)
         open_tools = set(table.open_tools)
         tools = [tool for tool in self.world.analysis.tools if tool.name in open_tools]
@@ -248,7 +248,7 @@ class WorldAssessor:
             state=write_json(state),
             schema=json.dumps(build_response_schema(TestedCall).schema),
         )
-        return Question(
+        return ModelQuestion(
             role=ModelRole.TESTER,
             purpose="tester",
             version=TESTER_PROMPT,
@@ -263,7 +263,7 @@ class WorldAssessor:
 
     def _make_checker_question(
         self, number: int, call: TestedCall, states: tuple[State, State], result: CallResult, difference: str
-    ) -> Question[CheckerOpinion]:
+    ) -> ModelQuestion[CheckerOpinion]:
         program = self._definition.program
         _, rules = split_documentation(self._definition.documentation)
         messages = PROMPTS.render_conversation(
@@ -279,7 +279,7 @@ class WorldAssessor:
             result=write_json(dict(result.value)),
             schema=json.dumps(build_response_schema(CheckerOpinion).schema),
         )
-        return Question(
+        return ModelQuestion(
             role=ModelRole.CHECKER,
             purpose="checker",
             version=CHECKER_PROMPT,

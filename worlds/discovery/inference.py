@@ -11,7 +11,7 @@ from backends.llm.structured import build_response_schema
 from core.settings.worlds import WorldsSettings
 from worlds.discovery.seed_tasks import SeedTask
 from worlds.discovery.themes import ThemeDraft
-from worlds.model_requests import PROMPTS, ModelRole, Question, RoleModels, StepFailedError, make_reader
+from worlds.model_requests import PROMPTS, ModelQuestion, ModelRole, RoleModels, StepFailedError, make_reader
 from worlds.reasons import Reason
 
 FILTER_PROMPT = "seed-filter-1"
@@ -45,7 +45,7 @@ def infer_theme(task: SeedTask, models: RoleModels, options: WorldsSettings, met
     """
     schema = json.dumps(build_response_schema(FilterOpinion).schema)
     opinion = models.require(
-        Question(
+        ModelQuestion(
             role=ModelRole.WRITER,
             purpose="seed-filter",
             version=FILTER_PROMPT,
@@ -62,7 +62,7 @@ def infer_theme(task: SeedTask, models: RoleModels, options: WorldsSettings, met
         raise StepFailedError(Reason.NO_ENVIRONMENT, opinion.analysis[:500])
     schema = json.dumps(build_response_schema(InferredTheme).schema)
     inferred = models.require(
-        Question(
+        ModelQuestion(
             role=ModelRole.WRITER,
             purpose="theme",
             version=THEME_PROMPT,

@@ -16,7 +16,7 @@ from backends.llm.structured import build_response_schema
 from core.settings.worlds import WorldsSettings
 from worlds.discovery.rules import find_broken_rule
 from worlds.discovery.seed_tasks import SeedTask
-from worlds.model_requests import PROMPTS, ModelRole, Question, RoleModels, StepFailedError, make_reader
+from worlds.model_requests import PROMPTS, ModelQuestion, ModelRole, RoleModels, StepFailedError, make_reader
 from worlds.reasons import Reason
 
 PROMPT = "repository-task-1"
@@ -63,7 +63,7 @@ def infer_seed_task(about: RepositoryText, models: RoleModels, options: WorldsSe
         raise StepFailedError(Reason.NO_DOMAIN, "neither its README nor its issues have a text")
     schema = json.dumps(build_response_schema(RepositoryTask).schema)
     answer = models.require(
-        Question(
+        ModelQuestion(
             role=ModelRole.WRITER,
             purpose="repository-task",
             version=PROMPT,

@@ -20,8 +20,8 @@ from worlds.definitions import Check, ScenarioDefinition, State, WorldDefinition
 from worlds.documentation import split_documentation
 from worlds.model_requests import (
     PROMPTS,
+    ModelQuestion,
     ModelRole,
-    Question,
     RefusedAnswerError,
     RoleModels,
     make_reader,
@@ -112,7 +112,7 @@ class ScenarioWriter:
 
     def _require(self, purpose: str, prompt: str, answer_type: type[M], check: Callable[[M], str], **values: Any) -> M:
         schema = json.dumps(build_response_schema(answer_type).schema)
-        question = Question(
+        question = ModelQuestion(
             role=ModelRole.WRITER,
             purpose=purpose,
             version=prompt,
@@ -158,7 +158,7 @@ class ScenarioWriter:
             state=write_json(self.state),
             modules=_MODULES,
         )
-        question = Question(
+        question = ModelQuestion(
             role=ModelRole.WRITER,
             purpose="check",
             version=CHECK_PROMPT,

@@ -18,8 +18,8 @@ from worlds.documentation import render_documentation
 from worlds.language import find_language_problem
 from worlds.model_requests import (
     PROMPTS,
+    ModelQuestion,
     ModelRole,
-    Question,
     RefusedAnswerError,
     RoleModels,
     StepFailedError,
@@ -106,10 +106,12 @@ class WorldBuilder:
             self._make_question(purpose, prompt, answer_type, lambda _: "", **values), self.meter
         )
 
-    def _make_question(self, purpose: str, prompt: str, answer_type: type[M], check: Any, **values: Any) -> Question[M]:
+    def _make_question(
+        self, purpose: str, prompt: str, answer_type: type[M], check: Any, **values: Any
+    ) -> ModelQuestion[M]:
         schema = json.dumps(build_response_schema(answer_type).schema)
         theme = {"label": self.theme.label, "description": self.theme.description}
-        return Question(
+        return ModelQuestion(
             role=ModelRole.WRITER,
             purpose=purpose,
             version=prompt,
@@ -130,7 +132,7 @@ class WorldBuilder:
             rules=rules,
             modules=_MODULES,
         )
-        question = Question(
+        question = ModelQuestion(
             role=ModelRole.WRITER,
             purpose="world-class",
             version=CLASS_PROMPT,
@@ -194,7 +196,7 @@ class WorldBuilder:
             code=skeleton.source,
             modules=_MODULES,
         )
-        question = Question(
+        question = ModelQuestion(
             role=ModelRole.WRITER,
             purpose="world-method",
             version=METHOD_PROMPT,

@@ -1,0 +1,1 @@
+"""Bundles: rows of questions for other programs, and back."""

@@ -1,0 +1,1 @@
+"""Corpora: pages, the readers of folders, files and rows, and the folder of a corpus in the store."""

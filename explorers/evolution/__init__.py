@@ -1,0 +1,1 @@
+"""Rounds of evolution: clues are removed, blurred and replaced, and the answer is kept."""

@@ -1,0 +1,1 @@
+"""Questions as they are first written, from the facts of a walk."""
