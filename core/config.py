@@ -24,6 +24,7 @@ from pydantic_settings import (
 )
 
 from core.settings.agents import RolloutSettings, SelectionSettings
+from core.settings.explore import ExploreSettings
 from core.settings.group import distribute_values, iterate_groups, list_settings
 from core.settings.machine import (
     ClusterSettings,
@@ -85,6 +86,7 @@ class Settings(BaseSettings):
     episode: EpisodeSettings
     measurement: MeasurementSettings
     worlds: WorldsSettings
+    explore: ExploreSettings
 
     def __init__(self, **flat: Any) -> None:
         super().__init__(**flat)

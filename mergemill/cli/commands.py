@@ -174,6 +174,15 @@ EXPLORE_COMMANDS: Mapping[str, CommandEntry] = {
     "corpus": CommandEntry(
         "explore.corpus", "Index a folder, rows of pages, or the mined changes of the database as a corpus.", SOURCES
     ),
+    "run": CommandEntry("explore.run", "Run every step that has something to do: walk, write, gate, evolve.", PIPELINE),
+    "walk": CommandEntry("explore.walk", "Let a model walk over a corpus from each seed and note facts.", PIPELINE),
+    "write": CommandEntry("explore.write", "Let a model write a question for each walk that has none.", PIPELINE),
+    "evolve": CommandEntry(
+        "explore.evolve", "Make the next round of each question: clues are removed, blurred or replaced.", PIPELINE
+    ),
+    "gate": CommandEntry(
+        "explore.gate", "Assess each question by programs, judges, solvers and the search for other answers.", PIPELINE
+    ),
     "search": CommandEntry(
         "explore.search", "Show the pages of a corpus that fit a query best, with a snippet of each.", QUERIES
     ),

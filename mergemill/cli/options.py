@@ -24,6 +24,7 @@ from pydantic.fields import FieldInfo
 
 from core.config import SECRETS, Settings, describe_settings, find_setting
 from core.errors import InputError, UsageError
+from core.settings.explore import EvolutionSettings, ExploreRequestSettings, QuestionGateSettings, WalkSettings
 from core.settings.group import SettingsGroup, list_settings
 from core.settings.machine import HostSettings, KubernetesSettings, LimitSettings, SandboxSettings
 from core.settings.mining import MiningSettings
@@ -140,11 +141,22 @@ WORLDS_STEP_SETTINGS: Mapping[str, SettingChoices] = {
 }
 """Step of making worlds -> settings that it alone reads."""
 
+EXPLORE_SETTINGS: SettingChoices = (StorageSettings, *MODEL_SETTINGS, "workers", "ca_bundle", ExploreRequestSettings)
+"""Settings of each command that makes questions over a corpus."""
+EXPLORE_STEP_SETTINGS: Mapping[str, SettingChoices] = {
+    "walk": (*EXPLORE_SETTINGS, WalkSettings),
+    "write": EXPLORE_SETTINGS,
+    "evolve": (*EXPLORE_SETTINGS, EvolutionSettings),
+    "gate": (*EXPLORE_SETTINGS, QuestionGateSettings),
+}
+"""Step of making questions -> its settings."""
+
 COMMON = "Settings"
 AGENTS = "Agents"
 SELECTION = "Rejection sampling"
 SIMULATION = "Simulation"
 WORLDS = "Worlds"
+EXPLORING = "Exploring"
 PANELS: Mapping[str, Sequence[str]] = {
     COMMON: (
         "db",
@@ -217,6 +229,7 @@ PREFIX_PANELS = {
     "simulate": SIMULATION,
     "episode": SIMULATION,
     "worlds": WORLDS,
+    "explore": EXPLORING,
     "simulator": SIMULATION,
 }
 """First word of a setting's name -> heading, for settings that `PANELS` does not list."""
@@ -291,9 +304,11 @@ def _is_settings(annotation: Any) -> bool:
 
 
 def list_pipeline_settings() -> list[str]:
-    """Return the settings of the stages: all but secrets and those of agents, trajectories and simulators."""
+    """Return the settings of the stages: all but secrets and those of agents, simulators and explorers."""
     return [
-        name for name in list_names(list_settings(Settings)) if _find_panel(name) not in (AGENTS, SELECTION, SIMULATION)
+        name
+        for name in list_names(list_settings(Settings))
+        if _find_panel(name) not in (AGENTS, SELECTION, SIMULATION, EXPLORING)
     ]
 
 

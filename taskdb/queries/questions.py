@@ -260,11 +260,14 @@ def load_records(store: Store, kind: type[R], keys: Sequence[str]) -> list[R]:
     return [records[key] for key in keys]
 
 
-def list_other_questions(store: Store, corpus: Corpus) -> list[tuple[str, str, str]]:
-    """Return name, walk (id) and id of the questions over a corpus that came to the solvers or may, by name."""
+def list_comparable_questions(store: Store, corpus: Corpus) -> list[tuple[str, str, int, bool, str]]:
+    """Return name, walk (id), round, whether it is rejected, and id of each question over a corpus, by name.
+
+    A question that came to the solvers does not count as rejected.
+    """
     with store.read_transaction() as connection:
-        rows = connection.execute(_OTHERS, {"corpus": corpus.id}).all()
-    return [(row.name, row.walk, row.id) for row in rows]
+        rows = connection.execute(_COMPARABLE, {"corpus": corpus.id}).all()
+    return [(row.name, row.walk, row.round, row.status == "rejected" and row.attempts is None, row.id) for row in rows]
 
 
 def list_samples(store: Store, corpora: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -288,9 +291,8 @@ def _list_children(store: Store, table: str, parent: str) -> list[str]:
 _BEST = text("""
     SELECT id, name, walk_name FROM questions WHERE best = 1 AND (:corpus = '' OR corpus_name = :corpus)
     ORDER BY name, id""")
-_OTHERS = text("""
-    SELECT name, walk, id FROM questions
-    WHERE corpus = :corpus AND (status <> 'rejected' OR attempts IS NOT NULL) ORDER BY name, id""")
+_COMPARABLE = text("""
+    SELECT name, walk, round, status, attempts, id FROM questions WHERE corpus = :corpus ORDER BY name, id""")
 _SAMPLES = text("""
     SELECT corpus_name, walk, round, attempts, solved, mean_turns FROM questions WHERE attempts > 0
     ORDER BY walk, round, added_at""")

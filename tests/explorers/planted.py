@@ -94,7 +94,7 @@ ZH_TOWN = {2: "安溪镇", 5: "龍門鎮", 8: "白沙镇", 11: "鳳鳴鎮"}
 ZH_CLUB = {2: "划船俱乐部", 5: "圍棋俱樂部", 8: "击剑俱乐部", 11: "射箭俱樂部"}
 ZH_BOOK = {2: "《玻璃的历史》", 5: "《潮汐之書》", 8: "《桥梁笔记》", 11: "《鐘錶的故事》"}
 ZH_PRIZE = {2: "白鹭奖", 5: "鳳凰獎", 8: "海鸥奖", 11: "雲雀獎"}
-PADDING = "Meetings are held every second week and the minutes are kept in the archive of the county."
+PADDING = "Meetings happen every second week, minutes go to an archive."
 ZH_PADDING = "每两周举行一次会议，记录保存在县档案馆。"
 
 
@@ -163,7 +163,7 @@ def _make_english(number: int) -> Chain:
             f"the person was born in {town}",
             town,
             "the person was born in {}",
-            "a market town on a river",
+            f"a place with {number + 3} wells",
         ),
         _fact(
             answer,
@@ -185,7 +185,7 @@ def _make_english(number: int) -> Chain:
             f"the person won the {prize} in {year + 20}",
             prize,
             "the person won {}",
-            "a prize named after a bird",
+            f"an award of {100 * number + 50} crowns",
         ),
     )
     return Chain(
@@ -224,7 +224,7 @@ def _make_chinese(number: int) -> Chain:
             f"此人出生于{town}",
             town,
             "此人出生于{}",
-            "一个河边小镇",
+            f"一个有{number + 3}口井的小镇",
         ),
         _fact(
             answer,
@@ -235,7 +235,7 @@ def _make_chinese(number: int) -> Chain:
             f"此人著有{book}",
             book,
             "此人著有{}",
-            "一部科普作品",
+            f"一部{number + 20}章的作品",
         ),
         _fact(
             answer,
@@ -246,7 +246,7 @@ def _make_chinese(number: int) -> Chain:
             f"此人于{year + 20}年获得{prize}",
             prize,
             "此人获得过{}",
-            "以鸟命名的奖项",
+            f"奖金为{100 * number + 50}元的奖项",
         ),
     )
     return Chain(
