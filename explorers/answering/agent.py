@@ -58,7 +58,7 @@ class AnswerAgent:
     max_turns: int
 
     def solve(self, question: Question, model: str, number: int, meter: UsageMeter) -> AnswerSample:
-        """Return a sample with the two tools; an unusable answer is an empty one.
+        """Return a sample with the two tools; an unusable answer becomes an empty text.
 
         Args:
             question: the question.

@@ -21,7 +21,7 @@ def is_verbatim(quote: str, text: str) -> bool:
 
 
 def is_mentioned(name: str, text: str, tokenizer: Tokenizer) -> bool:
-    """Return whether a name stands in a text: the same stems one after the other, or the same value.
+    """Return whether a name stands in a text: the same stems in a row, or the same value.
 
     Characters of scripts without spaces are compared as they stand, in their simplified form. An empty name stands
     nowhere.

@@ -59,7 +59,7 @@ class PassageRanking:
     n_pages: int
 
     def find_best(self, passages: Sequence[Passage], query: str, n: int) -> list[Passage]:
-        """Return the passages that fit best, at most `n`, in the order of the page; the first ones without a match."""
+        """Return the passages that fit best, at most `n`, in the order of the page; its first without a match."""
         scores = self._score(passages, set(self.tokenizer.tokenize(query)))
         order = sorted(range(len(passages)), key=lambda at: (-scores[at], at))
         fitting = [at for at in order if scores[at] > 0] or list(range(len(passages)))

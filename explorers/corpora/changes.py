@@ -115,7 +115,7 @@ def _draft_issue(issue: LinkedIssue, pull: _Draft, license_id: str) -> _Draft:
 
 
 def _draft_bare_issue(issue: str, pull: _Draft, license_id: str) -> _Draft:
-    """Return the page of an issue of which only the number may be known; what is known of it stands there already."""
+    """Return the page of an issue of which only the number may be known; another draft has the rest."""
     draft = _Draft(id=f"issue:{issue}", title=f"Issue {issue}", license=license_id)
     draft.add("type", ISSUE)
     draft.add("closed by", pull.id)

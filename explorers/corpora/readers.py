@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
+from core.files import open_input
 from explorers.corpora.markup import Document, clean_text, read_html, read_markdown, read_text
 from explorers.corpora.pages import NO_ASSERTION, Page, PageProblem
 
@@ -34,7 +35,7 @@ def read_pages(path: Path, license_id: str = NO_ASSERTION) -> Iterator[Page | Pa
     """
     if path.is_dir():
         yield from _read_folder(path, license_id)
-    elif path.suffix == ROWS_SUFFIX and path.is_file():
+    elif path.suffix == ROWS_SUFFIX and path.exists():
         yield from _read_rows(path, license_id)
     else:
         raise InputError(f"{path} is no folder and no file {ROWS_SUFFIX}", advice="name a folder, rows, or `changes`")
@@ -75,7 +76,7 @@ def _read_document(path: Path, name: str, reader: Callable[[str], Document], lic
 
 def _read_rows(path: Path, license_id: str, name: str = "") -> Iterator[Page | PageProblem]:
     try:
-        with path.open("rb") as lines:
+        with open_input(path) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield _read_row(line, f"{name or path.name}:{number}", license_id)

@@ -37,12 +37,12 @@ GATES: tuple[QuestionGate, ...] = (
     check_difficulty,
     check_path,
 )
-"""The first gate that fails rejects the question. What solvers answer is judged after the rivals: a question with two
+"""The first gate that fails rejects the question. Answers of solvers are judged after the rivals: a question with two
 answers is not unsolved, as its solvers may have found the other answer."""
 
 
 def assess_question(subject: GateSubject) -> tuple[GateFindings, GateFailure | None]:
-    """Return what the gates measured, and the failure of the first that rejects the question.
+    """Return the measurements of the gates, and the failure of the first that rejects the question.
 
     Raises:
         Transient: a judge gave no verdict, or the endpoint failed.

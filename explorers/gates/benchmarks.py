@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import InputError
+from core.files import read_text
 from explorers.answering.checks import normalize_answer
 from explorers.search.tokens import Tokenizer
 
@@ -24,7 +25,7 @@ class Benchmarks:
     pairs: frozenset[str] = frozenset()
 
     def find_overlap(self, question: str, answer: str, tokenizer: Tokenizer) -> str:
-        """Return what a question shares with a benchmark; empty for nothing."""
+        """Return the part that a question shares with a benchmark; empty for nothing."""
         if hash_pair(question, answer) in self.pairs:
             return "the pair of question and answer"
         run = next((run for run in iterate_runs(tokenizer.tokenize(question)) if run in self.runs), None)
@@ -50,10 +51,7 @@ def read_benchmarks(path: Path, tokenizer: Tokenizer) -> Benchmarks:
     """
     runs: set[tuple[str, ...]] = set()
     pairs: set[str] = set()
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+    lines = read_text(path, f"--explore-benchmarks: {path} cannot be read").split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

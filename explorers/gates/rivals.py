@@ -122,5 +122,5 @@ def find_missing_clue(subject: GateSubject, rival: RivalAnswer) -> tuple[str, st
 
 
 def _is_another_answer(subject: GateSubject, answer: str) -> bool:
-    """Return whether a judge, too, holds it for another answer: another spelling of the right one is no rival."""
+    """Return whether a judge, too, holds it for another answer: another spelling of the right answer is no rival."""
     return AnswerChecker(models=subject.models).check(answer, subject.question, subject.meter) is not True

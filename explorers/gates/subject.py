@@ -1,4 +1,4 @@
-"""What the gates see of a question, and what they find of it."""
+"""Input of the gates of a question, and their findings."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class GateSubject:
 
 @dataclass(kw_only=True)
 class GateFindings:
-    """What the gates measured. `path` has the calls of a right sample that was replayed; `log` lines for people."""
+    """Measurements of the gates. `path` has the calls of a right sample that was replayed; `log` lines for people."""
 
     gates: list[GateFinding] = field(default_factory=list)
     entry_rank: int | None = None

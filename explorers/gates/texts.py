@@ -65,7 +65,7 @@ def check_implications(subject: GateSubject, findings: GateFindings) -> GateFail
 
 
 def check_answer_kept(subject: GateSubject, findings: GateFindings) -> GateFailure | None:
-    """Reject an answer that is not the walk's: of no fact of it, or another one than that of the first question."""
+    """Reject an answer that is not the walk's: in no fact of it, or not that of the first question."""
     answer = subject.question.answer
     names = {name for fact in subject.walk.facts for name in (fact.subject, fact.object)}
     if not is_same_answer(answer, subject.answer):
@@ -77,7 +77,7 @@ def check_answer_kept(subject: GateSubject, findings: GateFindings) -> GateFailu
 
 
 def check_time(subject: GateSubject, findings: GateFindings) -> GateFailure | None:
-    """Reject a question whose answer depends on when it is asked."""
+    """Reject a question whose answer depends on the day."""
     text = subject.question.text
     word = _NOW.search(text)
     if word is not None and not find_dates(text):
@@ -129,7 +129,7 @@ def check_duplicates(subject: GateSubject, findings: GateFindings) -> GateFailur
 
 
 def make_features(text: str, tokenizer: Tokenizer) -> Features:
-    """Return the features of a text: runs of SHINGLE tokens, or all of a shorter one."""
+    """Return the features of a text: runs of SHINGLE tokens, or all of a shorter text."""
     tokens = tokenizer.tokenize(text)
     runs = [tokens[at : at + SHINGLE] for at in range(max(len(tokens) - SHINGLE + 1, 1))]
     return frozenset(hash_feature(" ".join(run)) for run in runs)

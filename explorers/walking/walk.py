@@ -38,7 +38,7 @@ class NotedFact(BaseModel):
 
 
 class WalkNotes(BaseModel):
-    """All facts of a walk, in the order in which they lead from one to the next."""
+    """All facts of a walk, in the order of the walk."""
 
     facts: list[NotedFact]
 

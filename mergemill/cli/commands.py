@@ -189,6 +189,17 @@ EXPLORE_COMMANDS: Mapping[str, CommandEntry] = {
     "browse": CommandEntry(
         "explore.browse", "Show a page of a corpus, or the passages of it that fit a query best, verbatim.", QUERIES
     ),
+    "list": CommandEntry("explore.list_questions", "List questions by name, or walks or corpora.", QUERIES),
+    "show": CommandEntry(
+        "explore.show",
+        "Show a question with its clues, certificate, rivals and the rounds of its walk; of a walk its best question.",
+        QUERIES,
+    ),
+    "why": CommandEntry("explore.why", "Show where a seed, walk or question went, and why.", QUERIES),
+    "export": CommandEntry("explore.export", "Write the best certified question of each walk as rows.", TASKS),
+    "import": CommandEntry(
+        "explore.import_questions", "Read rows of questions of a corpus; they wait for the gates.", TASKS
+    ),
 }
 """Commands of `mergemill explore`, in the order of its help."""
 

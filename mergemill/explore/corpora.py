@@ -30,7 +30,7 @@ CHANGES = "changes"
 def index_corpus(
     name: str, source: str, storage: StorageSettings, *, language: str, license_id: str = NO_ASSERTION
 ) -> tuple[Corpus, tuple[PageProblem, ...]]:
-    """Index pages as the newest corpus of a name; return its record and the problems of what was left out.
+    """Index pages as the newest corpus of a name; return its record and the problems of the files and rows left out.
 
     Args:
         name: name of the corpus.

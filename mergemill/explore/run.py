@@ -37,7 +37,7 @@ DEFAULTS = {"workers": 8, "llm_context": 128_000}
 
 
 def run_exploring(request: ExploreRequest, settings: Settings, reporter: Reporter) -> tuple[dict[str, Any], int]:
-    """Run steps over what is pending for them; return the summary and the exit code.
+    """Run steps over their pending items; return the summary and the exit code.
 
     Raises:
         InputError: corpus, seeds or database are not usable, or the endpoint rejects key or model.

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from core.errors import InputError, UsageError
+from core.files import read_text
 from explorers.corpora.corpus import CorpusReader
 
 SAMPLE = re.compile(r"sample:(\d+)")
@@ -18,7 +19,7 @@ def read_seeds(word: str, corpus: CorpusReader, draw: int) -> list[str]:
     Args:
         word: file with a seed a line (`#` begins a comment), or `sample:N` for N titles of pages.
         corpus: the corpus.
-        draw: number of the draw; another one gives another sample.
+        draw: number of the draw; another number gives another sample.
 
     Raises:
         UsageError: it is neither.
@@ -28,10 +29,7 @@ def read_seeds(word: str, corpus: CorpusReader, draw: int) -> list[str]:
         return _draw_titles(corpus, int(match[1]), draw)
     if not word:
         raise UsageError("--seeds is missing", advice="name a file with a seed a line, or sample:N")
-    try:
-        lines = Path(word).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the seeds {word} cannot be read: {error}", advice="or draw them: sample:N") from error
+    lines = read_text(Path(word), f"the seeds {word} cannot be read", advice="or draw them: sample:N").splitlines()
     seeds = [" ".join(line.split()) for line in lines]
     kept = list(dict.fromkeys(seed for seed in seeds if seed and not seed.startswith("#")))
     if not kept:
@@ -40,6 +38,6 @@ def read_seeds(word: str, corpus: CorpusReader, draw: int) -> list[str]:
 
 
 def _draw_titles(corpus: CorpusReader, n: int, draw: int) -> list[str]:
-    """Return the titles of the pages with the least hashes: a larger sample begins with a smaller one."""
+    """Return the titles of the pages with the least hashes: a larger sample begins with a smaller sample."""
     titles = {page.title for page in corpus}
     return sorted(titles, key=lambda title: hashlib.sha256(f"{draw}\n{title}".encode(errors="replace")).digest())[:n]

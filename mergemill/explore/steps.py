@@ -1,4 +1,4 @@
-"""The steps from seeds to certified questions. The database is the queue: each processes what is pending for it."""
+"""The steps from seeds to certified questions. The database is the queue: each processes its pending items."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from backends.llm.meter import UsageMeter
 from core.errors import InputError
+from core.files import read_text
 from explorers.evolution.evolving import QuestionEvolver
 from explorers.gates.assessing import assess_question
 from explorers.gates.benchmarks import Benchmarks, read_benchmarks
@@ -68,6 +69,7 @@ def make_walks(work: ExploreWork) -> None:
             prompt=WALK_PROMPT,
         )
 
+    # A seed whose walk was rejected stays done: the same model would take the same walk from the ledger.
     pending = [seed for seed in seeds if keys[seed] not in done and work.request.includes(name(seed).name, seed)]
     work.process(ExploreStep.WALK, pending, name=name, work=walk)
 
@@ -139,6 +141,7 @@ def _plan_rounds(work: ExploreWork) -> list[NextRound]:
         for walk, rounds in chains.items()
         if (plan := plan_next_round(rounds, work.settings.explore.rounds)) is not None
     }
+    # Loaded at once: a chain each would be as many transactions as there are walks.
     walks = work.store.get_many(Walk, list(plans))
     bases = work.store.get_many(Question, [base for base, _, _ in plans.values()])
     rounds = [
@@ -153,7 +156,7 @@ def _plan_rounds(work: ExploreWork) -> list[NextRound]:
 
 @dataclass(frozen=True, kw_only=True)
 class GateInputs:
-    """What the gates of all questions of a batch read: first question and walk of each, texts of others, files."""
+    """Input of the gates of all questions of a batch: first question and walk of each, texts of others, files."""
 
     walks: Mapping[str, Walk]
     first: Mapping[str, Question]
@@ -228,8 +231,8 @@ def read_places(path: Path) -> dict[str, str]:
         InputError: it is no JSON object of texts.
     """
     try:
-        places = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        places = json.loads(read_text(path, f"--explore-places: {path} cannot be read"))
+    except ValueError as error:
         raise InputError(f"the places {path} cannot be read: {error}") from error
     if not isinstance(places, dict) or not all(isinstance(larger, str) for larger in places.values()):
         raise InputError(f"{path} is no JSON object of texts", advice='write {"place": "larger place"}')

@@ -122,7 +122,7 @@ def _build_conditions(filters: QuestionFilters) -> list[ColumnElement[bool]]:
 
 
 def find_corpus(store: Store, word: str) -> Corpus:
-    """Return the newest corpus of a name, else the one of an id or its beginning.
+    """Return the newest corpus of a name, else that of an id or its beginning.
 
     Raises:
         InputError: there is none, or several begin so.
@@ -138,6 +138,7 @@ def find_question(store: Store, word: str) -> Question:
     """
     with store.read_transaction() as connection:
         row = connection.execute(_OF_WALK, {"word": word}).first()
+    # People name a walk and mean the question that came of it.
     if row is not None:
         return store.get(Question, row.id)
     return _find_record(store, Question, "question", word, "`mergemill explore list` lists the questions")
@@ -223,6 +224,7 @@ _PENDING_WALKS = _make_retried("""
 _PENDING_QUESTIONS = _make_retried("""
     SELECT id FROM questions WHERE corpus = :corpus AND (status = 'waiting' OR status = 'rejected' AND reason IN :retry)
     ORDER BY name, id""")
+# A round that evolution could not make has a rejection and no question; it counts as a round.
 _CHAINS = text("""
     SELECT walk, round, id, status, reason, 0 AS unmade FROM questions WHERE corpus = :corpus
     UNION ALL SELECT walk, round, NULL, 'rejected', reason, 1 FROM question_rejections
@@ -272,6 +274,7 @@ def list_comparable_questions(store: Store, corpus: Corpus) -> list[tuple[str, s
 
 def list_samples(store: Store, corpora: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Return `walk`, `round`, `attempts`, `solved` and `mean_turns` of the questions that solvers attempted."""
+    # Few enough to be read whole: a row for each question that solvers attempted.
     rows = _list_rows(store, _SAMPLES, {})
     return [row for row in rows if not corpora or row["corpus_name"] in corpora]
 

@@ -1,6 +1,6 @@
 """Records of exploring: corpora, walks over them, questions, their certificates and rejections.
 
-A corpus has walks, a walk has a question, which rounds of evolution turn into harder ones: the chain of a walk. A
+A corpus has walks, a walk has a question, which rounds of evolution turn into harder questions: the chain of a walk. A
 certificate states the findings of the gates. As in `taskdb.records`, a record with a certificate is not rejected,
 whatever rejections it has from before.
 """
@@ -130,7 +130,7 @@ class Clue(Part):
     entity: str = ""
     """Name, date or number that the fact states and that a blur or removal hides."""
     value: str = ""
-    """What the clue states instead of the entity, such as `the 1970s`; empty where it states the entity."""
+    """Wording that stands for the entity in the clue, such as `the 1970s`; empty where it states the entity."""
     relation: str = ""
     """Relation of the fact; for pages of changes an attribute, by which a program decides on the clue."""
 
@@ -191,7 +191,7 @@ class Rival(Part):
 
 
 class QuestionCertificate(Record):
-    """Proof that a question has one supported answer, is not known without a search, and can be solved."""
+    """Proof that a question has a single supported answer, is not known without a search, and can be solved."""
 
     parent: str
     """Id of the Question."""

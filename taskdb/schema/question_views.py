@@ -1,8 +1,8 @@
 """The views of exploring: corpora, walks, questions and rejections, which `taskdb.schema.views` has with all others.
 
 As in the views of worlds, a rejected record with a child is not rejected. `best` marks the question of a walk that is
-exported: of its certified rounds the one whose right samples took most turns, then the one that fewer samples solved,
-then the latest.
+exported: of its certified rounds that whose right samples took most turns, then that which fewer samples solved, then
+the latest.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def make_walk_app(example: str) -> typer.Typer:
 
 
 def make_pending_app(name: str, steps: tuple[ExploreStep, ...], example: str) -> typer.Typer:
-    """Return the application with a command on what is pending."""
+    """Return the application with a command on pending items."""
 
     def command(
         *,

@@ -14,9 +14,11 @@ from core.settings.storage import StorageSettings
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.options import JsonOption, with_settings
-from mergemill.cli.queries.step_reports import print_step_funnel
+from mergemill.cli.queries.step_reports import print_curves, print_step_funnel
 from taskdb.queries import tasks as queries
 from taskdb.queries.derivation_counts import count_of_environments
+from taskdb.queries.question_histories import compute_question_funnel
+from taskdb.queries.questions import list_samples
 from taskdb.queries.simulations import compute_simulation_funnel
 from taskdb.queries.world_histories import compute_world_funnel
 from taskdb.store import Store
@@ -38,6 +40,7 @@ class FunnelSubject(StrEnum):
     CHANGES = "changes"
     WORLDS = "worlds"
     SIMULATIONS = "simulations"
+    QUESTIONS = "questions"
 
 
 FUNNEL_COLUMNS: dict[FunnelGroup, Literal["change_kind", "size", "repo"]] = {
@@ -53,12 +56,17 @@ def funnel(
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="SOURCE...", show_default=False, help="Count only these sources; of simulations, these domains."
+            metavar="SOURCE...",
+            show_default=False,
+            help="Count only these sources; of simulations, these domains; of questions, these corpora.",
         ),
     ] = None,
     *,
     of: Annotated[
-        FunnelSubject, typer.Option("--of", help="Count changes, or synthesised worlds, or simulated conversations.")
+        FunnelSubject,
+        typer.Option(
+            "--of", help="Count changes, synthesised worlds, simulated conversations or questions over corpora."
+        ),
     ] = FunnelSubject.CHANGES,
     repo: Annotated[
         str | None, typer.Option("--repo", metavar="OWNER/NAME", help="Count only this repository.")
@@ -75,7 +83,8 @@ def funnel(
 ) -> None:
     """Count how many changes passed each stage, and why the others did not.
 
-    Worlds and simulated conversations have steps of their own, and are never counted among the changes.
+    Worlds, simulated conversations and questions have steps of their own, and are never counted among the changes.
+    Questions have turns and accuracy by round, too, with differences to the first round paired by walk.
 
     Example: mergemill funnel --by repo
     """
@@ -121,18 +130,27 @@ def funnel(
 
 
 def _print_steps(of: FunnelSubject, names: Sequence[str], storage: StorageSettings, *, as_json: bool) -> None:
-    """Print the steps of worlds (of some sources) or of simulations (of some domains)."""
+    """Print the steps of worlds (of some sources), of simulations (of some domains) or of questions (of corpora)."""
+    curves: list[dict[str, Any]] = []
     with Store.open(storage.db, create=False) as store:
         if of is FunnelSubject.WORLDS:
             rows, examples = compute_world_funnel(store, names)
+        elif of is FunnelSubject.QUESTIONS:
+            from mergemill.explore.curves import compute_curves  # noqa: PLC0415 - only here are intervals needed
+
+            rows, examples = compute_question_funnel(store, names)
+            curves = compute_curves(list_samples(store, names))
         else:
             from simulators.post_processing.steps import STEPS  # noqa: PLC0415 - only here are the steps needed
 
             rows, examples = compute_simulation_funnel(store, [step.name for step in STEPS], names)
     if as_json:
-        output.print_rows(rows, (), as_lines=True, nothing="")
+        output.print_rows([*rows, *curves], (), as_lines=True, nothing="")
         return
     print_step_funnel(rows, examples, "Show one with: mergemill why NAME")
+    if curves:
+        output.print_text("")
+        print_curves(curves)
 
 
 def print_funnel(stages: Sequence[Mapping[str, Any]], examples: Mapping[tuple[str, str], str]) -> None:

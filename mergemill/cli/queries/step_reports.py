@@ -38,6 +38,31 @@ def print_step_funnel(rows: Sequence[Mapping[str, Any]], examples: Mapping[tuple
         output.print_text(f"\n{advice}")
 
 
+def print_curves(curves: Sequence[Mapping[str, Any]]) -> None:
+    """Print turns and accuracy by round, as `mergemill.explore.curves.compute_curves` returns them."""
+    rows = [
+        {
+            "round": row["round"],
+            "questions": row["questions"],
+            "accuracy": _format_figure(row["accuracy"], row["low"], row["high"]),
+            "turns": "-" if row["turns"] is None else f"{row['turns']:.1f}",
+            "pairs": row["pairs"] or None,
+            "accuracy change": _format_change(row["accuracy_change"]),
+            "turns change": _format_change(row["turns_change"]),
+        }
+        for row in curves
+    ]
+    output.print_rows(rows, (), as_lines=False, nothing="")
+
+
+def _format_figure(value: float, low: float | None, high: float | None) -> str:
+    return f"{value:.2f}" if low is None or high is None else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _format_change(change: Mapping[str, float] | None) -> str | None:
+    return None if change is None else f"{change['difference']:+.2f} [{change['low']:+.2f}, {change['high']:+.2f}]"
+
+
 def print_report(report: Mapping[str, Any], storage: StorageSettings, *, log: bool, as_json: bool) -> None:
     """Print what became of something: its history, the log of its newest rejection, or JSON.
 
@@ -57,18 +82,19 @@ def print_report(report: Mapping[str, Any], storage: StorageSettings, *, log: bo
 
 def print_history(report: Mapping[str, Any]) -> None:
     """Print the events of a report, as `print_report` takes it."""
-    is_world = report["of"] == "worlds"
+    has_things = report["of"] != "simulations"
     source = f" of {report['source']}" if report.get("source") else ""
     position = _format_position(report["events"])
     output.print_text(f"{report['name']}{source} (environment: {report['environment']}): {position}")
     output.print_text("")
     events = [{**event, "verdict": "ok" if event["ok"] else event["reason"]} for event in report["events"]]
-    output.print_rows(events, WORLD_EVENTS if is_world else SIMULATION_EVENTS, as_lines=False, nothing="")
+    output.print_rows(events, WORLD_EVENTS if has_things else SIMULATION_EVENTS, as_lines=False, nothing="")
     if scenarios := report.get("scenarios"):
         output.print_text("")
         output.print_rows(scenarios, ("name", "status", "reason"), as_lines=False, nothing="")
     if report.get("log"):
-        output.print_text(f"\nlog: mergemill why {report['name']} --log")
+        group = "explore " if report["of"] == "questions" else ""
+        output.print_text(f"\nlog: mergemill {group}why {report['name']} --log")
 
 
 def _format_position(events: Sequence[Mapping[str, Any]]) -> str:

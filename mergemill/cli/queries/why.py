@@ -19,6 +19,7 @@ from taskdb.artifacts import open_artifacts
 from taskdb.queries import tasks as queries
 from taskdb.queries.attempts import find_transcript
 from taskdb.queries.evidence import rank_verdict
+from taskdb.queries.question_histories import look_up_question
 from taskdb.queries.simulations import look_up_simulation
 from taskdb.queries.world_histories import look_up_world
 from taskdb.records import Stage
@@ -44,7 +45,7 @@ def why(
 ) -> None:
     """Show every stage, attempt and rejection of one change.
 
-    A world, a scenario, a seed or a simulated conversation has a story, too, where no change has its name.
+    A world, a scenario, a seed, a simulated conversation or a question has a story, too, where no change has its name.
 
     Example: mergemill why pallets__flask-5063 --log
     """
@@ -52,7 +53,8 @@ def why(
         try:
             pull_request, report = queries.look_up_change(store, change)
         except InputError:
-            if (other := look_up_world(store, change) or look_up_simulation(store, change)) is None:
+            other = look_up_world(store, change) or look_up_simulation(store, change) or look_up_question(store, change)
+            if other is None:
                 raise
             _print_other(other, storage, log=log, conversation=conversation, as_json=as_json)
             return
