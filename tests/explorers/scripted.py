@@ -16,6 +16,8 @@ from tests.samplers.scripted_model import Call, ModelRequest, ScriptedModel, Tur
 
 ROUNDS = 5
 WRONG = "Nobody Known"
+WRONG_ROUNDS = (2, 3)
+"""Rounds in which an eighth of the samples is wrong."""
 _SECTION = re.compile(
     r"^(?P<heading>[^\n]+)\n\n(?P<mark>[0-9a-f]{16})\n(?P<text>.*?)\n(?P=mark)$", re.DOTALL | re.MULTILINE
 )
@@ -91,10 +93,10 @@ def find_chain(seed: str) -> Chain:
 
 def answer_walk(request: ModelRequest) -> Turn:
     chain = find_chain(read_sections(request)["Seed"])
-    calls = [call for fact in chain.facts for call in (make_search(fact.object), make_browse(fact.page, fact.relation))]
-    calls += [make_search(chain.answer), make_browse(chain.answer_page, chain.answer)]
-    if request.place < len(calls):
-        return Turn(calls=(calls[request.place],))
+    turns = [(make_search(fact.object), make_browse(fact.page, fact.relation)) for fact in chain.facts]
+    turns.append((make_search(chain.answer), make_browse(chain.answer_page, chain.answer)))
+    if request.place < len(turns):
+        return Turn(calls=turns[request.place])
     facts = [
         {
             "subject": fact.subject,
@@ -113,8 +115,9 @@ def answer_write(request: ModelRequest) -> Turn:
 
 
 def answer_evolve(request: ModelRequest) -> Turn:
-    chain, number = QUESTIONS[read_sections(request)["Question"]]
-    return write_turn(make_draft(chain, number + 1))
+    chain, _ = QUESTIONS[read_sections(request)["Question"]]
+    number = int(request.body["messages"][1]["content"].split(maxsplit=2)[1])
+    return write_turn(make_draft(chain, number))
 
 
 def answer_imply(request: ModelRequest) -> Turn:
@@ -142,12 +145,12 @@ def answer_solve(request: ModelRequest) -> Turn:
     chain, number = QUESTIONS[read_sections(request)["Question"]]
     variant = find_variant(request)
     facts = list_active_facts(chain, number)
-    calls = [make_search(f"{facts[0].clue} v{variant}")]
-    calls += [make_search(f"{facts[0].clue} {at}") for at in range(number)]
-    calls += [make_browse(fact.page, fact.clue) for fact in facts]
-    if request.place < len(calls):
-        return Turn(calls=(calls[request.place],))
-    if variant >= 6:
+    turns = [(make_search(f"{facts[0].clue} v{variant}"),)]
+    turns += [(make_search(f"{facts[0].clue} {at}"),) for at in range(number)]
+    turns.append(tuple(make_browse(fact.page, fact.clue) for fact in facts))
+    if request.place < len(turns):
+        return Turn(calls=turns[request.place])
+    if variant == 7 and number in WRONG_ROUNDS:
         return write_turn({"answer": WRONG, "confidence": 0.3, "quotes": []})
     quotes = [{"page": fact.page, "quote": fact.quote} for fact in facts]
     return write_turn({"answer": chain.answer, "confidence": 0.9, "quotes": quotes})
@@ -160,8 +163,8 @@ def answer_rival(request: ModelRequest) -> Turn:
         return write_turn({"answer": WRONG, "clues": []})
     other = chain if chain.second else next_chain(chain)
     facts = [other.facts[fact_number] for fact_number in range(len(list_active_facts(chain, number)))]
-    if request.place < len(facts):
-        return Turn(calls=(make_browse(facts[request.place].page, ""),))
+    if request.place == 0:
+        return Turn(calls=tuple(make_browse(fact.page, "") for fact in facts))
     clues = [{"clue": at, "page": fact.page, "quote": fact.quote} for at, fact in enumerate(facts, 1)]
     return write_turn({"answer": chain.second or other.answer, "clues": clues})
 
