@@ -20,7 +20,7 @@ RANK_SHARE = 0.01
 """Most of the pages that count as the first pages of a search."""
 _NOW = re.compile(
     r"\b(?:currently|nowadays|presently|at present|at the moment|to date|so far|as of (?:now|today)|these days|today"
-    r"|incumbent|(?:the )?(?:latest|most recent|current|newest) (?!of\b))"
+    r"|incumbent|the (?:latest|most recent|current|newest) (?!of\b))"
     r"|目前|现在|現在|当前|當前|如今|最新|迄今|现任|現任",
     re.IGNORECASE,
 )
