@@ -7,14 +7,17 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from backends.llm.ledger import CallLedger
 from core.config import Settings
 from explorers.model_requests import ExplorerModels
 from mergemill.explore.models import ExplorerPool
 from tests.explorers.scripted import find_role, read_sections
+from tests.samplers import scripted_model
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 
 Reply = Callable[[Mapping[str, str], int, ModelRequest], "Turn | dict[str, Any]"]
@@ -35,10 +38,27 @@ class ScriptedRoles:
         return reply if isinstance(reply, Turn) else Turn(text=json.dumps(reply, ensure_ascii=False))
 
 
+@cache
+def _open_server() -> tuple[ScriptedModel, ExplorerPool]:
+    """Return a server and a client of it for all tests: a client takes longer to make than most tests."""
+    model = ScriptedModel(lambda _: Turn(text="done"))
+    return model.__enter__(), ExplorerPool(Settings(llm=model.url, model="scripted"))
+
+
+def close_server() -> None:
+    """Close the server, if a test opened it."""
+    if _open_server.cache_info().currsize:
+        model, pool = _open_server()
+        pool.close()
+        model.__exit__()
+        _open_server.cache_clear()
+
+
 @contextlib.contextmanager
 def open_models(roles: ScriptedRoles, folder: Path) -> Iterator[ExplorerModels]:
-    """Yield the models of all roles over HTTP."""
-    with ScriptedModel(roles.answer) as model:
-        settings = Settings(llm=model.url, model="scripted")
-        with CallLedger(folder / "ledger") as ledger, ExplorerPool(settings) as pool:
-            yield pool.make_models(ledger)
+    """Yield the models of all roles over HTTP, with a ledger of their own."""
+    model, pool = _open_server()
+    model.repair(roles.answer)
+    # In few pieces: how streams are cut is tested elsewhere.
+    with patch.object(scripted_model, "PIECE_TOKENS", 1000), CallLedger(folder / "ledger") as ledger:
+        yield pool.make_models(ledger)
