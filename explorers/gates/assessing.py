@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from explorers.gates.rivals import check_rivals
+from explorers.gates.rivals import check_entities, check_rivals
 from explorers.gates.samples import check_closed_book, check_difficulty, check_path, run_solvers
 from explorers.gates.subject import GateFailure, GateFindings, GateSubject
 from explorers.gates.texts import (
@@ -31,6 +31,7 @@ GATES: tuple[QuestionGate, ...] = (
     check_duplicates,
     check_benchmarks,
     check_implications,
+    check_entities,
     check_closed_book,
     run_solvers,
     check_rivals,

@@ -1,4 +1,4 @@
-"""The search for another answer that fulfils every clue: by a query, by a second agent, by wrong answers of solvers."""
+"""The search for another answer that fulfils every clue: by a query, a second agent, wrong answers of solvers."""
 
 from __future__ import annotations
 
@@ -39,19 +39,25 @@ class RivalAnswer(BaseModel):
     clues: list[RivalClue] = Field(default_factory=list)
 
 
-def check_rivals(subject: GateSubject, findings: GateFindings) -> GateFailure | None:
-    """Reject a question with another answer that fulfils every clue.
+def check_entities(subject: GateSubject, findings: GateFindings) -> GateFailure | None:
+    """Reject a question of whose clues a program decides each, where another entity fulfils all of them."""
+    if not _is_query(subject):
+        return None
+    others = find_other_entities(subject, subject.active_clues)
+    if others:
+        page, answer = others[0]
+        return GateFailure(reason=Reason.NOT_UNIQUE, detail=f"{answer} ({page.id}) fulfils every clue, too")
+    findings.add("entities", 0, 0, f"a query over {len(subject.corpus)} pages")
+    return None
 
-    Where a program decides on every clue, it compares all entities, and no agent is needed.
-    """
-    clues = subject.active_clues
-    decidable = [clue for clue in clues if is_decidable(clue, subject)]
-    if len(decidable) == len(clues):
-        others = find_other_entities(subject, decidable)
-        if others:
-            page, answer = others[0]
-            return GateFailure(reason=Reason.NOT_UNIQUE, detail=f"{answer} ({page.id}) fulfils every clue, too")
-        findings.add("rivals", 0, 0, f"a query over {len(subject.corpus)} pages")
+
+def _is_query(subject: GateSubject) -> bool:
+    return all(is_decidable(clue, subject) for clue in subject.active_clues)
+
+
+def check_rivals(subject: GateSubject, findings: GateFindings) -> GateFailure | None:
+    """Reject a question with another answer that fulfils every clue, unless a query over all entities found none."""
+    if _is_query(subject):
         return None
     proposals: list[tuple[str, Origin]] = [("", "agent")]
     proposals += [(answer, "shared") for answer in list_shared_answers(findings)]
