@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
@@ -33,6 +34,8 @@ class WalkSettings(SettingsGroup):
     """Least calls of tools in a walk."""
     max_calls: int = Field(default=40, ge=1)
     """Turns after which a walk must end."""
+    browse: Literal["passages", "model"] = "passages"
+    """Result of `browse` in walks: the passages that fit best, or an extract of the model with quotes."""
     min_facts: int = Field(default=4, ge=2)
     """Least facts of a walk."""
 

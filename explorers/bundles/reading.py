@@ -15,7 +15,7 @@ from explorers.corpora.pages import PageProblem
 from taskdb.records.questions import AnswerType, Clue
 
 
-class QuestionRow(BaseModel):
+class ImportedQuestion(BaseModel):
     """A row of the format `jsonl`; fields that it does not need are ignored."""
 
     model_config = ConfigDict(extra="ignore")
@@ -29,7 +29,7 @@ class QuestionRow(BaseModel):
     clues: list[Clue] = Field(min_length=1)
 
 
-def read_question_rows(path: Path) -> Iterator[QuestionRow | PageProblem]:
+def read_question_rows(path: Path) -> Iterator[ImportedQuestion | PageProblem]:
     """Yield the rows of a file of JSON lines, and the problems of those that are no question.
 
     Raises:
@@ -41,12 +41,12 @@ def read_question_rows(path: Path) -> Iterator[QuestionRow | PageProblem]:
             yield _read_row(line, f"{path.name}:{number}")
 
 
-def _read_row(line: str, place: str) -> QuestionRow | PageProblem:
+def _read_row(line: str, place: str) -> ImportedQuestion | PageProblem:
     try:
         row: Any = json.loads(line)
     except ValueError:
         return PageProblem(place=place, detail="no JSON")
     try:
-        return QuestionRow.model_validate(row)
+        return ImportedQuestion.model_validate(row)
     except ValidationError as error:
         return PageProblem(place=place, detail=describe_invalid(error.errors(), "the row"))

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from backends.llm.meter import UsageMeter
 from core.settings.explore import WalkSettings
 from explorers.answering.matching import is_verbatim
+from explorers.browse.extracts import ExtractedPages
 from explorers.corpora.corpus import CorpusReader
 from explorers.model_requests import (
     PROMPTS,
@@ -21,7 +22,7 @@ from explorers.model_requests import (
 )
 from explorers.reasons import Reason
 from explorers.walking.loop import LoopLimits, LoopResult, ToolLoop
-from explorers.walking.tools import CorpusTools
+from explorers.walking.tools import CorpusTools, PageSource
 from taskdb.records.questions import WalkFact
 
 WALK_PROMPT = "walk-1"
@@ -79,7 +80,7 @@ class Walker:
             models=self.models,
             model=self.models.names[ExplorerRole.WALKER],
             key=RequestKey(purpose="walk", subject=subject, prompt=WALK_PROMPT),
-            tools=CorpusTools(pages=self.corpus),
+            tools=CorpusTools(pages=self._choose_pages(meter)),
             answer_type=WalkNotes,
             limits=LoopLimits(turns=self.options.max_calls, min_calls=self.options.min_calls),
             temperature=self.models.temperature,
@@ -99,6 +100,12 @@ class Walker:
             steps=b"".join(line + b"\n" for line in lines),
             n_calls=len(result.steps),
         )
+
+    def _choose_pages(self, meter: UsageMeter) -> PageSource:
+        """Return the corpus, or its pages with extracts of the model."""
+        if self.options.browse == "passages":
+            return self.corpus
+        return ExtractedPages(corpus=self.corpus, models=self.models, meter=meter)
 
     def _find_problem(self, notes: WalkNotes, result: LoopResult[WalkNotes]) -> str:
         """Return why notes cannot be used: too few facts, or quotes that are not in opened pages."""

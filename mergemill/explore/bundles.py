@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, UsageError, make_write_error
-from explorers.bundles.reading import QuestionRow, read_question_rows
+from explorers.bundles.reading import ImportedQuestion, read_question_rows
 from explorers.bundles.rows import QUESTION_FORMATS, QUESTIONS_NAME, CertifiedQuestion, may_be_handed_on
 from explorers.corpora.corpus import CorpusReader
 from explorers.corpora.pages import PageProblem
@@ -118,19 +118,19 @@ def import_questions(path: Path, corpus: str, storage: StorageSettings) -> tuple
             problem = row if isinstance(row, PageProblem) else _find_problem(row, reader)
             if isinstance(problem, PageProblem):
                 problems.append(problem)
-            elif isinstance(row, QuestionRow):
+            elif isinstance(row, ImportedQuestion):
                 added = store.add(*_make_records(row, record, reader, nothing))
                 n_new += any(isinstance(new, Question) for new in added)
     return n_new, problems
 
 
-def _find_problem(row: QuestionRow, reader: CorpusReader) -> PageProblem | None:
+def _find_problem(row: ImportedQuestion, reader: CorpusReader) -> PageProblem | None:
     unknown = [page for page in (row.answer_page, *(clue.page for clue in row.clues)) if reader.find_page(page) is None]
     place = row.name or row.question[:40]
     return PageProblem(place=place, detail=f"the corpus has no page {unknown[0]}") if unknown else None
 
 
-def _make_records(row: QuestionRow, corpus: Corpus, reader: CorpusReader, steps: str) -> tuple[Walk, Question]:
+def _make_records(row: ImportedQuestion, corpus: Corpus, reader: CorpusReader, steps: str) -> tuple[Walk, Question]:
     """Return the walk of which a row's clues are the facts, and its question. `steps`: artifact of no steps."""
     key = hashlib.sha256(f"{row.question}\n{row.answer}".encode(errors="replace")).hexdigest()
     facts = tuple(

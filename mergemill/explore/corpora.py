@@ -6,12 +6,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backends.llm.ledger import CallLedger
+from backends.llm.meter import UsageMeter
 from core.errors import InputError
+from explorers.browse.extracts import ExtractedPages
 from explorers.corpora.changes import ChangeMaterial, make_pages
 from explorers.corpora.corpus import CorpusReader, WrittenCorpus, write_corpus
 from explorers.corpora.pages import NO_ASSERTION, Page, PageProblem
 from explorers.corpora.readers import read_pages
 from explorers.search.tokens import Tokenizer, check_language
+from mergemill.explore.models import COMMAND, LEDGER_FOLDER, ExplorerPool
 from taskdb.artifacts import Artifacts, open_artifacts, require_writable_store
 from taskdb.queries.questions import find_corpus
 from taskdb.queries.sources import iterate_newest_changes
@@ -21,6 +25,7 @@ from taskdb.records.questions import Corpus, LicenseCount
 from taskdb.store import Store
 
 if TYPE_CHECKING:
+    from core.config import Settings
     from core.settings.storage import StorageSettings
 
 CHANGES = "changes"
@@ -105,6 +110,21 @@ def open_named_corpus(name: str, storage: StorageSettings) -> CorpusReader:
     with Store.open(storage.db, create=False) as store:
         corpus = find_corpus(store, name)
     return open_corpus(corpus, storage)
+
+
+def extract_passages(name: str, page: str, query: str, settings: Settings) -> list[str]:
+    """Return the extract of a model about a query from a page of a corpus, followed by its quotes.
+
+    Raises:
+        InputError: there is no such corpus or page, or the endpoint rejects key or model.
+        Transient: the endpoint failed.
+    """
+    storage = settings.storage
+    with CallLedger(storage.store_dir / LEDGER_FOLDER, COMMAND) as ledger, ExplorerPool(settings) as pool:
+        corpus = open_named_corpus(name, storage)
+        pages = ExtractedPages(corpus=corpus, models=pool.make_models(ledger), meter=UsageMeter())
+        opened = corpus.find_page(page)
+        return pages.find_passages(opened, query, 1) if opened is not None else []
 
 
 def describe_corpus(corpus: Corpus) -> dict[str, Any]:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from core.config import Settings
 
 
+LEDGER_FOLDER, COMMAND = "explore", "mergemill explore"
+"""Folder of the ledger in the store, and the command that writes to it."""
+
+
 class ExplorerPool(Closable):
     """Models of the endpoint of the settings. Threads may share it.
 

@@ -19,7 +19,7 @@ from core.settings.group import list_given, replace_values
 from core.settings.models import OFF
 from mergemill.execution.reporter import Reporter
 from mergemill.explore.corpora import open_corpus
-from mergemill.explore.models import ExplorerPool
+from mergemill.explore.models import COMMAND, LEDGER_FOLDER, ExplorerPool
 from mergemill.explore.steps import evolve_questions, gate_questions, make_walks, write_questions
 from mergemill.explore.work import ExploreCount, ExploreRequest, ExploreWork
 from taskdb.artifacts import require_writable_store
@@ -30,8 +30,6 @@ from taskdb.store import Store
 if TYPE_CHECKING:
     from core.config import Settings
 
-LEDGER_FOLDER = "explore"
-"""Folder of the ledger in the store."""
 DEFAULTS = {"workers": 8, "llm_context": 128_000}
 """Settings of other commands that have values of their own here, where the user sets none."""
 
@@ -51,7 +49,7 @@ def run_exploring(request: ExploreRequest, settings: Settings, reporter: Reporte
     artifacts = require_writable_store(settings.storage)
     with (
         Store.open(settings.storage.db, create=False, writes=True) as store,
-        CallLedger(settings.storage.store_dir / LEDGER_FOLDER, "mergemill explore") as ledger,
+        CallLedger(settings.storage.store_dir / LEDGER_FOLDER, COMMAND) as ledger,
         ExplorerPool(settings) as pool,
     ):
         corpus = find_corpus(store, request.corpus)

@@ -138,7 +138,7 @@ def find_question(store: Store, word: str) -> Question:
     """
     with store.read_transaction() as connection:
         row = connection.execute(_OF_WALK, {"word": word}).first()
-    # People name a walk and mean the question that came of it.
+    # The name of a walk stands for the question that came of it.
     if row is not None:
         return store.get(Question, row.id)
     return _find_record(store, Question, "question", word, "`mergemill explore list` lists the questions")

@@ -30,6 +30,7 @@ _BEGINNINGS = {
     "Answer a question from a corpus": "solve",
     "Answer a question from memory": "closed",
     "An answer to a question is wrong": "rival",
+    "Extract from a page": "extract",
 }
 
 
