@@ -42,6 +42,7 @@ def build(
     seconds: float = 0.0,
     grades_gold: bool = True,
     unlisted: Sequence[str] = (),
+    old: Mapping[str, str] | None = None,
 ) -> tuple[BlindControls, ProcessEvaluator]:
     """Build the controls of test files whose tests are all listed but some, and by default all required."""
     files = {path: text.encode() for path, text in sources.items()}
@@ -55,7 +56,7 @@ def build(
         required=wanted,
         others=frozenset(listed) - wanted,
         test_files=files,
-        old_files={},
+        old_files={path: text.encode() for path, text in (old or {}).items()},
         random=Random(1),
         seconds=seconds,
         report=EvaluationReport(outcomes=passed, uncollected={}) if seconds else None,
@@ -681,6 +682,22 @@ def test_few_values_of_many_tests_are_tried_where_all_together_would_take_long(m
     assert few.keys() == many.keys()
     assert sum(few.values()) < sum(many.values()), "of fewer tests the bound depends on the values of each"
     assert min(few.values()) > 2 * MIN_INSTANCES
+
+
+def test_tests_that_the_agent_has_stand_few_times_where_others_count() -> None:
+    sources = {FILE: make_sums(7)}
+    # The agent's tree has the first two tests.
+    controls, evaluator = build(sources, ADD, old={FILE: make_sums(2)})
+    tried, drawn = (count_instances_by_test(evaluator, run) for run in (0, 1))
+    assert {drawn[f"test_{word}"] for word in "ab"} == {MIN_INSTANCES}
+    assert min(drawn[f"test_{word}"] for word in "cdefg") > MIN_INSTANCES, "the bound is of these"
+    assert max(tried[f"test_{word}"] for word in "ab") < min(tried[f"test_{word}"] for word in "cdefg")
+    assert len(controls.confirmed) == 7
+    assert controls.document is not None
+    assert blind.compute_bound(controls.document) <= 1 / 1000
+    _, alone = build({FILE: make_sums(2)}, ADD, old={FILE: make_sums(2)})
+    tried = count_instances_by_test(alone, 0)
+    assert min(tried.values()) > 13, "where there is no other they count"
 
 
 def test_no_instance_is_made_of_a_test_that_is_in_no_list() -> None:

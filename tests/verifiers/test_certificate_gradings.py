@@ -16,7 +16,7 @@ from core.config import Settings
 from core.settings.group import replace_values
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from taskdb.artifacts import Artifacts
-from taskdb.records import Score, Task
+from taskdb.records import FailureKind, Score, Task
 from taskdb.records.lineage import GoldGradings
 from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, make_task
 
@@ -129,6 +129,21 @@ def test_all_tests_decide_where_the_files_of_some_leave_no_report(
 ) -> None:
     evaluator = ReportingEvaluator((), reports=False)
     assert grade_empty(evaluator, task, services, monkeypatch).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "with_others", "runs"), [("absent", False, 1), ("absent", True, 2), ("error", False, 2)]
+)
+def test_all_tests_run_at_once_where_no_listed_test_ran_without_the_gold_patch(
+    kind: str, with_others: bool, runs: int, task: Task, services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = tuple((test, FailureKind(kind)) for test in FAIL_TO_PASS)
+    passing = (OTHER,) if with_others else ()
+    changed = task.model_copy(update={"FAIL_TO_PASS": failing, "PASS_TO_PASS": passing})
+    evaluator = ReportingEvaluator(FAIL_TO_PASS, reports=False)
+    score = grade_empty(evaluator, changed, services, monkeypatch)
+    assert (score.value, score.evaluations, len(evaluator.files)) == (0.0, runs, runs)
+    assert evaluator.files[-1] == (), "all tests decide"
 
 
 def test_gold_is_graded_once_where_another_task_has_the_other_gradings(
