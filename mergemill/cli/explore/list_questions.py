@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -60,6 +61,7 @@ def list_command(
     states = tuple(split_words(status))
     if unknown := [word for word in states if word not in STATUSES]:
         raise UsageError(f"--status: {unknown[0]} is unknown", advice=f"of {', '.join(STATUSES)}")
+    columns: Sequence[str]
     with Store.open(storage.db, create=False) as store:
         if of is ListedThing.CORPORA:
             rows, columns = list_corpora(store)[:limit], CORPUS_COLUMNS
