@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from backends.sandbox.base import ContainerSession
 from backends.sandbox.execution import ExecResult
 from evaluation.instructions.submission import BrokenInstruction
+from samplers.context.rules import ContextRule
 from samplers.programs.program import Program
 from samplers.subjects.guidance import Guidance
 from samplers.subjects.subject import Subject
@@ -217,7 +218,7 @@ class Scaffold(ScaffoldHooks[AgentSession]):
     """Base of all scaffolds that work in a container."""
 
     name: ClassVar[str]
-    version: ClassVar[str]
+    version: str
     """Of the program, or of the loop; part of a rollout's identity."""
     uses_model: ClassVar[bool] = True
     places: ClassVar[Places] = {}
@@ -225,6 +226,11 @@ class Scaffold(ScaffoldHooks[AgentSession]):
     """File of the repository that it reads by itself, as a path in the working directory; empty for none."""
     memory_file: ClassVar[str] = ""
     """Absolute path of the file that memory is written to as the container starts; empty where a hook writes it."""
+
+    def with_context(self, context: ContextRule) -> Scaffold | None:
+        """Return this scaffold with a rule that clears its history; None for one that manages its history itself."""
+        del context
+        return None
 
 
 class CommandScaffold(Scaffold):

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from backends.llm.meter import BudgetExceededError
+from samplers.context.history import ConversationHistory
+from samplers.context.rules import KEEP_ALL, ContextRule
 from samplers.scaffolds.base import AGENT_FOLDER, AgentEnd, AgentSession, Places, Scaffold
 from samplers.scaffolds.gateway_client import GatewayError, request_completion
 from samplers.subjects.guidance import GuidanceSkill
@@ -52,7 +54,11 @@ TOOLS: list[dict[str, Any]] = [
 
 
 class ReactScaffold(Scaffold):
-    """Loop with the tools `bash` and `submit`."""
+    """Loop with the tools `bash` and `submit`.
+
+    Args:
+        context: rule that clears its history.
+    """
 
     name = "react"
     version = "1"
@@ -70,9 +76,18 @@ class ReactScaffold(Scaffold):
     repository_file = "AGENTS.md"
     memory_file = MEMORY_FILE
 
+    def __init__(self, context: ContextRule = KEEP_ALL) -> None:
+        self.context = context
+        if context is not KEEP_ALL:  # rollouts without a rule keep the version that they had before there were rules
+            self.version = f"{ReactScaffold.version}+{context.version}"
+
+    def with_context(self, context: ContextRule) -> ReactScaffold:
+        """Return the scaffold with a rule that clears its history."""
+        return ReactScaffold(context)
+
     def agent_run(self, session: AgentSession) -> AgentEnd:
         """Run the loop."""
-        session.conversation = loop = _ReactLoop(session)
+        session.conversation = loop = _ReactLoop(session, ConversationHistory(self.context))
         return loop.run()
 
     def agent_continue(self, session: AgentSession, message: str) -> AgentEnd:
@@ -86,12 +101,12 @@ class _ReactLoop:
     """A conversation."""
 
     session: AgentSession
-    messages: list[dict[str, Any]] = field(default_factory=list)
+    history: ConversationHistory
     tools: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self) -> AgentEnd:
         """Run until the model submits or a limit is reached."""
-        self.messages = [{"role": "system", "content": self._build_system()}]
+        self.history.append({"role": "system", "content": self._build_system()})
         self.tools = [*TOOLS, *self._build_tools()]
         self._send(self.session.subject.instruction)
         return self._go_on(self.session.guidance.turns)
@@ -113,13 +128,12 @@ class _ReactLoop:
             answer = self._query_model(deadline)
             if isinstance(answer, AgentEnd):
                 return answer
-            self.messages.append(answer)
             calls = answer.get("tool_calls") or []
             if not calls:
                 reminders += 1
                 if reminders > MAX_REMINDERS:
                     return AgentEnd(reason="no-action", detail="the model answers without calling a tool")
-                self.messages.append({"role": "user", "content": REMINDER})
+                self.history.append({"role": "user", "content": REMINDER})
             if self._execute_calls(calls, deadline):
                 message = next(turns, None)
                 if message is None:
@@ -132,7 +146,7 @@ class _ReactLoop:
         """Append a message of the user, with the reminder."""
         if reminder := self.session.guidance.reminder:
             message = f"{message.rstrip()}\n\n<system-reminder>\n{reminder}\n</system-reminder>"
-        self.messages.append({"role": "user", "content": message})
+        self.history.append({"role": "user", "content": message})
 
     def _build_system(self) -> str:
         """Return the system prompt, with the instructions that programs have in it or next to it."""
@@ -162,7 +176,7 @@ class _ReactLoop:
             function = call.get("function") or {}
             has_submitted |= function.get("name") == "submit"
             result = "submitted" if function.get("name") == "submit" else self._execute(function, deadline)
-            self.messages.append({"role": "tool", "tool_call_id": str(call.get("id", "")), "content": result})
+            self.history.append({"role": "tool", "tool_call_id": str(call.get("id", "")), "content": result})
         return has_submitted
 
     def _execute(self, function: Mapping[str, Any], deadline: float) -> str:
@@ -192,14 +206,19 @@ class _ReactLoop:
 
     def _query_model(self, deadline: float) -> dict[str, Any] | AgentEnd:
         """Return the model's message, or why there is none."""
-        body = {"model": self.session.model, "messages": self.messages, "tools": self.tools, **self.session.sampling}
+        body = {
+            "model": self.session.model,
+            "messages": self.history.prepare(),
+            "tools": self.tools,
+            **self.session.sampling,
+        }
         try:
             data = request_completion(self.session.gateway, body, max(1.0, deadline - time.monotonic()))
         except BudgetExceededError:
             return AgentEnd(reason="time-limit")
         except GatewayError as error:
             return AgentEnd(reason="model-failed", detail=str(error))
-        return dict(data["choices"][0]["message"])
+        return self.history.append_answer(data)
 
 
 def make_function(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:

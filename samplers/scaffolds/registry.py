@@ -7,6 +7,7 @@ from importlib import import_module
 
 from core.errors import UsageError
 from core.plugins import load_plugin
+from samplers.context.rules import KEEP_ALL, ContextRule
 from samplers.scaffolds.base import Scaffold
 
 SCAFFOLDS: Mapping[str, str] = {
@@ -25,16 +26,31 @@ FACTS = ("name", "version")
 """Options that every class has besides its hooks."""
 
 
-def load_scaffold(word: str) -> Scaffold:
+def load_scaffold(word: str, context: ContextRule = KEEP_ALL) -> Scaffold:
     """Return the scaffold of that name, or of MODULE:CLASS, which is looked for in the working directory as well.
 
+    Args:
+        word: the name.
+        context: rule that clears its history, for those that have their history in this process.
+
     Raises:
-        UsageError: there is none, or the class is not a complete scaffold.
+        UsageError: there is none, the class is not a complete scaffold, or its history cannot be cleared.
     """
+    scaffold = _find_class(word)()
+    if context is KEEP_ALL or not scaffold.uses_model:
+        return scaffold
+    clearing = scaffold.with_context(context)
+    if clearing is None:
+        able = ", ".join(name for name in SCAFFOLDS if _find_class(name)().with_context(context) is not None)
+        raise UsageError(f"--context: {word} manages its history itself", advice=f"one of {able}")
+    return clearing
+
+
+def _find_class(word: str) -> type[Scaffold]:
     if word in SCAFFOLDS:
         module, _, name = SCAFFOLDS[word].partition(":")
         own: type[Scaffold] = getattr(import_module(module), name)
-        return own()
+        return own
     if ":" not in word:
         raise UsageError(f"--scaffold: {word} is unknown", advice=f"one of {', '.join(SCAFFOLDS)}, or MODULE:CLASS")
     plugin = load_plugin("--scaffold", word, advice="MODULE:CLASS names a class that can be imported")
@@ -42,4 +58,4 @@ def load_scaffold(word: str) -> Scaffold:
         raise UsageError(f"--scaffold {word} is no subclass of samplers.scaffolds.base.Scaffold")
     if missing := sorted({*plugin.__abstractmethods__, *(name for name in FACTS if not hasattr(plugin, name))}):
         raise UsageError(f"--scaffold {word} has no {' and no '.join(missing)}")
-    return plugin()
+    return plugin

@@ -45,7 +45,7 @@ from taskdb.records.instructions import InstructionSource
 if TYPE_CHECKING:
     from mergemill.agents.sampling.progress import SamplingProgress
     from mergemill.agents.sampling.world_scaffolds import WorldScaffold
-    from samplers.scaffolds.base import SampledScaffold
+    from samplers.scaffolds.base import SampledScaffold, Scaffold
 
 SAMPLE_SETTINGS: SettingChoices = (
     *GRADING_SETTINGS,
@@ -99,6 +99,14 @@ def sample(
             "--system", metavar="FILE", show_default=False, help="Add the text of this file to the system prompt."
         ),
     ] = None,
+    context: Annotated[
+        str,
+        typer.Option(
+            "--context",
+            metavar="none|note|talk|MODULE:CLASS",
+            help="Rule that clears the history of react; with settings such as note:trigger=0.5,last=3.",
+        ),
+    ] = "none",
     feedback: Annotated[
         int,
         typer.Option(
@@ -160,6 +168,8 @@ def sample(
         _check_scenario_options(choice, filters)
         if feedback:
             raise UsageError("--retries-with-feedback is for tasks", advice="scenarios have no instructions besides")
+        if context != "none":
+            raise UsageError("--context is for tasks", advice="the history of a scenario is short")
         if system is not None:
             raise UsageError("--system is for tasks", advice="a scenario's system prompt has the rules of its world")
         scaffolds = make_world_scaffolds(words, user or "")
@@ -169,12 +179,25 @@ def sample(
             raise UsageError("--user is for scenarios", advice=f"add --environment {SYNTHETIC}")
         if choice.words is not None:
             filters = replace(filters, environment=choice.words)
-        code = _sample_tasks(words, filters, only, attempted, settings, as_json=as_json)
+        code = _sample_tasks(_load_scaffolds(words, context), filters, only, attempted, settings, as_json=as_json)
     raise typer.Exit(code)
 
 
+def _load_scaffolds(words: Sequence[str], context: str) -> tuple[Scaffold, ...]:
+    """Return the scaffolds of tasks; `context`: rule that clears their histories."""
+    # A wrong option is reported without loading the samplers.
+    from mergemill.agents.sampling.world_scaffolds import MODES  # noqa: PLC0415
+    from samplers.context.loading import load_context_rule  # noqa: PLC0415
+    from samplers.scaffolds.registry import SCAFFOLDS, load_scaffold  # noqa: PLC0415
+
+    if of_scenarios := [word for word in words if word in MODES and word not in SCAFFOLDS]:
+        raise UsageError(f"--scaffold {of_scenarios[0]} is for scenarios", advice=f"add --environment {SYNTHETIC}")
+    rule = load_context_rule(context)
+    return tuple(load_scaffold(word, rule) for word in words)
+
+
 def _sample_tasks(
-    words: Sequence[str],
+    scaffolds: tuple[Scaffold, ...],
     filters: TaskFilters,
     only: str | None,
     attempted: Mapping[str, Any],
@@ -182,15 +205,10 @@ def _sample_tasks(
     *,
     as_json: bool,
 ) -> int:
-    # A wrong option is reported without loading the samplers.
-    from mergemill.agents.sampling.request import SampleRequest  # noqa: PLC0415
-    from mergemill.agents.sampling.run import run_sampling  # noqa: PLC0415
-    from mergemill.agents.sampling.world_scaffolds import MODES  # noqa: PLC0415
-    from samplers.scaffolds.registry import SCAFFOLDS, load_scaffold  # noqa: PLC0415
+    from mergemill.agents.sampling.request import SampleRequest  # noqa: PLC0415 - as above
+    from mergemill.agents.sampling.run import run_sampling  # noqa: PLC0415 - as above
+    from samplers.scaffolds.registry import SCAFFOLDS, load_scaffold  # noqa: PLC0415 - as above
 
-    if of_scenarios := [word for word in words if word in MODES and word not in SCAFFOLDS]:
-        raise UsageError(f"--scaffold {of_scenarios[0]} is for scenarios", advice=f"add --environment {SYNTHETIC}")
-    scaffolds = tuple(load_scaffold(word) for word in words)
     _require_model(attempted["model"], scaffolds)
     others = [scaffold.name for scaffold in scaffolds if InstructionSource.SYSTEM not in scaffold.delivers]
     if attempted["system"] and others:

@@ -1,0 +1,1 @@
+"""Context rules: how the history of a conversation is cleared when it fills the model's window."""
