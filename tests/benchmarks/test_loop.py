@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -21,6 +22,7 @@ from benchmarks.loop.repository import FAMILIES, NOUNS, VERBS, BugFix, plan_fixe
 from benchmarks.loop.workspace import Workspace
 from taskdb.records.rollouts import RolloutStatus
 from tests.benchmarks.small_loop import load_rollouts, read_facts, run_small_loop
+from tests.plain_pytest import WITHOUT_PLUGINS
 from tests.samplers.scripted_model import ModelRequest
 
 FIRST_STEP = f"{SMALL.rl_model}-0"
@@ -39,7 +41,8 @@ def write_tree(folder: Path, fixes: list[BugFix]) -> None:
 def run_tests(folder: Path) -> str:
     """Return the last line of pytest."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    environment = os.environ | WITHOUT_PLUGINS
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return done.stdout.splitlines()[-1]
 
 

@@ -23,6 +23,7 @@ from taskdb.records import Score
 from tests.containers import make_services
 from tests.exporters.tasks import make_task
 from tests.helpers import TinyRepo
+from tests.plain_pytest import WITHOUT_PLUGINS
 from tests.verifiers.shop import ShopTask, open_shop_task
 from verifiers.grade import grade
 from verifiers.probes import make_patch
@@ -123,9 +124,9 @@ def test_a_form_of_python_switches_off_what_it_is_to(form: str, tmp_path: Path) 
     tests = {"test_shop.py": PYTHON_TESTS[form], f"test_{CANARY}.py": PYTHON_CANARY}
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly")
     write_files(tree, {"shop.py": SHOP, **tests})
-    assert " passed" not in run(tree, *command, "test_shop.py").stdout
+    assert " passed" not in run(tree, *command, "test_shop.py", **WITHOUT_PLUGINS).stdout
     write_files(tree, {**python.write(target, [form], "nothing")})
-    done = run(tree, *command, "--junitxml=report.xml")
+    done = run(tree, *command, "--junitxml=report.xml", **WITHOUT_PLUGINS)
     report = (tree / "report.xml").read_text()
     assert f'name="test_{CANARY}"' in report, done.stdout
     assert report.count("<failure") == 1, done.stdout

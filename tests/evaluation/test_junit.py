@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from evaluation.reports import junit
 from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from guest.reports.junit import UnreadableReportError
 from tests.bundle_reports import read_in_bundle
+from tests.plain_pytest import WITHOUT_PLUGINS
 
 SUITE = r"""
 import pytest
@@ -56,7 +58,11 @@ def run_pytest(folder: Path, *arguments: str) -> bytes:
         "junit_family=xunit1",
     ]
     subprocess.run(
-        [*command, "--continue-on-collection-errors", *arguments], cwd=folder, capture_output=True, check=False
+        [*command, "--continue-on-collection-errors", *arguments],
+        cwd=folder,
+        env=os.environ | WITHOUT_PLUGINS,
+        capture_output=True,
+        check=False,
     )
     return (folder / "out.xml").read_bytes()
 

@@ -16,6 +16,7 @@ from evaluation.script.render import read_service_script, render_script
 from guest.harness import HARNESS_FOLDER
 from languages.registry import frameworks_by_name
 from taskdb.records import TestCommand
+from tests.plain_pytest import WITHOUT_PLUGINS
 
 PRINT_SIGNALS = ("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
 FORKING = """
@@ -91,7 +92,8 @@ def run_harness(folder: Path, waits: str, *, with_pytest: bool) -> tuple[Path, s
     if not with_pytest:
         harness = str(HARNESS_FOLDER / "unittest_junit.py")
         command = [sys.executable, harness, "--report", str(report), "--", "-m", "unittest", "test_it"]
-    environment = {**os.environ, "PYTHONPATH": f"{folder / 'plugin'}:{folder / 'own'}", "REPORT": str(report)}
+    paths = f"{folder / 'plugin'}:{folder / 'own'}"
+    environment = {**os.environ, **WITHOUT_PLUGINS, "PYTHONPATH": paths, "REPORT": str(report)}
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
     return report, run
 
@@ -154,7 +156,7 @@ def test_the_report_forgets_failed_subtests_and_loses_none(tmp_path: Path) -> No
         options = ["-p", "no:cacheprovider", "-q", "--junitxml=junit.xml", "-o", "junit_duration_report=call"]
         options += ["-p", "report_abc"] if name == "with" else []
         command = [sys.executable, "-m", "pytest", *options, "test_it.py"]
-        environment = {**os.environ, "PYTHONPATH": str(folder)}
+        environment = {**os.environ, **WITHOUT_PLUGINS, "PYTHONPATH": str(folder)}
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
         assert run.returncode == 1, run.stdout + run.stderr
         outcomes = junit.parse_junit((folder / "junit.xml").read_bytes(), ["test_it.py"]).outcomes

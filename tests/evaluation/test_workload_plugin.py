@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from guest.harness import HARNESS_FOLDER
+from tests.plain_pytest import WITHOUT_PLUGINS
 
 PROGRAM = "LIMIT = {}\n\n\ndef unique(rows):\n    return list(dict.fromkeys(rows))\n"
 TESTS = """import time
@@ -55,7 +56,7 @@ def run_plugin(folder: Path, limit: int, clock: str, work: dict[str, int]) -> tu
         "no:cacheprovider",
         "--junitxml=out.xml",
     ]
-    env = {**os.environ, "PYTHONPATH": f"{plugin}:{folder}", "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {**os.environ, **WITHOUT_PLUGINS, "PYTHONPATH": f"{plugin}:{folder}", "PYTHONDONTWRITEBYTECODE": "1"}
     ran = subprocess.run([*command, "test_rows.py"], cwd=folder, env=env, capture_output=True, text=True, check=False)
     report = (folder / "out.xml").read_text()
     passed = re.findall(r'<testcase[^>]* name="(\w+)" time="([\d.]+)"\s*/>', report)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli import run_mergemill
 from tests.durations import read_cpu_seconds, read_rows, render_ledger, sum_files
+from tests.plain_pytest import WITHOUT_PLUGINS
 
 ROOT = Path(__file__).parents[2]
 TESTS = """
@@ -40,7 +41,12 @@ def run_module(*words: str | Path, cwd: Path) -> str:
     command = [sys.executable, "-m", *map(str, words)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, check=False, env={**environment, "PYTHONPATH": str(ROOT)}
+        command,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**environment, **WITHOUT_PLUGINS, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -53,7 +59,7 @@ def measures(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "test_first.py").write_text(TESTS)
     (folder / "test_second.py").write_text("def test_nothing(): pass\n")
-    options = ("-q", "-n", request.param, "--dist", "loadfile", "-p", "no:cacheprovider")
+    options = ("-q", "-p", "xdist", "-n", request.param, "--dist", "loadfile", "-p", "no:cacheprovider")
     run_module("pytest", "-p", "tests.durations", "--durations-to=out/rows.jsonl", *options, cwd=folder)
     return folder / "out" / "rows.jsonl"
 
