@@ -99,8 +99,6 @@ NEW_GATEWAYS = "TESTS_NEW_GATEWAYS"
 """Variable of a command's environment; where it is not empty, its gateways are new processes, children of its own."""
 GATEWAY = "samplers.gateway"
 """Module that a process runs as a program in a session of its own."""
-SERVERS: list[subprocess.Popen[bytes]] = []
-"""Servers that this process has started, which it does not wait for."""
 REQUEST_BYTES = 2**17
 """Less than what a socket takes at once."""
 
@@ -279,7 +277,7 @@ def _start_server(address: Path) -> None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
-    SERVERS.append(server)
+    server.returncode = 0  # nothing waits for it: without this, Python warns when this process ends
     address.with_suffix(FACTS).write_text(json.dumps({"pid": server.pid, "environment": dict(os.environ)}))
 
 
@@ -453,7 +451,7 @@ def _run(request: dict[str, Any], output: int, errors: int, given: int | None = 
             os.dup2(source, target)
     for stream in (output, errors, *([] if given is None else [given])):
         os.close(stream)
-    if request["priority"] != os.getpriority(os.PRIO_PROCESS, 0):
+    with suppress(PermissionError):  # others than root may only give way
         os.setpriority(os.PRIO_PROCESS, 0, request["priority"])
     if request["user"] is not None:
         os.setgroups([])
