@@ -91,7 +91,7 @@ def test_processes_share_a_server_that_ends_with_the_last_connection(tmp_path: P
         listener.listen()
         command = [sys.executable, "-c", SERVER, str(listener.fileno()), address]
         server = subprocess.Popen(command, cwd=Path(__file__).parents[3], pass_fds=[listener.fileno()])
-    with server:
+    try:
         address.with_suffix(FACTS).write_text(json.dumps({"pid": server.pid, "environment": {}}))
         first, second = CommandServer(address), CommandServer(address)
         assert first.pid == second.pid == server.pid
@@ -100,6 +100,9 @@ def test_processes_share_a_server_that_ends_with_the_last_connection(tmp_path: P
             server.wait(0.2)
         second._socket.close()
         assert server.wait(20) == 0
+    finally:
+        server.kill()
+        server.wait()
     assert not address.exists()
 
 
