@@ -120,7 +120,8 @@ class Surroundings:
         tokens = TOKEN.findall(f"{self._word_start}{text}{self._word_end}")
         number = text.strip("'\"")
         trigrams = count_trigrams([f"{self.before[-2:]}{text}{self.after[:2]}".encode()])
-        usual = sum(n * self._weigh(trigram) for trigram, n in trigrams.items())
+        weights = {trigram: self._weigh(trigram) for trigram in trigrams}
+        usual = sum(n * weights[trigram] for trigram, n in trigrams.items())
         return [
             # A value without words, such as `{}`, stands elsewhere as it is.
             *(
@@ -135,7 +136,7 @@ class Surroundings:
             float(number) if number.isdecimal() and len(number) <= _MAX_DIGITS else float(len(text)),
             float(len(number) - len(number.rstrip("0"))) if number[:1].isdigit() else 0.0,
             _average(first <= second for first, second in pairwise(tokens)),
-            round(_average(self._weigh(trigram) for trigram in trigrams), 2),
+            round(_average(weights.values()), 2),
             # Also of a number, as it may stand among words.
             float(len(text)),
             float(self._count_known_lines(text)),

@@ -14,14 +14,14 @@ from typing import Any, cast
 
 import pytest
 
-from evaluation.controls.alternatives import draw_alternatives, is_number
+from evaluation.controls.alternatives import draw_alternatives, is_number, is_string
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
 from evaluation.controls.calls import guard_against_crashes
 from evaluation.controls.controls import BlindControls, ControlBuilder
 from evaluation.controls.features import TreeCounts
 from evaluation.controls.memory import ControlMemory
 from evaluation.controls.planning import MIN_INSTANCES, Menu
-from evaluation.controls.trials import TrialPlan, TriedBlock
+from evaluation.controls.trials import TrialPlan, TriedBlock, TriedInstance
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.evaluator import Evaluator
 from guest.controls import blind
@@ -652,6 +652,25 @@ def test_a_crash_in_go_fails_a_tried_instance_alone() -> None:
     assert not parsed[1].has_error
 
 
+@pytest.mark.parametrize(("by_assertion", "is_kept"), [(True, True), (False, False), (None, True)])
+def test_a_value_of_which_gold_crashes_in_go_is_not_kept(by_assertion: bool | None, is_kept: bool) -> None:
+    plan, test = plan_go_trials(), "a_test.go::TestLimits"
+    outcome = Outcome(status=OutcomeStatus.FAILED, message="a_test.go:9: it differs", by_assertion=by_assertion)
+    instance = TriedInstance(old="TestLimits", name="TestLimits_abcdef", outcomes={f"{test}_abcdef": outcome})
+    builder = ControlBuilder(
+        evaluator=cast(Evaluator, None),
+        gold_patch=b"",
+        required=frozenset({test}),
+        others=frozenset(),
+        test_files={},
+        old_files={},
+        random=Random(1),
+    )
+    candidate: Any = SimpleNamespace(file=plan.tried.file, tests=(test,), is_required=True)
+    fails = builder._list_failures(candidate, instance, {}, ("assertion", "failed"))
+    assert fails == ({test: "failed"} if is_kept else {})
+
+
 def test_a_function_whose_parameters_are_no_tests_has_no_guard() -> None:
     file = parse_test_file("a_test.go", (GO_TEST % "12").encode())
     assert file is not None
@@ -716,6 +735,29 @@ class CountingRandom(Random):
     def choice(self, seq: Any) -> Any:
         self.n_choices += 1
         return super().choice(seq)
+
+
+class SamplingRandom(Random):
+    """A random that counts its samples."""
+
+    n_samples = 0
+
+    def sample(self, *args: Any, **options: Any) -> Any:
+        self.n_samples += 1
+        return super().sample(*args, **options)
+
+
+def test_orders_of_words_are_drawn_until_nothing_but_repetitions_comes() -> None:
+    file = parse_test_file("test_a.py", b"def test_a():\n    assert f() == 'one two three'\n")
+    assert file is not None
+    nodes = [file.root]
+    while not is_string(nodes[0]):
+        nodes = [*nodes[0].named_children, *nodes[1:]]
+    random = SamplingRandom(1)
+    drawn = draw_alternatives(nodes[0], file.literals, file.literals, random)
+    orders = {text for part in drawn for text in part.texts if sorted(text.split()) == ["one", "three", "two"]}
+    assert len(orders) == 5
+    assert random.n_samples < 200
 
 
 @pytest.mark.parametrize("number", ["7", "12", "0x1f", "8.5", "100", "0b1", "2026"])
