@@ -157,6 +157,12 @@ class _Candidate:
         """Seconds of an instance."""
         return self.seconds + self.tried.compile_seconds
 
+    def has_lost_instances(self, trials: Sequence[ValueTrial]) -> bool:
+        """Return whether no instance of these trials left a result, in a language in which a crash ends the process."""
+        results = [self.tried.results[trial.key] for trial in trials if trial.key in self.tried.results]
+        is_absent = bool(results) and not any(r.true.outcomes or r.instance.outcomes for r in results)
+        return is_absent and bool(self.file.sites.crash_guard[0])
+
     def describe(self, tree: TreeCounts) -> dict[str, Any]:
         """Return the block of a document, without menus. `tree`: counts of the agent's tree."""
         is_blind = any(not site.is_known for site in self.values)
@@ -351,7 +357,8 @@ class ControlBuilder:
 
         No run is made where each value of the likely tests was tried for an earlier task. Where no instance left a
         result, because an input took all the memory or time, or because of an error of types, they are tried once more:
-        without inputs in the first case, else values that stand in the file.
+        without inputs in the first case, else values that stand in the file. So are, without inputs, those of tests that
+        left none because the process had ended before, as by a crash outside of the test's own function.
         """
         trials = self._choose_trials(candidates)
         likely = [candidate for candidate in candidates if candidate.is_likely]
@@ -365,17 +372,17 @@ class ControlBuilder:
             self._memory.crowded |= lost
             self._run_trials([plan for plan in plans if plan.tried.file.path in lost])
         self._read_trials(candidates, trials)
-        if any(candidate.tests for candidate in likely):
-            return
-        is_killed = self.runs[-1].record.killed_by is not None
+        has_crashed = any(candidate.tests for candidate in likely)
+        lost = [c for c in likely if c.has_lost_instances(trials[id(c)])] if has_crashed else likely
+        is_killed = has_crashed or self.runs[-1].record.killed_by is not None
         again = {
             id(c): [trial for trial in trials[id(c)] if not trial.site.is_input]
             if is_killed
             else [trial for trial in trials[id(c)] if _stands_in_file(c.file, trial.text)][:MAX_VALUES]
-            for c in likely
+            for c in lost
         }
         if any(again.values()):
-            retried = [candidate for candidate in likely if again[id(candidate)]]
+            retried = [candidate for candidate in lost if again[id(candidate)]]
             self._run_trials(_make_plans(retried, again))
             self._read_trials(retried, again)
 
