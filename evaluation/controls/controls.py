@@ -357,8 +357,8 @@ class ControlBuilder:
 
         No run is made where each value of the likely tests was tried for an earlier task. Where no instance left a
         result, because an input took all the memory or time, or because of an error of types, they are tried once more:
-        without inputs in the first case, else values that stand in the file. So are, without inputs, those of tests that
-        left none because the process had ended before, as by a crash outside of the test's own function.
+        without inputs in the first case, else values that stand in the file. Those of tests that left none because the
+        process had ended, as by a crash outside of a test's own function, are tried once more without inputs.
         """
         trials = self._choose_trials(candidates)
         likely = [candidate for candidate in candidates if candidate.is_likely]
