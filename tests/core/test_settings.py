@@ -47,6 +47,7 @@ EXAMPLES: dict[str, tuple[str, str, str, str]] = {
     "measurement.max_false_pass": ("max_false_pass", "0.2", "0.3", "0.4"),
     "worlds.draw": ("worlds_draw", "1", "2", "3"),
     "worlds.rollouts": ("worlds_rollouts", "1", "2", "3"),
+    "explore.rounds": ("explore_rounds", "1", "2", "3"),
 }
 
 

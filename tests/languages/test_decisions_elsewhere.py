@@ -57,6 +57,7 @@ EXEMPT: dict[str, tuple[str, frozenset[str]]] = {
         frozenset({".py", ".pyi"}),
     ),
     "miner/tags/lexicon.py": ("a word of commit messages", frozenset({"make"})),
+    "explorers/corpora/corpus.py": ("a mode of memory maps", frozenset({"r"})),
     "samplers/difficulty/summary.py": (COLUMN, frozenset({"c"})),
     "samplers/gateway/dialects.py": ("a part of a path", frozenset({"r"})),
     "samplers/programs/program.py": (
