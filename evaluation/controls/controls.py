@@ -373,16 +373,16 @@ class ControlBuilder:
             self._run_trials([plan for plan in plans if plan.tried.file.path in lost])
         self._read_trials(candidates, trials)
         has_crashed = any(candidate.tests for candidate in likely)
-        lost = [c for c in likely if c.has_lost_instances(trials[id(c)])] if has_crashed else likely
+        untried = [c for c in likely if c.has_lost_instances(trials[id(c)])] if has_crashed else likely
         is_killed = has_crashed or self.runs[-1].record.killed_by is not None
         again = {
             id(c): [trial for trial in trials[id(c)] if not trial.site.is_input]
             if is_killed
             else [trial for trial in trials[id(c)] if _stands_in_file(c.file, trial.text)][:MAX_VALUES]
-            for c in lost
+            for c in untried
         }
         if any(again.values()):
-            retried = [candidate for candidate in lost if again[id(candidate)]]
+            retried = [candidate for candidate in untried if again[id(candidate)]]
             self._run_trials(_make_plans(retried, again))
             self._read_trials(retried, again)
 
