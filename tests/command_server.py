@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import fcntl
 import gc
+import hashlib
 import importlib
 import json
 import os
@@ -285,7 +286,9 @@ def _start_server(address: Path) -> None:
 def start_command_server() -> CommandServer:
     """Return this process's connection to the server."""
     folder = os.environ.get(FOLDER) or tempfile.mkdtemp(prefix="command-server-")
-    return CommandServer(Path(folder, "commands"))
+    read = sorted((name, value) for name, value in os.environ.items() if name.startswith(READ_AT_START))
+    # Processes whose interpreters were started differently, such as with other import paths, have servers of their own.
+    return CommandServer(Path(folder, f"commands-{hashlib.sha256(repr(read).encode()).hexdigest()[:8]}"))
 
 
 def read_cpu_seconds() -> float:
